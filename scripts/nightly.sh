@@ -7,7 +7,7 @@
 #   large       tensors of more than 2^31 elements (16 GiB of memory)
 #   guard       ratios between Tenon's own paths; wants a quiet machine
 #   mutation    counts how many small wrong changes the tests notice
-#   fuzz        the differential fuzzer for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
+#   fuzz        the differential fuzzer, operator by operator, for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
 #   asan, tsan  the tests under sanitizers
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   aarch64     cross-built, the C++ tests run by qemu
@@ -60,7 +60,7 @@ stage_mutation() { make mutation; }
 stage_fuzz() {
   make build
   TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=build/release/python .venv/bin/python -m tests.fuzz \
-    --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
+    --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" --each
 }
 stage_asan() { make asan; }
 stage_tsan() { make tsan; }

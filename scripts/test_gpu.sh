@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The CUDA, ROCm, Ascend and Kunlun plugins on simulated vendor libraries, which need no such chip: the conformance kit, and the
-# operators in float32, on CUDA and ROCm without fallback to the host. A first run compiles every program for the
+# operators in float32, on CUDA, ROCm and Ascend without fallback to the host. A first run compiles every program for the
 # processor; later ones find them in the user's cache.
 #   scripts/test_gpu.sh [BUILD [ARGUMENTS OF PYTEST]]
 set -euo pipefail
@@ -29,7 +29,7 @@ TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n
 export TENON_ASCEND_RUNTIME=$simulated/libsimulated_ascendcl.so TENON_ASCEND_OPERATORS=$simulated/libsimulated_opapi.so
 export TENON_ASCEND_COLLECTIVE=$simulated/libsimulated_hccl.so
 .venv/bin/python -m pytest -q -n "$(nproc)" tests/ascend
-TENON_TEST_DEVICES=ascend .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"
+TENON_TEST_DEVICES=ascend TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"
 
 export TENON_KUNLUN_RUNTIME=$simulated/libsimulated_xpurt.so TENON_KUNLUN_OPERATORS=$simulated/libsimulated_xpuapi.so
 .venv/bin/python -m pytest -q -n "$(nproc)" tests/kunlun

@@ -48,11 +48,14 @@ def lenet(p, x, statistics):
 
 
 def batch_norm(p, name, x, statistics):
-    mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
-    count = x.size / x.shape[1]
-    for key, value in (("mean", mean), ("var", variance * count / (count - 1))):
-        kept = statistics.get(f"{name}.{key}", 0.0 if key == "mean" else 1.0)
-        statistics[f"{name}.{key}"] = 0.9 * kept + 0.1 * value
+    if f"{name}.mean" in p:  # a forward pass of a trained network
+        mean, variance = p[f"{name}.mean"], p[f"{name}.var"]
+    else:
+        mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        count = x.size / x.shape[1]
+        for key, value in (("mean", mean), ("var", variance * count / (count - 1))):
+            kept = statistics.get(f"{name}.{key}", 0.0 if key == "mean" else 1.0)
+            statistics[f"{name}.{key}"] = 0.9 * kept + 0.1 * value
     scale = p[f"{name}.weight"] * lax.rsqrt(variance + 1e-5)
     shift = p[f"{name}.bias"] - mean * scale
     return x * scale[:, None, None] + shift[:, None, None]
@@ -182,5 +185,15 @@ def training_step(_library, work, parameters, x, target):
 def forward_step(_library, work, parameters, x, _threads):
     model = MODELS[work.model.__name__]
     p = {name: jnp.asarray(value) for name, value in parameters.items()}
+    if model is resnet18:
+        for name in [
+            n.removesuffix(".weight")
+            for n, value in p.items()
+            if value.ndim == 1 and n.endswith(".weight")
+        ]:
+            p |= {
+                f"{name}.mean": jnp.zeros_like(p[f"{name}.weight"]),
+                f"{name}.var": jnp.ones_like(p[f"{name}.weight"]),
+            }
     forward, x = jax.jit(lambda p, x: model(p, x, {})[0]), jnp.asarray(x)
     return lambda: forward(p, x).block_until_ready()

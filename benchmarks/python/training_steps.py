@@ -59,6 +59,7 @@ SMALL = {
     "lenet b64 train SGD": Workload(models.lenet, (64, 1, 28, 28), 10),
     "lenet b64 forward": Workload(models.lenet, (64, 1, 28, 28), 10, trains=False),
     "lstm h128 t32 b32 train Adam": Workload(models.lstm, (32, 32, 128), 10, "Adam", {"lr": 1e-3}),
+    "lstm h128 t32 b32 forward": Workload(models.lstm, (32, 32, 128), 10, trains=False),
 }
 LARGE = {
     "gpt2 block t256 b4 train AdamW": Workload(
@@ -67,6 +68,10 @@ LARGE = {
     "gpt2 block t256 b4 train AdamW autocast": Workload(
         models.gpt2_block, (4, 256, 768), (4, 256, 768), "AdamW", {"lr": 1e-4}, autocast=True
     ),
+    "gpt2 block t256 b4 forward": Workload(
+        models.gpt2_block, (4, 256, 768), (4, 256, 768), trains=False
+    ),
+    "resnet18 b8 forward": Workload(models.resnet18, (8, 3, 224, 224), 1000, trains=False),
     "resnet18 b8 train momentum": Workload(
         models.resnet18, (8, 3, 224, 224), 1000, "SGD", _MOMENTUM
     ),

@@ -3,6 +3,8 @@
 
 #include <tenon/abi.h>
 
+#include "support/text.hpp"
+
 namespace tenon::codegen {
 namespace {
 
@@ -68,6 +70,13 @@ NamedBit out_rule(const Operator& op) {
     default:
       return NAMED(TENON_OUT_COMPUTE);
   }
+}
+
+std::string traits_text(const Operator& op) {
+  std::string text;
+  if (!op.flops.empty()) text += cat("flops: ", op.flops, "\n");
+  if (!op.rows.empty()) text += cat("rows: ", op.rows, "\n");
+  return text;
 }
 
 }  // namespace tenon::codegen

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/operator.hpp"
@@ -22,5 +23,7 @@ std::vector<NamedBit> op_flags(const Operator& op, bool to_primitives);
 std::vector<NamedBit> param_flags(const Operator& op, const Param& param);
 // TENON_OUT_*.
 NamedBit out_rule(const Operator& op);
+// What tenon_op_def.traits says: lines of `key: value`; empty: nothing.
+std::string traits_text(const Operator& op);
 
 }  // namespace tenon::codegen

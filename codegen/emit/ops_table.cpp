@@ -8,7 +8,6 @@
 #include "emit/emit.hpp"
 #include "emit/lowering.hpp"
 #include "emit/shape_rules.hpp"
-#include "load/flops.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/scalar_cpp.hpp"
 
+#include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <set>
 
 #include "support/text.hpp"
@@ -12,6 +15,13 @@ using Kind = ScalarType::Kind;
 
 bool is_host(const ScalarValue& value) {
   return value.type.kind == Kind::Int || value.type.kind == Kind::Float;
+}
+
+// A number that float32 holds as a subnormal or not at all, as the last coefficients of a power series are.
+bool is_tiny(const ScalarValue& value) {
+  if (value.form != ScalarValue::Literal || value.type.kind != Kind::Float) return false;
+  const double size = std::fabs(std::strtod(value.text.c_str(), nullptr));
+  return size > 0 && size < std::numeric_limits<float>::min();
 }
 
 class Translator {
@@ -51,6 +61,8 @@ class Translator {
   std::string as(const ScalarValue& value, Kind kind) const {
     std::string plain = text(value);
     if (value.type.kind == kind) return plain;
+    if (kind == Kind::Element && is_tiny(value))
+      return cat("math::normal_or_zero<", names_.element, ">(", plain, ")");
     if (kind == Kind::Element) return cat(names_.element, "(", unwrapped(plain), ")");
     if (kind == Kind::Real) return cat(names_.real, "(", unwrapped(plain), ")");
     if (kind == Kind::Bool) return cat("bool(", unwrapped(plain), ")");
@@ -226,8 +238,8 @@ int scalar_cost(const ScalarValue& value) {
   static const std::set<std::string> cheap = {
       "abs",   "sign",  "min",   "max",      "fmin", "fmax", "floor", "ceil",    "round",
       "trunc", "isnan", "isinf", "isfinite", "real", "imag", "conj",  "copysign"};
-  static const std::set<std::string> dear = {"pow",      "lgamma", "digamma",  "floormod",
-                                             "floordiv", "fmod",   "nextafter"};
+  static const std::set<std::string> dear = {"pow",      "lgamma", "digamma",   "floormod",
+                                             "floordiv", "fmod",   "nextafter", "gcd"};
   switch (value.form) {
     case ScalarValue::Function:
       if (cheap.count(value.text)) return cost + 1;

@@ -345,6 +345,9 @@ class Checker {
       fail(node, cat("`", node.text, "` is for floating dtypes, `allow` has ",
                      describe(mask_ & (integer_dtypes() | bool_dtypes())),
                      "; use `compute: promote_float` with `allow: floating`"));
+    if (function.domain == ScalarFunction::WholeNumber && (mask_ & ~integer_dtypes()))
+      fail(node, cat("`", node.text, "` is for integers, `allow` has ",
+                     describe(mask_ & ~integer_dtypes()), "; use `allow: integer`"));
     if (!complex_too && type.kind == Type::Element && complex())
       fail(node, cat("`", node.text,
                      "` has no meaning for complex numbers; narrow `allow` or give "

@@ -41,6 +41,7 @@ const std::vector<ScalarFunction>& scalar_functions() {
       {"fmod", 2, F::RealNumber},
       {"floormod", 2, F::RealNumber},
       {"floordiv", 2, F::RealNumber},
+      {"gcd", 2, F::WholeNumber},
       {"hypot", 2, F::Floating},
       {"copysign", 2, F::Floating},
       {"nextafter", 2, F::Floating},

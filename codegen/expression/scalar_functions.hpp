@@ -11,6 +11,7 @@ struct ScalarFunction {
   enum Domain {
     Floating,         // float only
     FloatingComplex,  // float and complex
+    WholeNumber,      // integers only
     RealNumber,       // integers and float
     Any
   };

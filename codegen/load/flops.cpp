@@ -59,8 +59,4 @@ void read_flops(const YamlEntry& entry, Operator& op) {
   if (op.flops != "unknown") check(op, where, parse_expression(op.flops, where, "flops"));
 }
 
-std::string traits_text(const Operator& op) {
-  return op.flops.empty() ? std::string() : cat("flops: ", op.flops, "\n");
-}
-
 }  // namespace tenon::codegen

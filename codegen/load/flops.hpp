@@ -2,8 +2,6 @@
 // `flops`: the arithmetic of one call, as an expression of sizes.
 #pragma once
 
-#include <string>
-
 #include "load/yaml_entry.hpp"
 #include "model/operator.hpp"
 
@@ -11,8 +9,5 @@ namespace tenon::codegen {
 
 // Sets op.flops to the text, which was checked; leaves it empty where the entry has none.
 void read_flops(const YamlEntry& entry, Operator& op);
-
-// What tenon_op_def.traits says: lines of `key: value`; empty: nothing.
-std::string traits_text(const Operator& op);
 
 }  // namespace tenon::codegen

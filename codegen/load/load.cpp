@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/load.hpp"
-#include "load/flops.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 #include "expression/parser.hpp"
+#include "load/flops.hpp"
+#include "load/rows.hpp"
 #include "load/rules.hpp"
 #include "load/samples.hpp"
 #include "load/yaml_entry.hpp"
@@ -15,9 +16,9 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",     "doc",     "sig",          "kind",      "dtypes",    "shape",  "expr",
-    "reduce", "kernels", "complex_grad", "decompose", "grad",      "amp",    "flops",
-    "tags",   "method",  "names",        "example",   "reference", "domain", "samples"};
+    "op",      "doc",          "sig",       "kind",      "dtypes", "shape",  "expr", "reduce",
+    "kernels", "complex_grad", "decompose", "grad",      "amp",    "flops",  "rows", "tags",
+    "method",  "names",        "example",   "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -333,6 +334,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_complex_gradient(entry, *op);
   read_amp(entry, *op);
   read_flops(entry, *op);
+  read_rows(entry, *op);
   const std::vector<Param>& params = op->signature.params;
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();

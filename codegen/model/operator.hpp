@@ -137,6 +137,7 @@ struct Operator {
   ComplexGradient complex_gradient = ComplexGradient::None;
   Amp amp = Amp::Keep;
   std::string flops;  // of one call, as written; "unknown"; empty: one for each element
+  std::string rows;   // the parameter that names the axes along which it works, or last(count)
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
   std::set<std::string> tags;
   bool method = false;

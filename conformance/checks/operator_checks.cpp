@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator that the device runs itself, against the CPU.
 #include <cstring>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "operators/compare.hpp"
 #include "operators/shims.hpp"
@@ -277,6 +279,67 @@ void repeat(Session& session) {
   });
 }
 
+// Arguments for an operator that works along rows, with `x` for every tensor that it needs: its last axis is the row.
+std::optional<Values> along_rows(const tenon_op_def& def, const Tensor& x) {
+  static const int64_t kAxis = 1;
+  const std::string_view traits = def.traits ? def.traits : "";
+  const size_t at = traits.find("rows: ");
+  if (at == traits.npos) return std::nullopt;
+  const std::string_view line = traits.substr(at + 6, traits.find('\n', at) - at - 6);
+  Values args;
+  for (uint32_t i = 0; i < def.nparams; ++i) {
+    const tenon_param_def& param = def.params[i];
+    const bool is_optional = param.flags & TENON_PARAM_FLAG_OPTIONAL;
+    if (param.kind == TENON_PARAM_TENSOR)
+      args.push_back(is_optional ? kNoValue : boxed(x.get()));
+    else if (line == param.name)
+      args.push_back(param.kind == TENON_PARAM_INTS ? boxed(&kAxis, 1) : boxed(kAxis));
+    else if (param.flags & TENON_PARAM_FLAG_HAS_DEFAULT || is_optional)
+      args.push_back(is_optional ? kNoValue : param.default_value);
+    else
+      return std::nullopt;
+  }
+  return args;
+}
+
+// TENON_KERNEL_ROWS: a call for some of the rows.
+void rows(Session& session) {
+  constexpr int64_t kRows = 7, kLength = 99;
+  Engine engine(session);
+  std::set<std::string> flagged;
+  {
+    Plugin plugin(session);
+    for (const tenon_kernel_def& kernel : kernels_of(*plugin.table()))
+      if (kernel.traits & TENON_KERNEL_ROWS) flagged.insert(kernel.op);
+  }
+  if (flagged.empty()) return session.note("no kernel claims TENON_KERNEL_ROWS");
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    if (!flagged.count(subject.def().name)) return;
+    Sample like = parse_sample(text("clone x[", kRows, ",", kLength, "]"));
+    const Tensor x = make_arguments(engine, like, subject.dtypes[0]).tensors[0];
+    const std::optional<Values> args = along_rows(subject.def(), x);
+    if (!session.expect(args.has_value(), subject.name + ": its operator says what a row is",
+                        "there is no `rows` in its traits",
+                        "take TENON_KERNEL_ROWS off the kernel"))
+      return;
+    const Answer whole = engine.call(subject.op, *args);
+    for (int64_t count : {1, 2, 5}) {
+      session.step(text(subject.name, " of ", count, " rows"));
+      const Tensor some = engine.view(x, x->dtype, {count, kLength}, {kLength, 1}, kLength);
+      const Answer part = engine.call(subject.op, *along_rows(subject.def(), some));
+      for (size_t i = 0; whole.ok() && part.ok() && i < whole.outs.size(); ++i) {
+        const std::string all = bytes_of(engine, whole.outs[i]),
+                          found = bytes_of(engine, part.outs[i]);
+        if (!session.expect(
+                all.compare(all.size() / kRows, found.size(), found) == 0,
+                text(subject.name, ": ", count, " rows have the bits that they have among others"),
+                "other bits", "take TENON_KERNEL_ROWS off the kernel"))
+          return;
+      }
+    }
+  });
+}
+
 // Each kernel in both of its forms.
 void typed(Session& session) {
   Plugin plugin(session);
@@ -399,6 +462,8 @@ const Checks& operator_checks() {
       {"ops.bounds", "Kernels write within their outputs.", "abi.h section 4", "", kNeeds, bounds},
       {"ops.repeat", "The same call gives the same bits.", "abi.h section 6, TENON_KERNEL_", "",
        kNeeds, repeat},
+      {"ops.rows", "A row of a result has the same bits among fewer rows.",
+       "abi.h section 6, TENON_KERNEL_ROWS", "", kNeeds, rows},
       {"ops.typed", "The boxed and the typed form of a kernel do the same.", kSection, "", kNeeds,
        typed},
       {"ops.values", "Results are the CPU's.", kSection,

@@ -41,7 +41,10 @@ std::vector<Subject> subjects(Engine& engine) {
     for (int32_t dtype : kByImportance) {
       if (def.dtype_mask && !in_mask(def.dtype_mask, dtype)) continue;
       std::string route = engine.route(subject.op, dtype);
-      if (route != "native" && route != "lowered") continue;
+      // Some opcodes of a primitive may be made of others, and the device promises none of them.
+      const bool is_promised =
+          route == "native" || (route == "lowered" && !(def.flags & TENON_OP_PRIMITIVE));
+      if (!is_promised) continue;
       if (subject.dtypes.empty()) subject.is_native = route == "native";
       subject.dtypes.push_back(dtype);
     }

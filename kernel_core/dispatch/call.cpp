@@ -233,7 +233,8 @@ tenon_status run_without_kernel(Plan& plan) {
       return run_native(plan, *cell);
     case Route::kLowered:
       count(cell->lowered_calls);
-      return run_lowered(plan);
+      return op.def.flags & TENON_OP_PRIMITIVE ? run_primitive_lowered(plan, *cell)
+                                               : run_lowered(plan);
     case Route::kHost:
       return run_on_host(plan, *cell);
     default:

@@ -74,6 +74,8 @@ const Resolution* choose_native(const Plan& plan);
 tenon_status run_native(Plan& plan, const Resolution& kernel);
 // Run the operator's decomposition / on the host device.
 tenon_status run_lowered(Plan& plan);
+// A primitive that the device has no kernel for: made of others if that is possible, else on the host.
+tenon_status run_primitive_lowered(Plan& plan, const Resolution& cell);
 tenon_status run_on_host(Plan& plan, const Resolution& cell);
 
 // -- tools shared by the steps -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 // Calls that a device has no kernel for: by decomposition into operators it has, or on the host.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "kernel_core/abi/slots.hpp"
@@ -148,6 +149,17 @@ tenon_status run_lowered(Plan& plan) {
     return status;
   }
   return deliver(plan, results);
+}
+
+tenon_status run_primitive_lowered(Plan& plan, const Resolution& cell) {
+  if (plan.device->id == slots::device_host()) return run_lowered(plan);
+  tenon_err tried;  // the first failure stays in an error, and this one may be none
+  tenon_err* const err = std::exchange(plan.err, &tried);
+  const tenon_status status = run_lowered(plan);
+  plan.err = err;
+  if (status == TENON_UNSUPPORTED) return run_on_host(plan, cell);
+  if (status != TENON_OK && err && err->code == TENON_OK) *err = tried;
+  return status;
 }
 
 tenon_status run_on_host(Plan& plan, const Resolution& cell) {

@@ -22,12 +22,15 @@ struct tenon_piecewise {
 namespace tenon::core {
 namespace {
 
-// Whether the kernel takes pieces of the tensors as they are. One that takes host scalars takes tensors that are not
-// counted by the host, and so retains none of its arguments.
+// Whether the kernel takes any elements, or any rows, of the tensors as they are. One that takes host scalars takes
+// tensors that are not counted by the host, and so retains none of its arguments.
 bool takes_pieces(const Plan& plan, uint32_t traits) {
-  const bool keeps_shape = plan.op.def.flags & TENON_OP_CONVERT;
-  if (!(traits & TENON_KERNEL_HOST_SCALARS)) return false;
-  if (!(traits & TENON_KERNEL_BROADCAST) && !keeps_shape) return false;
+  const uint32_t flags = plan.op.def.flags;
+  const bool is_elementwise = flags & TENON_OP_ELEMENTWISE && !(flags & TENON_OP_COMPOSITE) &&
+                              traits & TENON_KERNEL_BROADCAST;
+  const bool takes_elements =
+      (flags & TENON_OP_CONVERT || is_elementwise) && traits & TENON_KERNEL_HOST_SCALARS;
+  if (!takes_elements && !(traits & TENON_KERNEL_ROWS)) return false;
   if (traits & TENON_KERNEL_MIXED_DTYPES) return true;
   for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
     if (const tenon_tensor* tensor = as_tensor(plan.values[i]);
@@ -50,11 +53,9 @@ bool prepare(tenon_piecewise& call) {
 
 tenon_piecewise* prepare_piecewise(const tenon_op* handle, const tenon_value* args) {
   auto& op = *const_cast<Operator*>(handle);
-  constexpr uint32_t kPieces = TENON_OP_ELEMENTWISE | TENON_OP_CONVERT;
-  constexpr uint32_t kWholes = TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_DATA_DEPENDENT |
-                               TENON_OP_VIEW | TENON_OP_LIST_OUTPUT;
-  if (!(op.def.flags & kPieces) || op.def.flags & kWholes ||
-      op.def.nparams > tenon_piecewise::kMaxArguments ||
+  constexpr uint32_t kWholes =
+      TENON_OP_RANDOM | TENON_OP_DATA_DEPENDENT | TENON_OP_VIEW | TENON_OP_LIST_OUTPUT;
+  if (op.def.flags & kWholes || op.def.nparams > tenon_piecewise::kMaxArguments ||
       wanted_layers(args, op.def.nparams, nullptr, 0, enabled_layers()))
     return nullptr;
   for (uint32_t i = 0; i < op.def.nparams; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise calls that are decided once and run on pieces of their tensors (tenon/services/calls.h). A caller cannot do
+// Calls that are decided once and run on pieces of their tensors, elements or rows (tenon/services/calls.h). A caller cannot do
 // this above the dispatcher: a call for each block would decide again what is known, and make a tensor for each piece.
 #pragma once
 

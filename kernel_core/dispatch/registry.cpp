@@ -208,11 +208,12 @@ Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, in
   bool is_primitive = op.def.flags & TENON_OP_PRIMITIVE,
        to_primitives = op.def.flags & TENON_OP_TO_PRIMITIVES;
   // Primitives are made of operators on the host, operators of primitives elsewhere: never in a
-  // circle.
+  // circle. On a device some primitives are made of others; where they are not, the host runs them.
   bool is_copy = op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE);
-  bool can_lower = op.can_decompose() && (to_primitives  ? !is_host
-                                          : is_primitive ? is_host
-                                                         : !is_copy);
+  bool can_lower =
+      op.can_decompose() && (to_primitives  ? !is_host
+                             : is_primitive ? is_host || !(op.def.flags & TENON_OP_STRIDED)
+                                            : !is_copy);
   if (can_lower && (is_host || moves_tensors(op.def) || kind_has_parts(self, op, kind, dtype)))
     return Route::kLowered;
   bool host_can = is_primitive ? op.can_decompose() : can_lower && !to_primitives;

@@ -65,6 +65,32 @@ tenon_status find_call_device(Plan& plan) {
                      plan.err);  // says why a device that was open is not any more
 }
 
+namespace {
+
+// The dtype of a number given for a parameter that is not promoted: bool, int64, float32 or
+// complex64; in a call that computes with float64 or complex128 one of double width, so that no
+// digits are lost (docs/decisions/0056-numbers-beside-double-tensors.md).
+int32_t dtype_of_number(int32_t compute, DtypeClass number) {
+  const bool wide = compute == TENON_DTYPE_F64 || compute == TENON_DTYPE_C128;
+  if (wide && number == DtypeClass::kFloating) return TENON_DTYPE_F64;
+  if (wide && number == DtypeClass::kComplex) return TENON_DTYPE_C128;
+  return promote_weak(TENON_DTYPE_BOOL, number);
+}
+
+// Whether no tensor is given before parameter `i`. The kernel of an operator that computes in the dtype of the first
+// tensor reads its memory as one of this dtype, also if it is a number: tensors behind it only say how wide it is.
+bool comes_first(const Plan& plan, uint32_t i) {
+  bool first = true;
+  for (uint32_t before = 0; before < i; ++before) {
+    first &= plan.op.def.params[before].kind != TENON_PARAM_TENSOR ||
+             !is_scalar_tag(plan.args[before].tag);
+    visit_tensors(plan.args + before, 1, [&](const tenon_tensor&) { first = false; });
+  }
+  return first;
+}
+
+}  // namespace
+
 tenon_status find_compute_dtype(Plan& plan) {
   Operator& op = plan.op;
   int32_t compute = -1;
@@ -81,13 +107,14 @@ tenon_status find_compute_dtype(Plan& plan) {
       });
     // Numbers given for promoted parameters change the class only.
     for (uint32_t i = 0; i < op.def.nparams; ++i) {
-      bool counts = op.def.params[i].kind == TENON_PARAM_TENSOR &&
-                    is_scalar_tag(plan.args[i].tag) &&
-                    (promotes ? op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE : compute < 0);
+      bool counts =
+          op.def.params[i].kind == TENON_PARAM_TENSOR && is_scalar_tag(plan.args[i].tag) &&
+          (promotes ? op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE : comes_first(plan, i));
       if (!counts) continue;
       DtypeClass number = scalar_class(plan.args[i].tag);
       // Among numbers alone: bool, int64, float32.
-      compute = promote_weak(compute < 0 ? TENON_DTYPE_BOOL : compute, number);
+      compute = promotes ? promote_weak(compute < 0 ? TENON_DTYPE_BOOL : compute, number)
+                         : dtype_of_number(compute, number);
       // A comparison has an answer also where the other side cannot be that number.
       if (op.def.out_dtype == TENON_OUT_BOOL && compute != TENON_DTYPE_U64 &&
           !holds_number(compute, plan.args[i]))
@@ -106,16 +133,6 @@ tenon_status find_compute_dtype(Plan& plan) {
 }
 
 namespace {
-
-// The dtype of a number given for a parameter that is not promoted: bool, int64, float32 or
-// complex64; in a call that computes with float64 or complex128 one of double width, so that no
-// digits are lost (docs/decisions/0056-numbers-beside-double-tensors.md).
-int32_t dtype_of_number(int32_t compute, DtypeClass number) {
-  const bool wide = compute == TENON_DTYPE_F64 || compute == TENON_DTYPE_C128;
-  if (wide && number == DtypeClass::kFloating) return TENON_DTYPE_F64;
-  if (wide && number == DtypeClass::kComplex) return TENON_DTYPE_C128;
-  return promote_weak(TENON_DTYPE_BOOL, number);
-}
 
 tenon_status wrap_scalars(Plan& plan) {
   Operator& op = plan.op;

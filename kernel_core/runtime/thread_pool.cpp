@@ -260,12 +260,17 @@ bool start_worker(WorkerSlot& slot) {
   return started;
 }
 
-// A forked child has the caller's thread only; its workers start anew when they are needed.
+// A forked child has the caller's thread only; its workers start anew when they are needed. The
+// system copies memory page by page while other threads run, so `workers` does not say which slots
+// hold something.
 void after_fork(void*, bool in_child) {
   if (!in_child) return;
-  for (int32_t i = 0; i <= pool.workers; ++i) {
-    worker_slots[i].ticket.store(0, std::memory_order_relaxed);
-    worker_slots[i].is_asleep.store(0, std::memory_order_relaxed);
+  for (WorkerSlot& slot : worker_slots) {
+    if (slot.ticket.load(std::memory_order_relaxed) == 0 &&
+        slot.is_asleep.load(std::memory_order_relaxed) == 0)
+      continue;  // unchanged pages stay shared
+    slot.ticket.store(0, std::memory_order_relaxed);
+    slot.is_asleep.store(0, std::memory_order_relaxed);
   }
   pool.busy.store(false, std::memory_order_relaxed);
   pool.stopping.store(false, std::memory_order_relaxed);

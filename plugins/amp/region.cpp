@@ -21,7 +21,7 @@ uint32_t Region::class_of(const tenon_op* op) const {
   for (const tenon_amp_move& move : moves_)
     if (move.op == op) return move.to;
   const uint32_t said = class_in_definition(op);
-  return said == TENON_AMP_WIDEST && lowers_widest_ ? TENON_AMP_LOW : said;
+  return said == TENON_AMP_WIDEST && lowers_widest_ ? uint32_t{TENON_AMP_LOW} : said;
 }
 
 tenon_status check_options(const tenon_amp_options& options, tenon_err* err) {

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blocks.hpp"
 
-#include <tenon/parallel.hpp>
-
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <numeric>
 #include <utility>
 
 #include "elementwise.hpp"
+#include "rows.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -21,42 +17,48 @@ namespace {
 // written at the speed of memory, where longer runs of one kind of access pay.
 constexpr int64_t kCachedBlock = 2048, kStreamedBlock = 16384;
 constexpr int64_t kCachedElements = int64_t{1} << 22;
+// Calls for rows cost more than those for elements. While all tensors fit into a second-level cache they gain nothing.
+constexpr int64_t kRowsBlock = 4096, kMinElementsOfRows = int64_t{1} << 17;
 // Steps that write in place read what they write: there are few results to save, and more tensors for the cache to hold
 // at once. Both pay where all of them come from memory, and not for two steps (decision 81).
 constexpr size_t kMinStepsInPlace = 3;
-// A row that is longer is no block.
-constexpr int64_t kMaxRow = 16384;
+// A row that is longer is no block. Of shorter ones than kMinRow no kernel promises bits (TENON_KERNEL_ROWS).
+constexpr int64_t kMaxRow = 16384, kMinRow = 32;
 // Below, a step costs more to decide than its memory traffic.
 constexpr int64_t kMinElements = 16384;
-constexpr size_t kAlignment = 64;
 
 int64_t product(const int64_t* begin, const int64_t* end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
-// Memory of this thread for the values that only a group knows. It is kept from run to run.
-class Scratch {
- public:
-  std::byte* get(size_t bytes) {
-    if (bytes > bytes_) {
-      memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
-      bytes_ = memory_ ? bytes : 0;
-    }
-    return memory_.get();
+bool makes_view(const Step& step) {
+  if (step.kind == StepKind::kCall)
+    return !step.operands.empty() && step.operands[0].kind == Operand::kValue &&
+           step.results.size() == 1 && !step.given && host->op_def(step.op)->flags & TENON_OP_VIEW;
+  return step.kind == StepKind::kView;
+}
+
+// The strides of a view of a dense tensor from its first element on; empty where it is another or not known.
+std::vector<int64_t> view_strides(const Graph& graph, const Step& step) {
+  if (step.kind == StepKind::kView) return step.offset == 0 ? step.strides : std::vector<int64_t>();
+  const tenon_calls_api* api = calls();
+  if (!api || !api->may_view(step.op)) return {};
+  const Type& type = graph.values[step.operands[0].value];
+  tenon_tensor *base = nullptr, *view = nullptr;
+  if (host->tensor_create(type.device, type.dtype, static_cast<int32_t>(type.shape.size()),
+                          type.shape.data(), &base, nullptr) != TENON_OK)
+    return {};
+  const OwnedTensor owned(base);
+  std::vector<tenon_value> args;
+  for (const Operand& operand : step.operands) {
+    const bool is_base = &operand == &step.operands[0];
+    if (operand.kind != Operand::kAttribute && !is_base) return {};
+    args.push_back(is_base ? boxed(base) : operand.attribute.value());
   }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<std::byte, Free> memory_;
-  size_t bytes_ = 0;
-};
-
-// On the heap: there is little room for variables of threads in a library that is opened late.
-Scratch& scratch() {
-  thread_local std::unique_ptr<Scratch> own = std::make_unique<Scratch>();
-  return *own;
+  if (!api->view(step.op, args.data(), &view)) return {};
+  const OwnedTensor made(view);
+  if (view->byte_offset != base->byte_offset) return {};
+  return std::vector<int64_t>(view->strides, view->strides + view->ndim);
 }
 
 }  // namespace
@@ -98,60 +100,209 @@ bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
   return true;
 }
 
+std::optional<Extent> BlockGroup::made_extent(ValueId value) const {
+  for (const BlockStep& step : steps_)
+    for (size_t k = 0; k < graph_->steps[step.step].results.size(); ++k)
+      if (const Place& result = places_[step.results + k];
+          result.value == value && is_made_here(value))
+        return result.extent;
+  return std::nullopt;
+}
+
+const BlockGroup::Alias* BlockGroup::find_alias(ValueId value) const {
+  const auto at = std::find_if(aliases_.begin(), aliases_.end(),
+                               [&](const Alias& alias) { return alias.view == value; });
+  return at == aliases_.end() ? nullptr : &*at;
+}
+
+// [outer], or [outer] with axes of one element after it.
+bool BlockGroup::is_column(const std::vector<int64_t>& shape) const {
+  const std::vector<int64_t>& full = graph_->values[shape_of_].shape;
+  if (inner_ == 0 || shape.size() > full.size()) return false;
+  size_t same = 0;
+  int64_t outer = 1;
+  while (same < shape.size() && shape[same] == full[same] && outer < numel_ / inner_)
+    outer *= full[same++];
+  return outer == numel_ / inner_ &&
+         std::all_of(shape.begin() + static_cast<ptrdiff_t>(same), shape.end(),
+                     [](int64_t size) { return size == 1; });
+}
+
+// An operand of a step whose result is a full one.
+bool BlockGroup::place_operand(ValueId value, Place& known, int64_t* inner) const {
+  const Alias* alias = find_alias(value);
+  if (alias && alias->repeats) {
+    known = {.extent = Extent::kColumn, .value = alias->base};
+    return true;
+  }
+  known = {.value = alias ? alias->base : value};
+  if (!place(graph_->values[value], &known.extent, inner)) return false;
+  // What looks like a row may be a column that the group makes.
+  const std::optional<Extent> made = made_extent(known.value);
+  return !made || *made == known.extent;
+}
+
+bool BlockGroup::place_elements(const Step& step, std::vector<Place>& added, int64_t* inner) const {
+  const std::vector<int64_t>& shape = graph_->values[step.results[0]].shape;
+  const bool is_full = shape == graph_->values[shape_of_].shape;
+  if (!is_full && !is_column(shape)) return false;
+  for (const Operand& operand : step.operands) {
+    if (operand.kind == Operand::kAttribute) continue;
+    if (operand.kind == Operand::kList) return false;
+    Place known;
+    int64_t wanted = *inner;
+    if (is_full) {
+      if (!place_operand(operand.value, known, &wanted)) return false;
+    } else {
+      const Alias* alias = find_alias(operand.value);
+      const Type& type = graph_->values[operand.value];
+      known = {.extent = Extent::kColumn, .value = alias ? alias->base : operand.value};
+      if (element_count(type) == 1)
+        known.extent = Extent::kOne;
+      else if (type.shape != shape)
+        return false;
+      const std::optional<Extent> made = made_extent(known.value);
+      if ((alias && alias->repeats) || (made && *made != known.extent)) return false;
+    }
+    if ((*inner != 0 && wanted != *inner) || wanted > kMaxRow) return false;
+    *inner = wanted;
+    added.push_back(known);
+  }
+  const size_t count = added.size();
+  for (ValueId result : step.results) {
+    if (graph_->values[result].shape != shape) return false;
+    added.push_back({.extent = is_full ? Extent::kFull : Extent::kColumn, .value = result});
+  }
+  return count > 0;
+}
+
+bool BlockGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place>& added,
+                            int64_t* inner) const {
+  const std::vector<int64_t>& full = graph_->values[shape_of_].shape;
+  if (full.size() > kMaxAxes || graph_->values[step.operands[0].value].shape != full) return false;
+  const auto before = full.begin() + static_cast<ptrdiff_t>(row_axis);
+  *inner = product(full.data() + row_axis, full.data() + full.size());
+  if (*inner < kMinRow || *inner > kMaxRow || (inner_ != 0 && *inner != inner_)) return false;
+  for (const Operand& operand : step.operands) {
+    if (operand.kind == Operand::kAttribute) continue;
+    if (operand.kind == Operand::kList || find_alias(operand.value)) return false;
+    Place known;
+    const bool fits = place_operand(operand.value, known, inner);
+    const std::vector<int64_t>& own = graph_->values[operand.value].shape;
+    if (!fits ||
+        !(known.extent == Extent::kFull ||
+          (known.extent == Extent::kRow && std::equal(before, full.end(), own.begin(), own.end()))))
+      return false;
+    known.row_axis = static_cast<uint32_t>(row_axis);
+    added.push_back(known);
+  }
+  for (ValueId result : step.results) {
+    const std::vector<int64_t>& own = graph_->values[result].shape;
+    const bool is_reduced = own.size() >= row_axis &&
+                            std::equal(full.begin(), before, own.begin()) &&
+                            (own.size() == row_axis || own.size() == full.size()) &&
+                            std::all_of(own.begin() + static_cast<ptrdiff_t>(row_axis), own.end(),
+                                        [](int64_t size) { return size == 1; });
+    if (own != full && !is_reduced) return false;
+    added.push_back({.extent = own == full ? Extent::kFull : Extent::kColumn,
+                     .value = result,
+                     .row_axis = static_cast<uint32_t>(row_axis)});
+  }
+  return true;
+}
+
+// A view belongs to the group if it shows a column of it: in another shape, or repeated along the rows.
+bool BlockGroup::add_view(const Step& step) {
+  const ValueId base = step.operands[0].value, view = step.results[0];
+  if (made_extent(base) != Extent::kColumn ||
+      graph_->values[view].dtype != graph_->values[base].dtype)
+    return false;
+  const std::vector<int64_t>& shape = graph_->values[view].shape;
+  const bool repeats = shape == graph_->values[shape_of_].shape && inner_ > 1;
+  if (!repeats && !is_column(shape)) return false;
+  std::vector<int64_t> strides = view_strides(*graph_, step);
+  if (strides.size() != shape.size()) return false;
+  // Those of a dense column; zero along the rows.
+  int64_t expected = 1, along = repeats ? inner_ : 1;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const bool is_in_row = along > 1;
+    if (is_in_row) along /= shape[axis];
+    if (shape[axis] != 1 && strides[axis] != (is_in_row ? 0 : expected)) return false;
+    if (!is_in_row) expected *= shape[axis];
+  }
+  aliases_.push_back({view, base, std::move(strides), repeats, false});
+  ++end_;
+  return true;
+}
+
 bool BlockGroup::add_step() {
   if (end_ == graph_->steps.size()) return false;
   const Step& step = graph_->steps[end_];
+  if (makes_view(step)) return add_view(step);
   const bool is_in_place = is_elementwise_in_place(*graph_, step);
-  if (!is_in_place && !is_elementwise(step)) return false;
+  const std::optional<size_t> row_axis =
+      is_in_place || is_elementwise(step) ? std::nullopt : axes_before_rows(*graph_, step);
+  if (!is_in_place && !row_axis && !is_elementwise(step)) return false;
   if (is_in_place && is_made_here(step.results[0])) return false;
-  if (shape_of_ == kNoValueId) shape_of_ = step.results[0];
+  if (shape_of_ == kNoValueId) shape_of_ = row_axis ? step.operands[0].value : step.results[0];
   const Type& type = graph_->values[shape_of_];
   if (steps_.empty()) {
     numel_ = element_count(type);
     if (numel_ < kMinElements || !is_host_memory(type.device)) return false;
   }
-  if (is_in_place && numel_ < kCachedElements) return false;
-  int64_t inner = inner_;
-  std::vector<Place> operands;
+  if (row_axis && numel_ < kMinElementsOfRows) return false;
+  if (is_in_place &&
+      (numel_ < kCachedElements || graph_->values[step.results[0]].shape != type.shape))
+    return false;
   bool fits = true;
-  for (ValueId result : step.results)
-    fits &=
-        graph_->values[result].shape == type.shape && graph_->values[result].device == type.device;
-  for (const Operand& operand : step.operands) {
-    if (operand.kind == Operand::kAttribute) continue;
-    if (operand.kind == Operand::kList || graph_->values[operand.value].device != type.device) {
-      fits = false;
-      break;
-    }
-    Place known{.value = operand.value};
-    int64_t wanted = inner;
-    fits = fits && place(graph_->values[operand.value], &known.extent, &wanted) &&
-           (inner == 0 || wanted == inner) && wanted <= kMaxRow;
-    inner = wanted;
-    operands.push_back(known);
-  }
-  if (!fits || operands.empty()) return false;
+  auto is_on_device = [&](ValueId value) { fits &= graph_->values[value].device == type.device; };
+  for_each_operand(step, is_on_device);
+  for (ValueId result : step.results) is_on_device(result);
+  std::vector<Place> added;
+  int64_t inner = inner_;
+  fits = fits && (row_axis ? place_rows(step, *row_axis, added, &inner)
+                           : place_elements(step, added, &inner));
+  if (!fits) return false;
   inner_ = inner;
-  BlockStep added{.step = end_,
-                  .operands = static_cast<uint32_t>(places_.size()),
-                  .results = static_cast<uint32_t>(places_.size() + operands.size()),
-                  .noperands = static_cast<uint32_t>(operands.size())};
-  places_.insert(places_.end(), operands.begin(), operands.end());
-  for (ValueId result : step.results) {
-    places_.push_back({.value = result});
-    (is_in_place ? in_place_ : results_).push_back(result);
-  }
-  steps_.push_back(added);
+  const auto noperands = static_cast<uint32_t>(added.size() - step.results.size());
+  const auto first = static_cast<uint32_t>(places_.size());
+  steps_.push_back({.step = end_,
+                    .operands = first,
+                    .results = first + noperands,
+                    .noperands = noperands,
+                    .is_along_rows = row_axis.has_value()});
+  places_.insert(places_.end(), added.begin(), added.end());
+  for (ValueId result : step.results) (is_in_place ? in_place_ : results_).push_back(result);
   ++end_;
   return true;
 }
 
+bool BlockGroup::has_rows() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const BlockStep& step) { return step.is_along_rows; });
+}
+
+bool BlockGroup::saves_traffic(const std::vector<bool>& is_needed) const {
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (!is_needed[i] && made_extent(results_[i]) == Extent::kFull) return true;
+  if (!has_rows()) return false;
+  std::vector<ValueId> seen;
+  for (const Place& place : places_) {
+    if (place.extent != Extent::kFull) continue;
+    if (std::find(seen.begin(), seen.end(), place.value) != seen.end()) return true;
+    seen.push_back(place.value);
+  }
+  return false;
+}
+
 bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
-  if (steps_.size() < 2 || std::find(is_needed.begin(), is_needed.end(), false) == is_needed.end())
-    return false;
+  if (steps_.size() < 2 || !saves_traffic(is_needed)) return false;
   if (!in_place_.empty() && steps_.size() < kMinStepsInPlace) return false;
   if (inner_ == 0) inner_ = 1;
-  rows_ = std::max<int64_t>(1, (numel_ < kCachedElements ? kCachedBlock : kStreamedBlock) / inner_);
+  const int64_t block = has_rows()                 ? kRowsBlock
+                        : numel_ < kCachedElements ? kCachedBlock
+                                                   : kStreamedBlock;
+  rows_ = std::max<int64_t>(1, block / inner_);
   std::vector<int32_t> buffer(graph_->values.size(), -1);
   std::vector<uint32_t> last(graph_->values.size());
   for (uint32_t i = 0; i < steps_.size(); ++i)
@@ -180,7 +331,9 @@ bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
     auto release = [&](bool before_result) {
       for (uint32_t k = 0; k < step.noperands; ++k) {
         const ValueId value = places_[step.operands + k].value;
-        const bool may_share = nresults == 1 && graph_->values[value].dtype == dtype;
+        const bool may_share = nresults == 1 && !step.is_along_rows &&
+                               graph_->values[value].dtype == dtype &&
+                               places_[step.operands + k].extent == places_[step.results].extent;
         if (buffer[value] < 0 || last[value] != i || may_share != before_result) continue;
         unused.push_back(std::exchange(buffer[value], -1));
       }
@@ -218,198 +371,14 @@ std::string BlockGroup::text() const {
   for (ValueId value : results_) {
     if (std::find(external_.begin(), external_.end(), value) != external_.end()) continue;
     ++kept;
-    bytes += numel_ * int64_t{host->dtype_size(graph_->values[value].dtype)};
+    bytes += element_count(graph_->values[value]) *
+             int64_t{host->dtype_size(graph_->values[value].dtype)};
   }
   return "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) +
          ": one pass over " + type_text(type) + " in blocks of " + std::to_string(rows_ * inner_) +
          "; " + std::to_string(kept) + " of " + std::to_string(results_.size()) +
          " results stay in the cache (" + std::to_string(bytes >> 10) + " KiB)" +
          (in_place_.empty() ? "" : "; " + std::to_string(in_place_.size()) + " write in place");
-}
-
-// -- running ------------------------------------------------------------------------------------------
-
-// One thread's tensors, which are moved from block to block.
-class BlockGroup::Worker {
- public:
-  Worker(const BlockGroup& group, const std::vector<tenon_tensor*>& values,
-         const std::vector<tenon_tensor>& buffer_types)
-      : group_(group), pieces_(group.places_.size()), pointers_(group.places_.size()) {
-    const size_t bytes =
-        (static_cast<size_t>(group.block_bytes()) + kAlignment - 1) & ~(kAlignment - 1);
-    std::byte* memory = nullptr;
-    if (group.buffers_ > 0) {
-      memory = scratch().get(bytes * static_cast<size_t>(group.buffers_));
-      is_ready_ = memory != nullptr;
-    }
-    for (size_t i = 0; i < pieces_.size() && is_ready_; ++i) {
-      const Place& place = group.places_[i];
-      Piece& piece = pieces_[i];
-      if (place.buffer >= 0) {
-        piece.tensor = buffer_types[i];
-        piece.tensor.data = memory + bytes * static_cast<size_t>(place.buffer);
-      } else {
-        piece.tensor = *values[place.value];
-        piece.tensor.data = static_cast<char*>(piece.tensor.data) + piece.tensor.byte_offset;
-      }
-      piece.start = static_cast<char*>(piece.tensor.data);
-      describe(place, piece);
-      pointers_[i] = &piece.tensor;
-    }
-  }
-  Worker(const Worker&) = delete;
-
-  bool is_ready() const { return is_ready_; }
-
-  bool run(const std::vector<Piecewise>& calls, const tenon_calls_api& api, int64_t first_row,
-           int64_t rows) {
-    for (Piece& piece : pieces_) {
-      piece.tensor.data = piece.start + first_row * piece.row_bytes;
-      if (piece.has_rows) {
-        piece.shape[0] = rows;
-        piece.tensor.numel = rows * piece.columns;
-      }
-    }
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const BlockStep& step = group_.steps_[i];
-      if (api.piecewise_run(calls[i].get(), pointers_.data() + step.operands,
-                            pointers_.data() + step.results, nullptr) != TENON_OK)
-        return false;
-    }
-    return true;
-  }
-
- private:
-  struct Piece {
-    tenon_tensor tensor;
-    int64_t shape[2], strides[2];
-    char* start;
-    int64_t row_bytes, columns;
-    bool has_rows;
-  };
-
-  void describe(const Place& place, Piece& piece) const {
-    const int64_t inner = group_.inner_;
-    tenon_tensor& tensor = piece.tensor;
-    piece.has_rows = place.extent == Extent::kFull || place.extent == Extent::kColumn;
-    piece.columns = place.extent == Extent::kFull ? inner : 1;
-    const int64_t element = host->dtype_size(tensor.dtype);
-    piece.row_bytes = piece.has_rows && place.buffer < 0 ? piece.columns * element : 0;
-    if (place.extent == Extent::kOne) {
-      tensor.ndim = 0;
-      tensor.numel = 1;
-    } else if (place.extent == Extent::kRow) {
-      tensor.ndim = 1;
-      piece.shape[0] = tensor.numel = inner;
-      piece.strides[0] = 1;
-    } else {  // run() fills in the rows
-      tensor.ndim = inner == 1 ? 1 : 2;
-      piece.shape[1] = piece.columns;
-      piece.strides[0] = piece.columns;
-      piece.strides[1] = 1;
-    }
-    tensor.shape = piece.shape;
-    tensor.strides = piece.strides;
-    tensor.byte_offset = 0;
-    tensor.flags = TENON_TENSOR_CONTIGUOUS;
-    tensor.layers = 0;
-  }
-
-  const BlockGroup& group_;
-  std::vector<Piece> pieces_;
-  std::vector<tenon_tensor*> pointers_;
-  bool is_ready_ = true;
-};
-
-// Whether no tensor that is written in place shares memory with another one of the group: a block would read what
-// belongs to another block.
-bool BlockGroup::is_written_alone(const std::vector<tenon_tensor*>& values) const {
-  auto begin_of = [&](ValueId value) {
-    return static_cast<const char*>(values[value]->data) + values[value]->byte_offset;
-  };
-  auto end_of = [&](ValueId value) {
-    return begin_of(value) + values[value]->numel * int64_t{host->dtype_size(values[value]->dtype)};
-  };
-  for (ValueId written : in_place_) {
-    if (values[written]->flags & TENON_TENSOR_READONLY) return false;
-    for (size_t i = 0; i < external_.size(); ++i) {
-      const ValueId other = external_[i];
-      if (other != written && !is_written_[i] && begin_of(written) < end_of(other) &&
-          begin_of(other) < end_of(written))
-        return false;
-    }
-  }
-  return true;
-}
-
-bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const {
-  const tenon_calls_api* api = calls_with_pieces();
-  if (!api) return false;
-  for (size_t i = 0; i < external_.size(); ++i)
-    if (!is_written_[i] && !(values[external_[i]]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
-
-  if (!is_written_alone(values)) return false;
-
-  // The whole calls, as the dispatcher decides them; what the group makes itself stands in as a tensor of its type.
-  std::vector<OwnedTensor> results;
-  std::vector<tenon_tensor> buffer_types(places_.size());
-  std::vector<tenon_tensor*> known = values;
-  for (ValueId value : results_) {
-    const Type& type = graph_->values[value];
-    const auto at = std::find(external_.begin(), external_.end(), value);
-    tenon_tensor* made = nullptr;
-    if (at != external_.end()) {
-      if (host->tensor_create(type.device, type.dtype, static_cast<int32_t>(type.shape.size()),
-                              type.shape.data(), &made, nullptr) != TENON_OK)
-        return false;
-    } else if (host->tensor_create(type.device, type.dtype, 0, nullptr, &made, nullptr) !=
-               TENON_OK) {
-      return false;
-    }
-    results.emplace_back(made);
-    known[value] = made;
-  }
-  for (size_t i = 0; i < places_.size(); ++i)
-    if (places_[i].buffer >= 0) buffer_types[i] = *known[places_[i].value];
-
-  std::vector<std::vector<tenon_value>> arguments;
-  std::vector<Piecewise> prepared;
-  for (const BlockStep& each : steps_) {
-    const Step& step = graph_->steps[each.step];
-    std::vector<tenon_value>& args = arguments.emplace_back();
-    for (const Operand& operand : step.operands)
-      args.push_back(operand.kind == Operand::kValue ? boxed(known[operand.value])
-                                                     : operand.attribute.value());
-    prepared.emplace_back(api->piecewise(step.op, args.data()));
-    if (!prepared.back()) return false;
-  }
-
-  const int64_t outer = numel_ / inner_, blocks = (outer + rows_ - 1) / rows_;
-  const int64_t work = rows_ * inner_ * static_cast<int64_t>(steps_.size());
-  std::atomic<bool> has_failed{false};
-  parallel(blocks, work, [&](int64_t begin, int64_t end) {
-    bool is_fine = false;
-    try {
-      Worker worker(*this, known, buffer_types);
-      is_fine = worker.is_ready();
-      for (int64_t block = begin; block < end && is_fine; ++block) {
-        const int64_t first = block * rows_;
-        is_fine = worker.run(prepared, *api, first, std::min(rows_, outer - first));
-      }
-    } catch (const std::bad_alloc&) {  // nothing may be thrown into the pool
-      is_fine = false;
-    }
-    if (!is_fine) has_failed.store(true, std::memory_order_relaxed);
-  });
-  for (ValueId value : in_place_) host->tensor_bump_version(values[value]);
-  if (has_failed.load(std::memory_order_relaxed)) {
-    *is_broken = !in_place_.empty();
-    return false;
-  }
-  for (size_t i = 0; i < results_.size(); ++i)
-    if (std::find(external_.begin(), external_.end(), results_[i]) != external_.end())
-      values[results_[i]] = results[i].release();
-  return true;
 }
 
 }  // namespace tenon::graph

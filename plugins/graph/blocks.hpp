@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of elementwise steps that runs block by block: each step's kernel is called on one block before any is called
-// on the next, so that what passes between the steps stays in a cache and never becomes a tensor. No code is generated;
-// the kernels, and so the bits of the results, are those that run step by step.
+// A group of steps that runs block by block: each step's kernel is called on one block before any is called on the next, so
+// that what passes between the steps stays in a cache and never becomes a tensor. No code is generated; the kernels, and so
+// the bits of the results, are those that run step by step. The steps are elementwise or work along rows (rows.hpp), of
+// which a block has some; one element for each row, such as a sum, is a column.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +14,11 @@
 
 namespace tenon::graph {
 
-// How an operand lies beside the results, which have the shape [outer, inner].
+// How a value lies in a group, whose rows are [outer, inner].
 enum class Extent : uint8_t {
   kFull,    // [outer, inner]
   kRow,     // [inner], the same for every row
-  kColumn,  // [outer, 1]
+  kColumn,  // [outer, 1], or [outer]
   kOne,     // a single element
 };
 
@@ -48,28 +50,56 @@ class BlockGroup {
   std::string text() const;
 
  private:
+  static constexpr size_t kMaxAxes = 8;  // of what steps along rows read and make
+
   struct Place {
     Extent extent = Extent::kFull;
     ValueId value = kNoValueId;
-    int32_t buffer = -1;  // where the block of a value is that only the group knows
+    int32_t buffer = -1;    // where the block of a value is that only the group knows
+    uint32_t row_axis = 0;  // of a step along rows: the axes before them; its pieces have all axes
   };
   struct BlockStep {
     uint32_t step;
     uint32_t operands, results;  // the first of each in places_
     uint32_t noperands;
+    bool is_along_rows;
+  };
+  // A view of a column that the group makes: the column in another shape, or repeated along the rows.
+  struct Alias {
+    ValueId view, base;
+    std::vector<int64_t> strides;
+    bool repeats, is_needed;
   };
   class Worker;
 
   BlockGroup(const Graph& graph, uint32_t first) : graph_(&graph), begin_(first), end_(first) {}
   bool add_step();
+  bool add_view(const Step& step);
+  // Where the operands and results of a step lie, if it fits: `*inner` is what it asks of the last axis, if it asks.
+  bool place_elements(const Step& step, std::vector<Place>& added, int64_t* inner) const;
+  bool place_rows(const Step& step, size_t row_axis, std::vector<Place>& added,
+                  int64_t* inner) const;
   bool place(const Type& type, Extent* extent, int64_t* inner) const;
+  bool place_operand(ValueId value, Place& known, int64_t* inner) const;
+  bool is_column(const std::vector<int64_t>& shape) const;
+  // The extent of a value that the group makes.
+  std::optional<Extent> made_extent(ValueId value) const;
+  const Alias* find_alias(ValueId value) const;
   template <class IsNeeded>
   bool finish(const IsNeeded& is_needed) {
     std::vector<bool> needed;
-    for (ValueId value : results_) needed.push_back(is_needed(value));
+    for (Alias& alias : aliases_) alias.is_needed = is_needed(alias.view);
+    for (ValueId value : results_)
+      needed.push_back(is_needed(value) ||
+                       std::any_of(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
+                         return alias.base == value && alias.is_needed;
+                       }));
     return finish_with(needed);
   }
   bool finish_with(const std::vector<bool>& is_needed);
+  bool has_rows() const;
+  // Does a full value stay in the cache between two steps?
+  bool saves_traffic(const std::vector<bool>& is_needed) const;
   bool is_made_here(ValueId value) const;
   bool is_written_alone(const std::vector<tenon_tensor*>& values) const;
   int64_t block_bytes() const { return rows_ * inner_ * element_bytes_; }
@@ -82,6 +112,7 @@ class BlockGroup {
   std::vector<ValueId> external_;  // operands from outside the group, and results that others need
   std::vector<bool> is_written_;   // external_: a result
   std::vector<BlockStep> steps_;
+  std::vector<Alias> aliases_;
   std::vector<Place> places_;
   int64_t numel_ = 0, inner_ = 0;  // inner_ 0: not known yet; no operand is broadcast
   int64_t rows_ = 0;               // of a block

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frame.hpp"
 
+#include <unordered_set>
+
 namespace tenon::graph {
 
 Layout::Layout(const tenon_tensor& tensor)
@@ -41,6 +43,44 @@ ValueId Frame::add(tenon_tensor* tensor) {
   const Layout& layout = layouts_.emplace(value, Layout(*tensor)).first->second;
   if (layout.storage) by_storage_[layout.storage].push_back(value);
   return value;
+}
+
+void Frame::forget_unreachable(std::vector<Tensor>& made) {
+  std::unordered_map<const tenon_tensor*, uint32_t> references;  // of ours
+  for (const Tensor& tensor : kept_) ++references[tensor.get()];
+  for (const auto& [value, tensor] : handles_) ++references[tensor.get()];
+  for (const Tensor& tensor : made) ++references[tensor.get()];
+  std::unordered_map<const void*, uint32_t>
+      held_here;  // by storage: tensors that nothing else holds
+  auto look_at = [&](const tenon_tensor* tensor, uint32_t count) {
+    if (host->tensor_use_count(tensor) != count) return;
+    ++held_here[host->tensor_storage(tensor)];
+    const auto base = references.find(host->tensor_base(tensor));
+    if (base != references.end()) ++base->second;  // which the view holds
+  };
+  for (const auto& [tensor, count] : references)
+    if (host->tensor_base(tensor)) look_at(tensor, count);
+  for (const auto& [tensor, count] : references)
+    if (!host->tensor_base(tensor)) look_at(tensor, count);
+  std::unordered_set<const tenon_tensor*> unreachable;
+  for (const auto& [tensor, count] : references) {
+    const void* storage = host->tensor_storage(tensor);
+    const auto here = held_here.find(storage);
+    if (storage && here != held_here.end() &&
+        host->tensor_storage_use_count(tensor) == here->second)
+      unreachable.insert(tensor);
+  }
+  for (const tenon_tensor* tensor : unreachable) {
+    known_.erase(tensor);
+    const auto sharing = by_storage_.find(host->tensor_storage(tensor));
+    if (sharing == by_storage_.end()) continue;
+    for (ValueId value : sharing->second) layouts_.erase(value);
+    by_storage_.erase(sharing);
+  }
+  auto is_unreachable = [&](const Tensor& tensor) { return unreachable.contains(tensor.get()); };
+  std::erase_if(handles_, [&](const auto& entry) { return is_unreachable(entry.second); });
+  std::erase_if(kept_, is_unreachable);
+  std::erase_if(made, is_unreachable);
 }
 
 }  // namespace tenon::graph

@@ -35,6 +35,10 @@ class Frame {
   // A new value for the tensor.
   ValueId add(tenon_tensor* tensor);
 
+  // Lets go of the tensors that only the frame and `made` hold, where all of their memory is theirs: no call can name them
+  // again. What comes to lie at their addresses is something new.
+  void forget_unreachable(std::vector<Tensor>& made);
+
   const Layout& layout(ValueId value) const { return layouts_.at(value); }
   tenon_tensor* handle(ValueId value) const { return handles_.at(value).get(); }
   std::vector<Tensor>& kept() { return kept_; }
@@ -52,7 +56,7 @@ class Frame {
   std::unordered_map<const void*, std::vector<ValueId>> by_storage_;
   std::unordered_map<ValueId, Layout> layouts_;
   std::unordered_map<ValueId, Tensor> handles_;
-  std::vector<Tensor> kept_;  // no address is used twice while a recording lasts
+  std::vector<Tensor> kept_;  // no address is used twice as long as a value is known by it
 };
 
 }  // namespace tenon::graph

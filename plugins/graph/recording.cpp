@@ -4,11 +4,19 @@
 #include <tenon/error.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 #include "support.hpp"
 #include "verify.hpp"
 
 namespace tenon::graph {
+namespace {
+
+int64_t bytes_of(const tenon_tensor& tensor) {
+  return tensor.numel * int64_t{host->dtype_size(tensor.dtype)};
+}
+
+}  // namespace
 
 Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
                      const tenon_graph_recording_options& options)
@@ -171,10 +179,22 @@ void Recording::end_call(Step step, const tenon_value* outs) {
                                          " shares memory with an argument, though the operator is "
                                          "no view");
     step.results[i] = frame().add(out);
-    if (!may_alias) made_.push_back(Tensor::borrow(out));
+    if (!may_alias) {
+      made_.push_back(Tensor::borrow(out));
+      made_bytes_ += bytes_of(*out);
+    }
     if (frames_.size() == 1 && !step.is_recorded) unrecorded_.insert(step.results[i]);
   }
   frame().graph.steps.push_back(std::move(step));
+  // A recording would otherwise hold all results of a training step at once. The limit grows with what is still in use, so that
+  // few calls look.
+  if (made_bytes_ < made_limit_ || frames_.size() > 1) return;
+  frame().forget_unreachable(made_);
+  const int64_t in_use = std::accumulate(
+      made_.begin(), made_.end(), int64_t{0},
+      [](int64_t sum, const Tensor& tensor) { return sum + bytes_of(*tensor.get()); });
+  made_bytes_ = 0;
+  made_limit_ = std::max(kLeastMade, in_use / 4);
 }
 
 void Recording::see_unrecorded(const tenon_value* outs, uint32_t nouts) {

@@ -77,6 +77,9 @@ class Recording {
   std::unordered_set<ValueId> unrecorded_;   // values of the outermost frame made without gradients
   std::vector<Tensor> kept_;
   std::vector<Tensor> made_;  // new memory, by steps
+  // Bytes of made_ since unreachable tensors were let go, and how many there may be.
+  static constexpr int64_t kLeastMade = int64_t{32} << 20;
+  int64_t made_bytes_ = 0, made_limit_ = kLeastMade;
   // Of every input and leaf that requires a gradient.
   struct GradState {
     Tensor tensor;

@@ -3,7 +3,6 @@
 
 #include <emit/definition.hpp>
 #include <expression/operator_check.hpp>
-#include <load/flops.hpp>
 #include <support/text.hpp>
 
 namespace tenon::interpreter {

@@ -9,6 +9,7 @@ namespace tenon::lapack {
 KernelList cholesky_kernels();
 KernelList eigen_kernels();
 KernelList exponential_kernels();
+KernelList ldl_kernels();
 KernelList lstsq_kernels();
 KernelList lu_kernels();
 KernelList qr_kernels();

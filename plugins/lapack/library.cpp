@@ -18,10 +18,11 @@ struct Name {
   const char* real;
   const char* complex;
 };
-constexpr Name kNames[] = {{"potrf", "potrf"}, {"getrf", "getrf"}, {"getri", "getri"},
-                           {"gesv", "gesv"},   {"trsm", "trsm"},   {"gemm", "gemm"},
-                           {"geqrf", "geqrf"}, {"orgqr", "ungqr"}, {"gesdd", "gesdd"},
-                           {"syevd", "heevd"}, {"geev", "geev"},   {"gelsd", "gelsd"}};
+constexpr Name kNames[] = {
+    {"potrf", "potrf"}, {"getrf", "getrf"}, {"getri", "getri"}, {"gesv", "gesv"},
+    {"trsm", "trsm"},   {"gemm", "gemm"},   {"geqrf", "geqrf"}, {"orgqr", "ungqr"},
+    {"gesdd", "gesdd"}, {"syevd", "heevd"}, {"geev", "geev"},   {"gelsd", "gelsd"},
+    {"sytrf", "sytrf"}, {"sytrs", "sytrs"}, {"sytrf", "hetrf"}, {"sytrs", "hetrs"}};
 static_assert(sizeof(Routines<float>) == sizeof kNames / sizeof *kNames * sizeof(void*));
 
 // How a library decorates names: scipy_dgetrf_64_ is that of a wheel of OpenBLAS with wide integers.

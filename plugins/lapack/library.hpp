@@ -74,6 +74,15 @@ struct Routines {
          void (*)(In m, In n, In nrhs, T* a, In lda, T* b, In ldb, R* s, const R* rcond, Int* rank,
                   T* work, In lwork, R* rwork, void* iwork, Int* info)>
       gelsd;
+  // Of symmetric matrices, and of Hermitian ones, which among real numbers are the same.
+  using Factor = void (*)(Flag uplo, In n, T* a, In lda, void* pivots, T* work, In lwork, Int* info,
+                          Length);
+  using Solve = void (*)(Flag uplo, In n, In nrhs, const T* a, In lda, const void* pivots, T* b,
+                         In ldb, Int* info, Length);
+  Factor sytrf;
+  Solve sytrs;
+  Factor hetrf;
+  Solve hetrs;
 };
 
 struct Library {
@@ -99,6 +108,13 @@ struct Library {
   int64_t read(const void* array, int64_t i) const {
     return has_64_bits ? static_cast<const int64_t*>(array)[i]
                        : static_cast<const int32_t*>(array)[i];
+  }
+  // The same for an array that a routine reads.
+  void write(void* array, int64_t i, int64_t number) const {
+    if (has_64_bits)
+      static_cast<int64_t*>(array)[i] = number;
+    else
+      static_cast<int32_t*>(array)[i] = static_cast<int32_t>(number);
   }
 };
 

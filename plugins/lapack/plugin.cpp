@@ -31,8 +31,8 @@ const tenon_plugin& complete() {
                                 .stop = stop};
   kernels.clear();
   for (const KernelList& list :
-       {cholesky_kernels(), eigen_kernels(), exponential_kernels(), lstsq_kernels(), lu_kernels(),
-        qr_kernels(), svd_kernels(), triangular_kernels()})
+       {cholesky_kernels(), eigen_kernels(), exponential_kernels(), ldl_kernels(), lstsq_kernels(),
+        lu_kernels(), qr_kernels(), svd_kernels(), triangular_kernels()})
     kernels.insert(kernels.end(), list.first, list.first + list.count);
   plugin.kernels = kernels.data();
   plugin.nkernels = static_cast<uint32_t>(kernels.size());

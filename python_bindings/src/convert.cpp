@@ -32,26 +32,52 @@ Tensor shared_from_array(PyObject* data) {
   return result;
 }
 
-// The common dtype of the tensors in nested lists, kAnyDtype if there is none; false if there are
-// numbers or arrays of others beside them.
-bool find_common_dtype(PyObject* data, int32_t& dtype) {
-  if (is_tensor(data)) {
-    const int32_t own = handle_of(data)->dtype;
-    dtype = dtype == kAnyDtype ? own : host->dtype_promote(dtype, own);
+// What nested lists hold: dtypes of tensors and of NumPy's scalars, and kinds of Python's numbers.
+struct Contents {
+  int32_t dtype = kAnyDtype;
+  bool has_int = false, has_float = false, has_complex = false;
+
+  void add(int32_t own) { dtype = dtype == kAnyDtype ? own : host->dtype_promote(dtype, own); }
+  bool is_inexact() const { return dtype > TENON_DTYPE_I64; }
+};
+
+// False if there are arrays.
+bool find_contents(PyObject* data, Contents& found) {
+  if (is_tensor(data)) return found.add(handle_of(data)->dtype), true;
+  if (PyList_Check(data) || PyTuple_Check(data)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
+      if (!find_contents(PySequence_Fast_GET_ITEM(data, i), found)) return false;
     return true;
   }
-  if (!PyList_Check(data) && !PyTuple_Check(data)) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
-    if (!find_common_dtype(PySequence_Fast_GET_ITEM(data, i), dtype)) return false;
-  return true;
+  if (PyObject_CheckBuffer(data)) {
+    const Tensor scalar = tensor_from_buffer(data);
+    if (scalar && scalar->ndim == 0) return found.add(scalar->dtype), true;
+    PyErr_Clear();
+    return false;
+  }
+  if (PyFloat_Check(data)) return found.has_float = true;
+  if (PyComplex_Check(data)) return found.has_complex = true;
+  if (PyBool_Check(data)) return found.add(TENON_DTYPE_BOOL), true;
+  return found.has_int = PyLong_Check(data);
+}
+
+// A number of Python beside numbers that have a dtype: whole ones count as int64 beside whole ones, which might
+// not hold them, and others leave the width to them.
+int32_t common_dtype(const Contents& found) {
+  Contents all = found;
+  if (found.has_int && !found.is_inexact()) all.add(TENON_DTYPE_I64);
+  if (found.has_float && !found.is_inexact()) all.add(default_float);
+  if (found.has_complex && all.dtype < TENON_DTYPE_C64)
+    all.add(all.dtype == TENON_DTYPE_F64 ? TENON_DTYPE_C128 : TENON_DTYPE_C64);
+  return all.dtype;
 }
 
 // Lists that hold arrays: NumPy knows how to join them, and it is imported, or there were no
-// arrays. Of tensors alone, Tenon's promotion says the dtype: NumPy's makes float64 of int64 and
+// arrays. Of tensors and scalars alone, Tenon's promotion says the dtype: NumPy's makes float64 of int64 and
 // float32.
 Tensor from_mixed_list(PyObject* data) {
-  int32_t dtype = kAnyDtype;
-  if (!find_common_dtype(data, dtype)) dtype = kAnyDtype;
+  Contents found;
+  const int32_t dtype = find_contents(data, found) ? common_dtype(found) : kAnyDtype;
   PyObject* numpy = PyImport_ImportModule("numpy");
   PyObject* array = numpy ? PyObject_CallMethod(numpy, "array", "O", data) : nullptr;
   Tensor result = array ? tensor_from_buffer(array) : Tensor();

@@ -21,7 +21,8 @@ namespace tenon::python {
   X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)                       \
   X(negative) X(positive) X(abs) X(bitwise_invert)                                              \
   X(any) X(select) X(slice) X(unsqueeze) X(permute) X(expand) X(reshape)                        \
-  X(index) X(index_put) X(masked_select) X(nonzero) X(to_device)
+  X(index) X(index_put) X(masked_select) X(nonzero) X(to_device)                                 \
+  X(complex_parts) X(zeros_like)
 // clang-format on
 
 struct SyntaxOperators {

@@ -98,14 +98,58 @@ PyObject* matrix_transposed(PyObject* self, const char* name) {
       TENON_CALL(permute, value_of(tensor), value_of(axes, static_cast<size_t>(tensor->ndim))));
 }
 
+bool is_complex(const tenon_tensor& tensor) {
+  return tensor.dtype == TENON_DTYPE_C64 || tensor.dtype == TENON_DTYPE_C128;
+}
+
+// Element 0 or 1 of each complex number, a view.
+PyObject* part(PyObject* self, int64_t which) {
+  PyObject* parts = to_python(TENON_CALL(complex_parts, value_of(handle_of(self))));
+  if (!parts) return nullptr;
+  PyObject* view = to_python(
+      TENON_CALL(select, value_of(handle_of(parts)), value_of(int64_t{-1}), value_of(which)));
+  Py_DECREF(parts);
+  return view;
+}
+
+PyObject* get_real(PyObject* self, void*) {
+  return is_complex(*handle_of(self)) ? part(self, 0) : Py_NewRef(self);
+}
+PyObject* get_imag(PyObject* self, void*) {
+  if (is_complex(*handle_of(self))) return part(self, 1);
+  return to_python(TENON_CALL(zeros_like, value_of(handle_of(self))));
+}
+
+int set_part(PyObject* self, PyObject* value, const char* name, getter get) {
+  if (!value) {
+    raise_error(PyExc_AttributeError, "%s cannot be deleted", name);
+    return -1;
+  }
+  if (std::strcmp(name, "imag") == 0 && !is_complex(*handle_of(self))) {
+    raise_error(PyExc_TypeError, "imag: expected complex numbers to assign it, got %s",
+                host->dtype_name(handle_of(self)->dtype));
+    return -1;
+  }
+  PyObject* view = get(self, nullptr);
+  if (!view) return -1;
+  const int status = PyObject_SetItem(view, Py_Ellipsis, value);
+  Py_DECREF(view);
+  return status;
+}
+int set_real(PyObject* self, PyObject* value, void*) {
+  return set_part(self, value, "real", get_real);
+}
+int set_imag(PyObject* self, PyObject* value, void*) {
+  return set_part(self, value, "imag", get_imag);
+}
+
 PyObject* get_matrix_transposed(PyObject* self, void*) { return matrix_transposed(self, "mT"); }
 
 PyObject* adjoint(PyObject* self, const char* name) {
   PyObject* transposed = matrix_transposed(self, name);
   if (!transposed) return nullptr;
   // conj() of real numbers would copy them, or at least record a step.
-  const uint8_t dtype = handle_of(self)->dtype;
-  if (dtype != TENON_DTYPE_C64 && dtype != TENON_DTYPE_C128) return transposed;
+  if (!is_complex(*handle_of(self))) return transposed;
   PyObject* result = PyObject_CallMethod(transposed, "conj", nullptr);
   Py_DECREF(transposed);
   return result;
@@ -201,6 +245,9 @@ PyGetSetDef tensor_attributes[] = {
     {"mT", get_matrix_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
     {"H", get_adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},
     {"mH", get_matrix_adjoint, nullptr, "mT with the elements conjugated.", nullptr},
+    {"real", get_real, set_real, "The real parts, a view; of real numbers the tensor itself.",
+     nullptr},
+    {"imag", get_imag, set_imag, "The imaginary parts, a view; of real numbers zeros.", nullptr},
     {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are recorded.",
      nullptr},
     {"is_leaf", get_is_leaf, nullptr,

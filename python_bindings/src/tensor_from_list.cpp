@@ -31,6 +31,10 @@ NumberKind kind_of_dtype(int32_t dtype) {
 }
 
 Element classify(PyObject* object, NumberKind& kind) {
+  if (PyFloat_CheckExact(object)) return kind = NumberKind::kFloat, Element::kNumber;
+  if (PyLong_CheckExact(object)) return kind = NumberKind::kInt, Element::kNumber;
+  // NumPy's scalars have a dtype, and some are subclasses of Python's numbers.
+  if (!is_tensor(object) && PyObject_CheckBuffer(object)) return Element::kArray;
   if (PyFloat_Check(object)) return kind = NumberKind::kFloat, Element::kNumber;
   if (PyBool_Check(object)) return kind = NumberKind::kBool, Element::kNumber;
   if (PyLong_Check(object)) return kind = NumberKind::kInt, Element::kNumber;
@@ -43,7 +47,7 @@ Element classify(PyObject* object, NumberKind& kind) {
   }
   ArgumentArena arena;
   tenon_value value;
-  if (box_number(object, value, &arena) == 1) {  // a NumPy scalar
+  if (box_number(object, value, &arena) == 1) {  // a number of another library
     kind = value.tag == TENON_VALUE_BOOL    ? NumberKind::kBool
            : value.tag == TENON_VALUE_INT   ? NumberKind::kInt
            : value.tag == TENON_VALUE_FLOAT ? NumberKind::kFloat
@@ -51,7 +55,7 @@ Element classify(PyObject* object, NumberKind& kind) {
     return Element::kNumber;
   }
   PyErr_Clear();
-  return PyObject_CheckBuffer(object) ? Element::kArray : Element::kUnknown;
+  return Element::kUnknown;
 }
 
 // Numbers and sequences of other classes than Python's own run code of the program when they are

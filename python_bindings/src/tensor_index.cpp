@@ -198,6 +198,13 @@ PyObject* tensor_subscript(PyObject* self, PyObject* object) {
 // The value of x[key] = value as a tensor with x's dtype, on its device.
 Tensor value_for(tenon_tensor* tensor, PyObject* object) {
   if (is_tensor(object)) return convert_tensor(handle_of(object), tensor->dtype, tensor->device);
+  if (PyComplex_Check(object) && tensor->dtype < TENON_DTYPE_C64) {
+    raise_error(PyExc_TypeError,
+                "expected a real number for an element of a %s tensor, got a complex one; take its "
+                "real part, or convert the tensor with .to(dtype)",
+                host->dtype_name(tensor->dtype));
+    return {};
+  }
   bool number = PyLong_Check(object) || PyFloat_Check(object);
   if (number && can_write(tensor->dtype) && tensor->device == host->device_host())
     return tensor_of_number(object, tensor->dtype);

@@ -112,6 +112,7 @@ _LAZY.update(
         "_everyday",
     )
 )
+_LAZY["TensorArray"] = "_tensor_array"
 _LAZY.update(dict.fromkeys("get_printoptions printoptions set_printoptions".split(), "_printing"))
 _LAZY.update(
     dict.fromkeys(

@@ -143,6 +143,7 @@ from tenon._printing import get_printoptions as get_printoptions
 from tenon._printing import printoptions as printoptions
 from tenon._printing import set_printoptions as set_printoptions
 from tenon._profile import profile as profile
+from tenon._tensor_array import TensorArray as TensorArray
 from tenon._validation import validation as validation
 from tenon.autograd import Function as Function
 from tenon.autograd import enable_grad as enable_grad

@@ -30,7 +30,7 @@ class _Entry:
         self.returned: Any = None  # the structure of the result
         self.program: Any = None
         self.reason = ""  # why it stays without a program
-        self.recordings = self.calls = 0
+        self.recordings = self.calls = self.changes = 0
         self.seconds = 0.0
         # Of the memory that the program reads or writes beside its arguments; empty if it writes nothing.
         self.starts: list[int] = []
@@ -111,6 +111,8 @@ class Compiled:
             assert self._outside is not None
             found = _Entry(_describe(structure, tensors), self._outside)
         entry = self._entries.setdefault(key, found)
+        assert self._outside is not None
+        entry.outside = self._outside  # equal, and perhaps made of other objects by now
         if entry.program is not None and self._mode != "check":
             if not kwargs and all(type(arg) is Tensor for arg in args):
                 self._last = (_described(args), _modes(), entry)
@@ -136,6 +138,8 @@ class Compiled:
         outside = self._outside
         if outside is None or not outside.is_unchanged():
             outside = self._outside = Outside(self._function)
+        if outside.refusal:
+            raise _Refused(outside.refusal)
         known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
             raise _Refused("an argument is also reached in another way")
@@ -151,6 +155,7 @@ class Compiled:
     ) -> Any:
         """One call of the function, for real, that is written down."""
         checks = self._mode == "check"
+        outside = entry.outside
         begin = time.perf_counter()
         try:
             recording = _core.Recording(tensors, _PACKAGE, gives_up=True)
@@ -162,6 +167,10 @@ class Compiled:
             outputs: list[Tensor] = []
             returned = _structure.flatten(result, outputs)
             try:
+                # The first call may set something up. A program would miss what further ones do.
+                entry.changes += not outside.is_unchanged()
+                if entry.changes >= 2:
+                    raise _Refused("it changes what it reads outside")
                 kept = _hashable(returned)
                 if entry.returned not in (None, kept):
                     raise _Refused("the result has another structure, or other values, each time")
@@ -268,18 +277,19 @@ def compile(
     The first two calls of each signature run the function as it is and write down what it asks of
     operators. If both agree, later calls run the program and not the Python code. A signature is the
     structure of the arguments; shape, strides, dtype, device and requires_grad of tensors; the values of
-    all others; whether gradients are on; and what the function can be seen to read from outside (the
-    numbers, texts and objects that it closes over or names, and the attributes of modules). A new
+    all others; whether gradients are on; and what the function can be seen to read from outside: the
+    numbers, texts, containers and objects that it closes over or names, the attributes of these that
+    code on the way names, and so on, into methods, properties, modules and small arrays of NumPy. A new
     signature is recorded anew; beyond `limit` of them calls run the function.
 
     Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
     operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
-    objects that are neither tensors nor plain values, or does something else each time. `explain()` says
-    why. What Python code does beside calling operators (printing, appending to lists) happens in calls
-    that run the function only. Not seen are changes inside objects that are reached in deeper ways, as
-    attributes of attributes or arrays of NumPy: TENON_GRAPH=check runs the function on every call and
-    raises where it differs from its program; TENON_GRAPH=off runs the function alone. The variable is read
-    by `compile`.
+    objects that are neither tensors nor plain values, does something else each time, changes what it
+    reads, or reads what cannot be told (`eval`, files, weak references, large arrays of NumPy). `explain()`
+    says why. What Python code does beside calling operators (printing) happens in calls that run the
+    function only. Not seen is state that C code keeps, as numbers of ctypes: TENON_GRAPH=check runs the
+    function on every call and raises where it differs from its program; TENON_GRAPH=off runs the function
+    alone. The variable is read by `compile`.
 
     `numerics`, `without` and `memory_budget` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
     by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass

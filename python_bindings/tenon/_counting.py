@@ -130,7 +130,7 @@ def bincount(x: Tensor, /, weights: Tensor | None = None, minlength: int = 0) ->
         raise ValueError(f"bincount: expected numbers of at least 0, got {x.min().item()}")
     length = max(minlength, int(x.max().item()) + 1 if x.size else 0)
     if weights is None:
-        weights = _operator("ones")(x.shape, dtype="int64", device=x.device)
+        weights = _operator("ones")([], dtype="int64", device=x.device).expand(x.shape)
     zeros = _operator("zeros")([length], dtype=weights.dtype, device=x.device)
     return _operator("index_add")(zeros, x, weights, 0)
 

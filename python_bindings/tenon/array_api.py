@@ -216,13 +216,15 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(
-    x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None
+    x1: Tensor, x2: Tensor | int | float, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
     """Where each element of `x2` would go in the ascending vector `x1`, or in `x1[sorter]`: before
     equal elements, or after them with side 'right'."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): expected side 'left' or 'right', got {side!r}")
     known = x1 if sorter is None else _operator("index_select")(x1, sorter, 0)
+    if not isinstance(x2, Tensor):  # a number of x1's dtype, which may be beyond int64
+        x2 = asarray(x2, dtype=x1.dtype, device=x1.device)
     return _operator("searchsorted")(known, x2, side == "right")
 
 

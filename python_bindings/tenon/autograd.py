@@ -344,14 +344,16 @@ def detect_anomaly():
 def gradcheck(function, inputs, *, step=1e-4, rtol=1e-3, atol=1e-5):
     """Compare the gradients of `function(*inputs)` with central differences; True, or an error.
 
-    The inputs that require grad should be float64. Results of any shape are reduced with fixed
-    weights, so that every element counts.
+    The inputs that require grad should be float64 or complex128. Results of any shape are reduced with fixed
+    weights, so that every element counts, and both parts of a complex one. The gradient of a complex
+    element is the derivative by its real part and i times that by its imaginary part.
     """
-    inputs = _as_tuple(inputs)
+    inputs, as_real = _as_tuple(inputs), _core.operator("as_real")
 
     def total(*args):
         with_weights = []
         for result in _as_tuple(function(*args)):
+            result = as_real(result) if result.dtype.is_complex else result
             if result.dtype.is_floating_point:
                 weights = [0.3 + 0.7 * ((7 * i) % 11) / 11 for i in range(result.size)]
                 weights = _core.tensor(weights, dtype=result.dtype, device=result.device)
@@ -367,14 +369,16 @@ def gradcheck(function, inputs, *, step=1e-4, rtol=1e-3, atol=1e-5):
             start = inputs[i].detach().cpu()
             gradient = [0.0] * start.size if gradient is None else gradient.reshape(-1).tolist()
             for k in range(start.size):
-                values = []
-                for sign in (1, -1):
-                    moved = start.clone().reshape(-1)
-                    moved[k] += sign * step
-                    args = list(inputs)
-                    args[i] = moved.reshape(start.shape).to(inputs[i].device)
-                    values.append(total(*args).item())
-                numeric = (values[0] - values[1]) / (2 * step)
+                numeric = 0.0
+                for direction in (1, 1j) if start.dtype.is_complex else (1,):
+                    values = []
+                    for sign in (1, -1):
+                        moved = start.clone().reshape(-1)
+                        moved[k] += sign * step * direction
+                        args = list(inputs)
+                        args[i] = moved.reshape(start.shape).to(inputs[i].device)
+                        values.append(total(*args).item())
+                    numeric += direction * (values[0] - values[1]) / (2 * step)
                 if not abs(numeric - gradient[k]) <= atol + rtol * abs(numeric):
                     raise AssertionError(
                         f"gradcheck: input {i}, element {k}: expected {numeric:.8g} by finite differences, "

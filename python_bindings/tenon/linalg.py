@@ -70,6 +70,13 @@ class LUFactorResult(NamedTuple):
     pivots: Tensor
 
 
+class LDLFactorResult(NamedTuple):
+    """Results of ldl_factor()."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
 class LUResult(NamedTuple):
     """Results of lu()."""
 
@@ -101,6 +108,11 @@ def lu(x, /):
 def lu_factor(x, /):
     """Both triangular factors in one matrix, and the rows that were exchanged, counted from 0."""
     return LUFactorResult(*_operator("lu_factor")(x))
+
+
+def ldl_factor(x, /, *, hermitian=False):
+    """Both factors of symmetric or Hermitian matrices in one matrix, and LAPACK's pivots."""
+    return LDLFactorResult(*_operator("ldl_factor")(x, hermitian=hermitian))
 
 
 def lu_unpack(lu, pivots, /):
@@ -306,7 +318,7 @@ def diagonal(x, /, *, offset=0):
 # Operators whose signature needs no translation.
 _SAME = frozenset(
     "adjugate cdist cholesky_inverse cholesky_solve corrcoef cov geqrf householder_product inner kron "
-    "logdet lu_solve matrix_exp multi_dot ormqr tensorinv tensorsolve triangular_solve vander".split()
+    "ldl_solve logdet lu_solve matrix_exp multi_dot ormqr tensorinv tensorsolve triangular_solve vander".split()
 )
 
 

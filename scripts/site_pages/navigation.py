@@ -67,6 +67,7 @@ WRITTEN = {
         "Training classes": [
             "reference/training_classes.md",
             "reference/training_classes_paddle.md",
+            "reference/phi_operators.md",
         ],
         "Bound operators": ["reference/bound_operators.md"],
         "Functions of other libraries": ["reference/compat_namespaces.md"],

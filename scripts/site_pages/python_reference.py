@@ -13,7 +13,7 @@ tenon.nn.utils.parametrize tenon.optim tenon.optim.lr_scheduler tenon.optim.swa_
 tenon.metrics tenon.amp tenon.amp.debug tenon.profiler tenon.autograd tenon.data tenon.io
 tenon.safetensors tenon.random tenon.memory tenon.plugins tenon.distributions
 tenon.vision.transforms tenon.vision.transforms.functional tenon.vision.models
-tenon.vision.datasets tenon.audio tenon.audio.functional tenon.audio.transforms tenon.text
+tenon.vision.datasets tenon.vision.ops tenon.audio tenon.audio.functional tenon.audio.transforms tenon.text
 tenon.geometric tenon.func tenon.array_api tenon.collective tenon.ipc tenon.testing tenon.utils
 tenon.utils.cpp_extension tenon.compat.paddle""".split()
 Operator = type(tenon.ops.add)

@@ -204,3 +204,62 @@ def test_streams_keep_the_order_that_events_ask_for():
         SIMULATED_DELAY_US=2000,
     )
     assert output.split() == ["20"]
+
+
+def test_graphs_replay_what_a_stream_was_given():
+    output = run(
+        """
+        x, y = tenon.ones((8, 8), device="ascend"), tenon.rand((8, 8), device="ascend")
+        x @ y
+        graph = tenon.Graph("ascend")
+        with graph.capture():
+            z = (x @ y).floor_divide(0.5) + tenon.arange(8, device="ascend")
+        for number in (1.0, 2.0, 3.0):
+            fresh = tenon.full((8, 8), number, device="ascend")
+            x.copy_(fresh)
+            graph.replay()
+            expected = (fresh @ y).floor_divide(0.5).to("cpu") + tenon.arange(8)
+            print(tenon.allclose(z.to("cpu"), expected, rtol=1e-6).item())
+        """,
+        TENON_FALLBACK="deny",
+        SIMULATED_DELAY_US=500,
+    )
+    assert output.split() == ["True"] * 3
+
+
+@pytest.mark.parametrize(
+    "statement, text",
+    [
+        ("x.to('cpu')", "a copy between host and device while its stream is captured"),
+        ("tenon.synchronize('ascend')", "sync"),
+    ],
+)
+def test_what_cannot_be_captured_is_refused_by_name(statement, text):
+    output = run(
+        f"""
+        x = tenon.ones(8, device="ascend")
+        graph = tenon.Graph("ascend")
+        try:
+            with graph.capture():
+                {statement}
+        except Exception as error:
+            print(type(error).__name__, error)
+        print((x + 1).sum().item())
+        """
+    )
+    assert text in output and output.endswith("16.0\n"), output
+
+
+def test_a_profile_names_the_functions_and_their_times():
+    output = run(
+        """
+        x = tenon.ones((64, 64), device="ascend")
+        with tenon.profile("ascend") as profile:
+            for _ in range(3):
+                y = x @ x + 1
+        records = [record for record in profile.records if record.name.startswith("aclnn")]
+        assert all(a.end_ns <= b.begin_ns for a, b in zip(records, records[1:])), records
+        print(*(record.name for record in records))
+        """
+    )
+    assert output.split() == ["aclnnMatmul", "aclnnAdd"] * 3, output

@@ -287,5 +287,38 @@ TEST_F(ThreadPool, WorksInAForkedChild) {
   EXPECT_EQ(status, 0);
 }
 
+// The system copies the memory page by page while the other threads go on, so the child may find
+// chunks in the slot of a worker that, by another page, has not started.
+TEST_F(ThreadPool, ForkWhileAnotherThreadStartsWorkers) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer cannot start threads in a forked child";
+#endif
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    for (int32_t count = 1; !stop.load(); count = 5 - count) {
+      set_thread_count(count);
+      for (int i = 0; i < 20; ++i) run(0, 1000, 1, [](int64_t, int64_t) {});
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // ends a child that hangs
+      set_thread_count(4);
+      for (int n = 0; n < 100; ++n) {
+        std::atomic<int64_t> total{0};
+        run(0, 1000, 1, [&](int64_t b, int64_t e) { total += e - b; });
+        if (total != 1000) _exit(1);
+      }
+      _exit(0);
+    }
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "child " << i;
+  }
+  stop.store(true);
+  other.join();
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -139,6 +139,21 @@ def test_dead_links_and_lost_pages_are_found(tmp_path):
     ]
 
 
+def test_operators_of_phi_are_there_or_have_a_reason():
+    from site_pages import phi_operators as phi
+
+    page = phi.page()
+    assert "| `matrix_nms` | `tenon.vision.ops.matrix_nms` |" in page
+    assert "| `warpctc` | `tenon.nn.functional.ctc_loss` |" in page
+    assert "| `dgc` | not there: distributed layers come later |" in page
+    names = {name for family in phi.FAMILIES.values() for name in family}
+    assert set(phi.NAMES) <= names and set(phi.ABSENT) <= names
+    for path in phi.NAMES.values():
+        assert phi.find(path) is not None, path
+    with pytest.raises(SystemExit, match="nothing is not there; give its name here, or the reason"):
+        phi.ours("nothing")
+
+
 def test_training_classes_are_there_or_have_a_reason():
     from site_pages import training_classes as classes
 

@@ -206,4 +206,4 @@ def test_domain_libraries():
 
 
 def test_operators_of_models():
-    assert run("\n".join(python_blocks("model_operators.md", 6))) == ""
+    assert run("\n".join(python_blocks("model_operators.md", 7))) == ""

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
 
 import numpy as np
 
+from .operators import table
 from .oracles import ORACLES
 from .peers.evaluate import missing_peers
 from .remote import INSTRUCTION_SETS, active_isa, remote, serve
@@ -51,6 +53,11 @@ def _arguments():
         default=INSTRUCTION_SETS,
         help="instruction sets to compare with this process's; all that this build has by default",
     )
+    parser.add_argument(
+        "--each",
+        action="store_true",
+        help="operators one after another, with equal shares of the time",
+    )
     parser.add_argument("--all", action="store_true", help="print every mismatch of a group")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -79,7 +86,20 @@ def main():
         print("left out: no other device; name some with --devices and --plugins")
     if arguments.case is not None:
         return _one(settings, arguments.case)
-    return _many(settings, arguments)
+    return _each(settings, arguments) if arguments.each else _many(settings, arguments)
+
+
+def _each(settings, arguments):
+    """A draw from all operators comes to most of them a few times an hour, and so misses their corners."""
+    names = list(settings.only or table())
+    arguments.minutes /= len(names)
+    failed = []
+    for place, name in enumerate(names, 1):
+        print(f"{name} ({place} of {len(names)})", flush=True)
+        if _many(dataclasses.replace(settings, only=(name,)), arguments):
+            failed.append(name)
+    print(f"{len(names)} operators, mismatches in {len(failed)}: {', '.join(failed) or 'none'}")
+    return len(failed) > 0
 
 
 def _one(settings, number):

@@ -105,7 +105,7 @@ def is_exact(operator):
 
 # Sums of products: what they may err by follows from the same sums of absolute values.
 MULTILINEAR = set(
-    "sum nansum nanmean trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
+    "sum nansum nanmean trapezoid cumulative_trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
     "tensordot einsum trace conv1d conv2d "
     "conv_transpose2d conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d "
     "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add".split()
@@ -164,6 +164,18 @@ def _coordinates(call):
     return float(max(call.arguments["x"].shape[-2:], default=1))
 
 
+def _transformed(call):
+    """Every element of a Fourier transform is a sum of all elements along its axes."""
+    return np.sqrt(max(1.0, float(call.arguments["x"].values.size))) * _largest(call, "x")
+
+
+def _deformed(call):
+    """Rounding of the position that an offset moves, relative to the distance of two pixels."""
+    moved = _coordinates(call) + _largest(call, "offset")
+    weight = call.arguments["weight"].values
+    return moved * _largest(call, "x") * np.abs(weight).sum() * max(1.0, _largest(call, "mask"))
+
+
 def _attended(call):
     """Rounding of the scores, which the exponential makes relative to the result."""
     scores = _largest(call, "query") * _largest(call, "key", "keys")
@@ -196,6 +208,10 @@ CANCELS = {
     "paged_attention": _attended,
     "roi_align": lambda call: (_coordinates(call) + _largest(call, "boxes")) * _largest(call, "x"),
     "generalized_box_iou": lambda call: 2.0,  # two ratios up to 1 are subtracted
+    "fft_c2c": _transformed,
+    "fft_r2c": _transformed,
+    "fft_c2r": _transformed,
+    "deform_conv2d": _deformed,
     "rotary_embedding": lambda call: (
         _terms(call, "x") * (_largest(call, "cos") + _largest(call, "sin"))
     ),
@@ -214,6 +230,7 @@ CANCELS = {
     ),
     "adam_update": lambda call: _terms(call, "param"),
     "adamw_update": lambda call: _terms(call, "param"),
+    "adam_update_counted": lambda call: _terms(call, "param"),
     "rmsprop_update": lambda call: _terms(call, "param"),
     "arange": lambda call: _largest(call, "start", "stop"),
     "linspace": lambda call: _largest(call, "start", "stop"),

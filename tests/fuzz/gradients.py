@@ -93,7 +93,15 @@ class Function:
 
 
 def _differentiate(function, values, direction):
-    """(central difference, distance of one-sided ones) at the best step; None at a kink."""
+    """(central difference, distance of one-sided ones) at the best step; None at a kink, or next to arguments
+    that are refused."""
+    try:
+        return _differences(function, values, direction)
+    except (ValueError, IndexError):
+        return None
+
+
+def _differences(function, values, direction):
     centre = function(values)
     if centre is None or not np.isfinite(centre):
         return None

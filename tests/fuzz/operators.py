@@ -64,6 +64,8 @@ RANDOM_COMPOSITES = {
     "uniform_like",
     "normal_like",
     "multinomial",
+    "sample_neighbors",
+    "top_p_sampling",
 }
 
 

@@ -163,3 +163,53 @@ def test_each_binding_names_a_header_and_says_what_it_assumes():
     for entry in re.split(r"\n- op: ", text)[1:]:
         if re.search(r"(broadcast|reduce)_(max|min)<", entry):
             assert 'assumes: "NaN where' in entry, entry
+
+
+def test_streams_keep_the_order_that_events_ask_for():
+    output = run(
+        """
+        first, second = tenon.Stream("kunlun"), tenon.Stream("kunlun")
+        x = tenon.ones((64, 64), device="kunlun")
+        right = 0
+        for number in range(20):
+            with first:
+                y = x.clone()
+                y.copy_(x @ x + number)
+                event = tenon.Event("kunlun")
+                event.record(first)
+            with second:
+                second.wait(event)
+                z = y.clone() + 1
+            second.synchronize()
+            right += int((z == 65 + number).all().item())
+        print(right, event.query())
+        """,
+        SIMULATED_DELAY_US=2000,
+    )
+    assert output.split() == ["20", "True"]
+
+
+def test_without_streams_of_the_runtime_there_are_none(tmp_path):
+    source, library = tmp_path / "old.c", tmp_path / "libold.so"
+    names = "device_count device_get_attr set_device malloc free host_alloc host_free memcpy wait"
+    source.write_text(
+        "#include <dlfcn.h>\nstatic void* of(const char* name) { static void* library; if (!library) library = "
+        f'dlopen("{SIMULATED["TENON_KUNLUN_RUNTIME"]}", RTLD_NOW); return dlsym(library, name); }}\n'
+        + "".join(
+            f'long xpu_{name}(long a, long b, long c, long d) {{ return ((long (*)(long, long, long, long))of("xpu_{name}"))'
+            "(a, b, c, d); }\n"
+            for name in names.split()
+        )
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", library, source], check=True)
+    output = run(
+        """
+        x = tenon.ones(4, device="kunlun")
+        try:
+            tenon.Stream("kunlun")
+        except Exception as error:
+            print(error)
+        """,
+        TENON_KUNLUN_RUNTIME=library,
+    )
+    assert "kunlun" in output and "stream" in output, output

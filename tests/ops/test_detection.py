@@ -140,6 +140,10 @@ REFUSED = {
         lambda: tenon.deform_conv2d(IMAGE, IMAGE, tenon.ones((1, 2, 1, 1))),
         r"expected a weight \[filters, channels / groups, height, width\] for x of shape",
     ),
+    "no channels": (
+        lambda: tenon.deform_conv2d(tenon.ones((1, 0, 4, 5)), IMAGE, tenon.ones((1, 2, 1, 1))),
+        r"expected a weight \[filters, channels / groups, height, width\] for x of shape \(1, 0, 4, 5\)",
+    ),
     "bins": (
         lambda: tenon.roi_align(IMAGE, BOXES, FIRST, 0),
         "expected output_size of at least 1, got",

@@ -41,6 +41,7 @@ BINARY = [
     and parameters(name) == ["x", "y"]
     and name in REFERENCES
     and not name.startswith("bitwise")
+    and name not in ("gcd", "lcm")  # of whole numbers
 ] + ["nextafter"]
 ACTIVATIONS = [case for case in CASES if is_activation(case.op)]
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e-30])
@@ -146,6 +147,8 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
         "bitwise_and",
         "bitwise_or",
         "bitwise_xor",
+        "gcd",
+        "lcm",
         "less",
         "equal",
     ],

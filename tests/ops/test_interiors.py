@@ -45,7 +45,6 @@ NOT_SCALED = {
     "empty_like": "unspecified contents",
     "allclose": "a matter of tolerance, not of rounding",
     "nextafter": "its result belongs to a dtype; test_nextafter",
-    "frac": "discontinuous, and exact",
     "one_hot": "no floats",
     "nan_to_num": "limits belong to a dtype",
 }

@@ -47,3 +47,13 @@ def test_numbers_beside_doubles_keep_their_digits(name, dtype, numbers, device):
         for recorded in {False, dtype == "float64"}:
             result = calls[name](x.detach().requires_grad_(recorded), index, number)
             assert result.dtype == x.dtype and result.tolist() == [0, number, 0]
+
+
+@pytest.mark.parametrize("number", [True, 1, 1j], ids=str)
+def test_a_number_in_the_first_place_has_the_dtype_of_its_kind(number):
+    # The tensors behind it have chosen the kernel, which then read a byte as a float64.
+    scale, found = tenon.tensor([0.5]), tenon.tensor([0.0])
+    with pytest.raises(TypeError, match="expected one of float8_e4m3, .*, float64, got"):
+        tenon.check_finite_and_unscale(number, scale, found)
+    unscaled, bad = tenon.check_finite_and_unscale(2.5, scale, found)
+    assert unscaled.item() == 1.25 and bad.item() == 0

@@ -16,6 +16,22 @@ def test_steps_count_from_1(name, device):
         getattr(tenon, name)(x, x, x, x, step=0)
 
 
+@pytest.mark.parametrize("decoupled", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_counted_steps_are_those_of_the_other_updates(dtype, decoupled):
+    rng = np.random.default_rng(4)
+    tensors = [tenon.tensor(rng.uniform(0.1, 1, 1001)).to(dtype) for _ in range(4)]
+    known = tenon.adamw_update if decoupled else tenon.adam_update
+    for step in (tenon.tensor(7.0), tenon.tensor(7.0, dtype="float64")):
+        got = tenon.adam_update_counted(
+            *tensors, step, lr=0.1, weight_decay=0.2, decoupled=decoupled
+        )
+        for a, b in zip(got, known(*tensors, step=7, lr=0.1, weight_decay=0.2), strict=True):
+            assert a.dtype == b.dtype and a.tolist() == b.tolist()
+    with pytest.raises(ValueError, match=r"expected step to be one number, got shape \(2,\)"):
+        tenon.adam_update_counted(*tensors, tenon.ones(2))
+
+
 def test_decay_of_an_infinite_parameter(device):
     x = to_tensor(np.array([np.inf, -np.inf, 1], np.float32), device)
     zero = to_tensor(np.zeros(3, np.float32), device)

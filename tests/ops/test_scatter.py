@@ -121,3 +121,35 @@ def test_errors():
         tenon.gather_nd(x, tenon.zeros([2, 2], dtype="int64"))
     with pytest.raises(ValueError, match=r"expected a source of shape \(2,\), got \(3,\)"):
         tenon.index_reduce(x, 0, index, x, reduce="sum")
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2", "float16"])
+def test_extremes_alone_of_dtypes_without_infinity(reduce, dtype):
+    x = tenon.tensor([7.0, 8.0, 9.0]).to(dtype)
+    source = tenon.tensor([1.0, -2.0]).to(dtype)
+    got = tenon.put_along_axis(
+        x, tenon.tensor([0, 2]), source, 0, reduce=reduce, include_self=False
+    )
+    assert got.to("float32").tolist() == [1.0, 8.0, -2.0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (3, 4)], ids=str)
+def test_the_value_that_stays_has_the_gradient(shape, device):
+    x = np.arange(20.0).reshape(5, 4)
+    rows = [3, 1, 3]
+    value = np.arange(1.0, 1 + math.prod(shape)).reshape(shape)
+    weights = np.random.default_rng(4).normal(size=x.shape)
+    given, leaf = tenon.tensor(x, device=device), tenon.tensor(value, device=device)
+    leaf.requires_grad = True
+    out = tenon.index_put(given, [tenon.tensor(rows, device=device)], leaf)
+    (out * tenon.tensor(weights, device=device)).sum().backward()
+    # Which of the values for row 3 stays is open on devices that write them at once.
+    kept = [0 if (out[3] == leaf.detach().expand(3, 4)[0]).all().item() and len(shape) else 2, 1]
+    want = np.zeros((3, 4))
+    want[kept[0]], want[1] = weights[3], weights[1]
+    while want.ndim > len(shape):
+        want = want.sum(0)
+    for axis, extent in enumerate(shape):
+        want = want if extent != 1 else want.sum(axis, keepdims=True)
+    np.testing.assert_allclose(leaf.grad.cpu().numpy(), want, rtol=1e-6)

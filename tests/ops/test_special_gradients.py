@@ -35,6 +35,12 @@ def power(exponent):
 
 # name: (function, arguments, gradients of the sum, then those of the sum of all gradients or None)
 TABLE = {
+    "log_ndtr where erfcx overflows": (
+        tenon.log_ndtr,
+        [[80.0, -1e150]],
+        [[0.0, 1e150]],
+        [[0.0, -1.0]],
+    ),
     "std of one": (std(0.0), [[2.0]], [[0.0]], [[0.0]]),
     "std of one, sample": (std(1.0), [[2.0]], [[NAN]], None),
     "std of equals": (std(0.0), [[2.0, 2.0, 2.0]], [[0.0] * 3], [[0.0] * 3]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every opcode of every primitive, on the device with primitive kernels and on the CPU, where it is
+// Every opcode of every primitive, on the device with primitive kernels, on one that lacks what can be made of others, and on the CPU, where it is
 // the operator that it is named after: special values, wrap-around, division by zero.
 #include <gtest/gtest.h>
 #include <tenon/ops/primitive_calls.hpp>
@@ -25,7 +25,8 @@ class Primitives : public ::testing::Test {
     if (host) return;
     ASSERT_TRUE(attach(tenon_host_get(TENON_ABI_EPOCH)));
     tenon_err* err = host->err_create();
-    for (const char* path : {TENON_TEST_STANDARD_OPS, TENON_TEST_CPU, TENON_TEST_LEVEL1})
+    for (const char* path :
+         {TENON_TEST_STANDARD_OPS, TENON_TEST_CPU, TENON_TEST_LEVEL1, TENON_TEST_FEW})
       ASSERT_EQ(TENON_OK, host->plugin_load(path, err)) << host->err_text(err);
     ASSERT_EQ(TENON_OK, host->fallback_set_policy("deny", err));
     host->err_destroy(err);
@@ -48,15 +49,21 @@ class Primitives : public ::testing::Test {
     return Tensor::adopt(created);
   }
 
-  // The same call on both devices gives the same.
+  // The same call on the CPU and on both devices gives the same.
   template <class Call>
   void expect_agreement(const std::vector<Tensor>& inputs, const std::string& what, Call call) {
+    expect_agreement_of(level1_, inputs, what, call);
+    expect_agreement_of(few_, inputs, what + ", made of others", call);
+  }
+  template <class Call>
+  void expect_agreement_of(tenon_device_id device, const std::vector<Tensor>& inputs,
+                           const std::string& what, Call call) {
     std::vector<Tensor> there;
-    for (const Tensor& x : inputs) there.push_back(moved(x, level1_));
+    for (const Tensor& x : inputs) there.push_back(moved(x, device));
     Scope scope(err_);
     Tensor want = call(scope, inputs), got = call(scope, there);
     ASSERT_TRUE(scope.ok()) << what << ": " << host->err_text(err_);
-    ASSERT_EQ(level1_, got->device) << what;
+    ASSERT_EQ(device, got->device) << what;
     got = moved(got, cpu_);
     ASSERT_EQ(want->dtype, got->dtype) << what;
     ASSERT_EQ(want->numel, got->numel) << what;
@@ -117,7 +124,8 @@ class Primitives : public ::testing::Test {
   }
 
   tenon_err* err_ = nullptr;
-  const tenon_device_id cpu_ = device_named("cpu"), level1_ = device_named("level1");
+  const tenon_device_id cpu_ = device_named("cpu"), level1_ = device_named("level1"),
+                        few_ = device_named("few");
 };
 
 struct Opcode {

@@ -108,7 +108,7 @@ def learning_rate_changes():
 def adam_counts_in_python():
     tenon.manual_seed(6)
     model = nn.Linear(4, 2)
-    optimizer = optim.Adam(model.parameters(), lr=0.1)
+    optimizer = optim.Adam(model.parameters(), lr=0.1, capturable=False)
 
     def function(x, i):
         optimizer.zero_grad()

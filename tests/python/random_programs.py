@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs of elementwise operators: many dtypes, broadcasting, numbers, masks, conversions, several results."""
+"""Random programs of elementwise operators: many dtypes, broadcasting, numbers, masks, conversions, several results; and
+of steps along rows."""
 
 from __future__ import annotations
 
@@ -14,14 +15,17 @@ UNARY = """exp tanh sigmoid abs negative square relu sin cos floor sign erf expm
 isnan logical_not isfinite round""".split()
 BINARY = """add subtract multiply divide maximum minimum greater less_equal equal atan2 hypot fmod remainder pow
 floor_divide logical_and logical_or not_equal copysign""".split()
+REDUCTIONS = "sum max min mean prod any all var logsumexp".split()
+ROWWISE = "softmax log_softmax layer_norm rms_norm".split()
 FLOATS = ["float32", "float64", "bfloat16", "float16"]
 DTYPES = [*FLOATS, "int32", "int64", "bool", "uint8", "int8"]
 
 
 def random_program(
-    seed: int, shape: tuple[int, ...], device: str
+    seed: int, shape: tuple[int, ...], device: str, rows: bool = False
 ) -> tuple[Callable[..., Any], tuple[tenon.Tensor, ...]]:
-    """A function of tensors, and arguments for it. A step that refuses its operands gives the value before it."""
+    """A function of tensors, and arguments for it. A step that refuses its operands gives the value before it. With `rows`
+    some steps work along the last axis."""
     draw = random.Random(seed)
     shapes = [shape] * 3 + [shape[-1:], (shape[0],) + (1,) * (len(shape) - 1), (1,)]
     inputs = [
@@ -58,8 +62,28 @@ def random_program(
         x, low, high = value(), draw.uniform(-2, 0), draw.uniform(0, 2)
         return lambda v: v[x].clip(low, high)
 
+    def reduction() -> Callable[[list[Any]], Any]:
+        name, x, keepdim = draw.choice(REDUCTIONS), value(), draw.random() < 0.7
+        repeats = draw.random() < 0.5
+
+        def step(v: list[Any]) -> Any:
+            column = getattr(tenon, name)(v[x], -1, keepdim=keepdim)
+            if keepdim:
+                return column
+            column = column.unsqueeze(-1)
+            return column.expand(v[x].shape) if repeats else column
+
+        return step
+
+    def rowwise() -> Callable[[list[Any]], Any]:
+        name, x = draw.choice(ROWWISE), value()
+        return lambda v: getattr(tenon, name)(v[x])
+
+    kinds, weights = [unary, binary, where, conversion, clip], [35, 40, 10, 10, 5]
+    if rows:
+        kinds, weights = [*kinds, reduction, rowwise], [*weights, 30, 10]
     for _ in range(draw.randint(3, 25)):
-        kind = draw.choices([unary, binary, where, conversion, clip], [35, 40, 10, 10, 5])[0]
+        kind = draw.choices(kinds, weights)[0]
         steps.append(kind())
     last = len(inputs) + len(steps) - 1
     results = {draw.randrange(len(inputs), last + 1) for _ in range(draw.randint(1, 3))} | {last}

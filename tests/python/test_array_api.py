@@ -257,6 +257,8 @@ def test_searching_through_a_sorter():
         np.testing.assert_array_equal(got.numpy(), want)
     with pytest.raises(ValueError, match="expected side 'left' or 'right', got 'middle'"):
         xp.searchsorted(T(array), T([2.0]), side="middle")
+    assert xp.searchsorted(T([0, 2**63], dtype=tenon.uint64), 2**63, side="right").item() == 2
+    assert xp.searchsorted(T([0.5, 1.5]), 1).item() == 1
 
 
 def test_reshaping_with_and_without_a_copy():

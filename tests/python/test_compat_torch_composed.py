@@ -137,10 +137,26 @@ def test_embedding_limits_norms_in_place():
     close(rows, expected[[[1, 3], [3, 1]]], 1e-6)
     close(weight[0], before[0])
     close(weight[3], expected[3], 1e-6)
-    with pytest.raises(
-        NotImplementedError, match="expected scale_grad_by_freq=False and sparse=False"
-    ):
+    with pytest.raises(NotImplementedError, match="expected sparse=False; gradients are dense"):
         functional.embedding(tenon.tensor([1]), weight, sparse=True)
+
+
+def test_gradients_of_an_embedding_are_means_over_its_places():
+    weight = normal(4, 3).requires_grad_()
+    indices = tenon.tensor([[0, 2], [2, 2]])
+    grad = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    layer = tenon.nn.Embedding(4, 3, scale_grad_by_freq=True)
+    layer.weight.data = weight
+    for rows, table in (
+        (functional.embedding(indices, weight, scale_grad_by_freq=True), weight),
+        (layer(indices), layer.weight),
+    ):
+        np.testing.assert_array_equal(
+            rows.detach().numpy(), weight.detach().numpy()[indices.numpy()]
+        )
+        rows.backward(tenon.tensor(grad))
+        want = [grad[0, 0], np.zeros(3), (grad[0, 1] + grad[1, 0] + grad[1, 1]) / 3, np.zeros(3)]
+        np.testing.assert_allclose(table.grad.numpy(), want, rtol=1e-6)
 
 
 def test_linear_cross_entropy():
@@ -183,3 +199,13 @@ def test_attention_with_projections_is_that_of_the_module():
     )
     assert none is None
     close(alone, out.numpy(), 1e-5)
+
+
+def test_gradient_of_complex_numbers_and_distances():
+    values = np.array([1 + 1j, 4, 9 - 2j], np.complex64)
+    points = np.array([1 + 1j, 2, 4], np.complex64)
+    (plain,) = torch.gradient(tenon.tensor(values))
+    assert str(plain.dtype) == "complex64"
+    np.testing.assert_allclose(plain.numpy(), np.gradient(values), rtol=1e-6)
+    (slopes,) = torch.gradient(tenon.tensor(values.real.copy()), spacing=(tenon.tensor(points),))
+    np.testing.assert_allclose(slopes.numpy(), [1.5 + 1.5j, 1.6 + 0.7j, 2.5], rtol=1e-5)

@@ -89,3 +89,41 @@ def test_compiled_functions_explain_their_memory():
         "results take at most 4096 KiB at once; 8192 KiB step by step, 24576 KiB if none were freed"
     )
     assert expected in function.explain()
+
+
+def test_a_recording_lets_go_of_what_no_call_can_name_again():
+    def steps(x):
+        kept = []
+        for i in range(60):
+            x = (x * 0.5 + i).relu()
+            view = x[:4]  # a view of memory that nothing else holds
+            if i % 20 == 0:
+                kept.append(view)
+        return x, *kept
+
+    x = rand(BIG // 4)
+    with tenon.no_grad():
+        function, recording = (
+            peak_of(lambda: steps(x)),
+            peak_of(lambda: tenon.jit._record(steps, (x,), [x])),
+        )
+        program = tenon.export(steps, (x,))
+        for a, b in zip(program(x), steps(x), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+    made = 180 * 4 * BIG // 4
+    assert recording < function + (48 << 20) + SLACK < made / 4
+
+
+def test_addresses_of_tensors_that_a_recording_let_go_are_used_again():
+    def steps(x, weight):
+        for i in range(40):  # the allocator hands the same memory out again and again
+            gone = x * float(i)
+            x = gone @ weight + x
+            del gone
+        return x
+
+    x, weight = rand(2048, 512), rand(512, 512) * 0.01
+    with tenon.no_grad():
+        program = tenon.export(steps, (x, weight))
+        np.testing.assert_array_equal(program(x, weight).numpy(), steps(x, weight).numpy())
+    assert str(program).count("= tenon::matmul(") == 40

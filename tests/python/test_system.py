@@ -31,6 +31,25 @@ def test_import_is_lean():
     assert loaded.split("\n") == ["[]", "0"]  # nor has any plugin been loaded
 
 
+def test_every_module_imports_without_numpy():
+    run("""
+        import pkgutil, sys
+        sys.modules["numpy"] = None  # importing it fails
+        import tenon
+
+        for module in pkgutil.walk_packages(tenon.__path__, "tenon."):
+            if not module.name.endswith("__main__"):
+                __import__(module.name)
+
+        try:
+            tenon.text.StringTensor(["a"])
+        except ImportError as error:
+            assert "pip install numpy" in str(error), error
+        else:
+            raise AssertionError("NumPy was imported")
+    """)
+
+
 def test_import_survives_broken_plugins(tmp_path):
     tmp_path.chmod(0o755)
     broken = tmp_path / "libtenon_broken.so"

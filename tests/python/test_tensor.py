@@ -60,7 +60,14 @@ def test_from_python_data(data, dtype, shape):
         ([True, 2, False], tenon.int64),
         ([0, 2**29, 2**30, -(2**30), 2**63 - 1, -(2**63)], tenon.int64),
         ([[1, 2], [3, 4.5]], tenon.float32),
-        ([1.5, tenon.tensor(2.5), np.float64(3.5)], tenon.float32),
+        ([1.5, tenon.tensor(2.5), np.float64(3.5)], tenon.float64),
+        ([np.float32(1.5), 2.5, 3], tenon.float32),
+        ([np.float16(1.5), 2], tenon.float16),
+        ([np.int8(1), 300], tenon.int64),
+        ([np.int8(1), np.int16(300)], tenon.int16),
+        ([np.int8(1), 2.5], tenon.float32),
+        ([np.float64(1), 2j], tenon.complex128),
+        ([np.bool_(True), False], tenon.bool),
     ],
 )
 def test_numbers_of_different_kinds_in_a_list(data, dtype):

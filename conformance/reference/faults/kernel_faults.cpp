@@ -87,6 +87,16 @@ tenon_status flickering_exp(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor*
 }
 TENON_BOX_exp(flickering_exp_boxed, flickering_exp)
 
+    // As if the order of additions depended on the number of rows: the last bit of the first sum differs.
+    tenon_status
+    sum_by_row_count(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis,
+                     uint64_t axis_count, int32_t keepdim, tenon_tensor* out, tenon_err* err) {
+  const tenon_status status = sum(ctx, x, axis, axis_count, keepdim, out, err);
+  if (status != TENON_OK || out->numel == 0 || out->numel % 2 == 1) return status;
+  return launch(ctx, "sum", err, [to = static_cast<unsigned char*>(out->data)] { to[0] ^= 1; });
+}
+TENON_BOX_sum(sum_by_row_count_boxed, sum)
+
     tenon_status crashing_exp(tenon_ctx* ctx, const tenon_tensor*, tenon_tensor*, tenon_err* err) {
   return launch(ctx, "exp", err, [] { *static_cast<volatile int*>(nullptr) = 1; });
 }
@@ -105,5 +115,6 @@ FAULT(unflagged_random) { REPLACE(exp, flickering_exp); }
 FAULT(dtype_lie) { REPLACE(add, add_in_float); }
 FAULT(broadcast_wrong) { tables.kernel("tenon::add").traits |= TENON_KERNEL_BROADCAST; }
 FAULT(crash_in_kernel) { REPLACE(exp, crashing_exp); }
+FAULT(rows_depend) { REPLACE(sum, sum_by_row_count); }
 
 }  // namespace reference

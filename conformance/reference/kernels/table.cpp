@@ -36,7 +36,7 @@ const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_maximum(maximum, nullptr, kReal, 0, 0),
     TENON_KERNEL_exp(exponential, nullptr, kFloats, 0, 0),
     TENON_KERNEL_where(where, nullptr, kAll, 0, 0),
-    TENON_KERNEL_sum(sum, nullptr, kReal, 0, 0),
+    TENON_KERNEL_sum(sum, nullptr, kReal, TENON_KERNEL_ROWS, 0),
     TENON_KERNEL_cumsum(cumsum, nullptr, kReal, 0, 0),
     TENON_KERNEL_matmul(matmul, nullptr, kFloats | kIntegers, 0, 0),
     with_can_run(TENON_KERNEL_cast(cast, nullptr, kReal, 0, 0), can_cast),

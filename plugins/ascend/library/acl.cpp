@@ -22,9 +22,10 @@ std::string open_runtime() {
   acl.name = reinterpret_cast<result(*) parameters>(libraries.find(#name)); \
   if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
-  acl.aclrtStreamAbort = reinterpret_cast<int (*)(Stream)>(libraries.find("aclrtStreamAbort"));
-  acl.aclrtStreamQuery =
-      reinterpret_cast<int (*)(Stream, int*)>(libraries.find("aclrtStreamQuery"));
+#define ASCEND_FIND_OPTIONAL(result, name, parameters) \
+  acl.name = reinterpret_cast<result(*) parameters>(libraries.find(#name));
+  ASCEND_OPTIONAL_FUNCTIONS(ASCEND_FIND_OPTIONAL)
+#undef ASCEND_FIND_OPTIONAL
   const int error = acl.aclInit(nullptr);
   if (error && error != kRepeatInitialize) return describe_failure("aclInit", error);
   return "";

@@ -22,6 +22,7 @@ namespace ascend {
 
 using Stream = void*;
 using Event = void*;
+using Model = void*;  // aclmdlRI
 
 constexpr int kRepeatInitialize = 100002;
 constexpr int kBadAlloc = 200000;
@@ -29,10 +30,12 @@ constexpr int kStorageOverLimit = 300000;
 constexpr int kDeviceOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
 // aclFormat; functions of images ask for the one that names their axes.
 constexpr int kFormatNchw = 0, kFormatNd = 2, kFormatNcdhw = 30, kFormatNc = 35, kFormatNcl = 47;
-constexpr int kHugeFirst = 0;         // aclrtMemMallocPolicy
-constexpr int kHbm = 1;               // aclrtMemAttr
-constexpr uint32_t kEventSync = 1;    // ACL_EVENT_SYNC
-constexpr int kRecordedComplete = 1;  // aclrtEventRecordedStatus
+constexpr int kHugeFirst = 0;           // aclrtMemMallocPolicy
+constexpr int kHbm = 1;                 // aclrtMemAttr
+constexpr uint32_t kEventSync = 1;      // ACL_EVENT_SYNC
+constexpr uint32_t kEventTimeLine = 8;  // ACL_EVENT_TIME_LINE
+constexpr int kCaptureRelaxed = 2;      // aclmdlRICaptureMode
+constexpr int kRecordedComplete = 1;    // aclrtEventRecordedStatus
 enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
 constexpr int kStreamAborted = 107023;  // ACL_ERROR_RT_STREAM_ABORT
@@ -66,6 +69,16 @@ constexpr int kNotReady = 1;            // aclrtStreamStatus
   X(int, aclrtQueryEventStatus, (Event, int*))                                \
   X(int, aclrtSynchronizeEvent, (Event))
 
+// NULL where this version of CANN has none.
+#define ASCEND_OPTIONAL_FUNCTIONS(X)                 \
+  X(int, aclrtStreamAbort, (Stream))                 \
+  X(int, aclrtStreamQuery, (Stream, int*))           \
+  X(int, aclrtEventGetTimestamp, (Event, uint64_t*)) \
+  X(int, aclmdlRICaptureBegin, (Stream, int))        \
+  X(int, aclmdlRICaptureEnd, (Stream, Model*))       \
+  X(int, aclmdlRIExecuteAsync, (Model, Stream))      \
+  X(int, aclmdlRIDestroy, (Model))
+
 // Parameters of aclnn functions.
 #define ASCEND_OPERATOR_FUNCTIONS(X)                                                        \
   X(aclTensor*, aclCreateTensor,                                                            \
@@ -85,10 +98,8 @@ struct Functions {
 #define ASCEND_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_MEMBER)
   ASCEND_OPERATOR_FUNCTIONS(ASCEND_MEMBER)
+  ASCEND_OPTIONAL_FUNCTIONS(ASCEND_MEMBER)
 #undef ASCEND_MEMBER
-  // NULL: this version of CANN has none.
-  int (*aclrtStreamAbort)(Stream) = nullptr;
-  int (*aclrtStreamQuery)(Stream, int*) = nullptr;
 };
 extern Functions acl;
 

@@ -48,14 +48,19 @@ tenon_status Call::execute(uint64_t workspace_bytes, aclOpExecutor* executor) {
     return reinterpret_cast<Execute>(function_.execute)(workspace, workspace_bytes, executor,
                                                         stream);
   };
-  if (const tenon_stream stream = host->ctx_stream(ctx_)) {
+  const tenon_stream stream = host->ctx_stream(ctx_);
+  Profile::Scope profile(device_, stream, TENON_PROFILE_KERNEL);
+  if (stream) {
     const int error = queue(stream->stream);
-    return error ? fail("", error) : TENON_OK;
+    if (error) return fail("", error);
+    profile.finish(function_.name);
+    return TENON_OK;
   }
   // Several threads may be on the synchronous stream; each waits for its own work.
   const std::lock_guard lock(device_->mutex);
   int error = queue(device_->stream);
   if (error) return fail("", error);
+  profile.finish(function_.name);
   error = acl.aclrtSynchronizeStream(device_->stream);
   return error ? fail(": aclrtSynchronizeStream", error) : TENON_OK;
 }

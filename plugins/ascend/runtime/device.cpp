@@ -55,12 +55,14 @@ tenon_status open(uint32_t index, tenon_device* out, tenon_err* err) {
 
 void close(tenon_device device) {
   acl.aclrtSetDevice(device->index);
+  device->profile.close();
   acl.aclrtDestroyStream(device->stream);
   acl.aclrtResetDevice(device->index);
   delete device;
 }
 
 tenon_status sync(tenon_device device, tenon_stream stream, tenon_err* err) {
+  if (const tenon_status status = refuse_captured(stream, "sync", err)) return status;
   if (const tenon_status status = make_current(device, err)) return status;
   const int error =
       stream ? acl.aclrtSynchronizeStream(stream->stream) : acl.aclrtSynchronizeDevice();

@@ -25,7 +25,18 @@ class Copies {
                               : acl.aclrtMemcpy(dst, bytes, src, bytes, kind);
     if (error) return fail_acl(err_, stream_ ? "aclrtMemcpyAsync" : "aclrtMemcpy", error);
     // The ABI lets a caller change pageable memory once the call has returned.
-    return kind == kDeviceToDevice ? TENON_OK : wait();
+    return kind == kDeviceToDevice || is_captured() ? TENON_OK : wait();
+  }
+
+  bool is_captured() const { return stream_ && stream_->capturing; }
+
+  // From memory of this plugin, which may end before a recording does.
+  tenon_status copy_to_device(void* dst, const void* src, uint64_t bytes) const {
+    void* from = const_cast<void*>(src);
+    if (is_captured())
+      if (const tenon_status status = captured_host_memory(stream_, src, bytes, &from, err_))
+        return status;
+    return copy(dst, from, bytes, kHostToDevice);
   }
 
   tenon_status wait() const {
@@ -35,6 +46,8 @@ class Copies {
 
   // AscendCL does not say what a copy of overlapping ranges does, so one goes through other memory.
   tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes) const {
+    if (const tenon_status status = refuse_captured(stream_, "a copy onto itself", err_))
+      return status;
     void* between = nullptr;
     if (const int error = acl.aclrtMalloc(&between, bytes, kHugeFirst))
       return fail_acl(err_, "aclrtMalloc", error);
@@ -49,6 +62,42 @@ class Copies {
   tenon_stream stream_;
   tenon_err* err_;
 };
+
+tenon_status copy_bytes(const tenon_copy_request* request, tenon_err* err) {
+  const Copies copies(request->stream, err);
+  const auto dst = reinterpret_cast<uintptr_t>(request->dst);
+  const auto src = reinterpret_cast<uintptr_t>(request->src);
+  switch (request->direction) {
+    case TENON_COPY_HOST_TO_DEVICE:
+      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
+    case TENON_COPY_DEVICE_TO_HOST:
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
+    default:
+      if (dst == src) return TENON_OK;
+      if (dst < src + request->bytes && src < dst + request->bytes)
+        return copies.copy_overlapping(request->dst, request->src, request->bytes);
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
+  }
+}
+
+tenon_status fill_bytes(char* to, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
+                        tenon_stream stream, tenon_err* err) {
+  if (pattern_bytes == 1) {
+    const int value = *static_cast<const unsigned char*>(pattern);
+    const int error = stream ? acl.aclrtMemsetAsync(to, bytes, value, bytes, stream->stream)
+                             : acl.aclrtMemset(to, bytes, value, bytes);
+    return error ? fail_acl(err, stream ? "aclrtMemsetAsync" : "aclrtMemset", error) : TENON_OK;
+  }
+  const Copies copies(stream, err);
+  char first[kFirstFill];  // a multiple of every size of a pattern
+  uint64_t done = std::min(bytes, kFirstFill);
+  for (uint64_t at = 0; at < done; at += pattern_bytes)
+    std::memcpy(first + at, pattern, pattern_bytes);
+  tenon_status status = copies.copy_to_device(to, first, done);
+  for (; !status && done < bytes; done = std::min(bytes, done * 2))
+    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
+  return status;
+}
 
 }  // namespace
 
@@ -89,20 +138,15 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (request->bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
-  const Copies copies(request->stream, err);
-  const auto dst = reinterpret_cast<uintptr_t>(request->dst);
-  const auto src = reinterpret_cast<uintptr_t>(request->src);
-  switch (request->direction) {
-    case TENON_COPY_HOST_TO_DEVICE:
-      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
-    case TENON_COPY_DEVICE_TO_HOST:
-      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
-    default:
-      if (dst == src) return TENON_OK;
-      if (dst < src + request->bytes && src < dst + request->bytes)
-        return copies.copy_overlapping(request->dst, request->src, request->bytes);
-      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
-  }
+  // CANN calls copies of pageable memory unsafe while a stream is captured, and does not say what becomes of them.
+  if (request->direction != TENON_COPY_DEVICE_TO_DEVICE)
+    if (const tenon_status status =
+            refuse_captured(request->stream, "a copy between host and device", err))
+      return status;
+  Profile::Scope profile(device, request->stream, TENON_PROFILE_COPY, request->bytes);
+  const tenon_status status = copy_bytes(request, err);
+  if (!status) profile.finish("copy");
+  return status;
 }
 
 tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
@@ -110,22 +154,17 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
                   tenon_err* err) {
   if (bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
-  char* const to = static_cast<char*>(dst) + offset;
-  if (pattern_bytes == 1) {
-    const int value = *static_cast<const unsigned char*>(pattern);
-    const int error = stream ? acl.aclrtMemsetAsync(to, bytes, value, bytes, stream->stream)
-                             : acl.aclrtMemset(to, bytes, value, bytes);
-    return error ? fail_acl(err, stream ? "aclrtMemsetAsync" : "aclrtMemset", error) : TENON_OK;
-  }
-  const Copies copies(stream, err);
-  char first[kFirstFill];  // a multiple of every size of a pattern
-  uint64_t done = std::min(bytes, kFirstFill);
-  for (uint64_t at = 0; at < done; at += pattern_bytes)
-    std::memcpy(first + at, pattern, pattern_bytes);
-  tenon_status status = copies.copy(to, first, done, kHostToDevice);
-  for (; !status && done < bytes; done = std::min(bytes, done * 2))
-    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
+  Profile::Scope profile(device, stream, TENON_PROFILE_FILL, bytes);
+  const tenon_status status =
+      fill_bytes(static_cast<char*>(dst) + offset, bytes, pattern, pattern_bytes, stream, err);
+  if (!status) profile.finish("fill");
   return status;
+}
+
+tenon_status copy_captured(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+  if (!request->stream || !request->stream->capturing) return copy(device, request, err);
+  if (const tenon_status status = make_current(device, err)) return status;
+  return Copies(request->stream, err).copy_to_device(request->dst, request->src, request->bytes);
 }
 
 }  // namespace ascend

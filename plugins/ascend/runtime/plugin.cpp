@@ -15,7 +15,8 @@ std::vector<tenon_kernel_def> available_kernels() {
   for (ascend::Binding& binding : ascend::bindings())
     kernels.add(ascend::find_function(*binding.function), binding.function->name, binding.kernel);
   for (const ascend::HandwrittenKernel* one :
-       {&ascend::kClone, &ascend::kPrimitiveCopy, &ascend::kPrimitiveIota, &ascend::kClipRange}) {
+       {&ascend::kClone, &ascend::kPrimitiveCopy, &ascend::kPrimitiveIota,
+        &ascend::kPrimitiveRandom, &ascend::kClipRange}) {
     const char* missing = nullptr;
     for (ascend::Function* function : one->functions)
       if (function && !ascend::find_function(*function)) missing = function->name;
@@ -35,8 +36,16 @@ std::vector<tenon_kernel_def> available_kernels() {
   return kernels.take();
 }
 
+tenon_device_api available_device() {
+  tenon_device_api device = ascend::kDevice;
+  if (ascend::can_capture()) device.graph = &ascend::kGraph;
+  if (ascend::can_profile()) device.profile = &ascend::kProfile;
+  return device;
+}
+
 tenon_plugin make_plugin() {
   static const std::vector<tenon_kernel_def> kernels = available_kernels();
+  static const tenon_device_api device = available_device();
   return {
       .struct_size = sizeof(tenon_plugin),
       .revision = TENON_ABI_REVISION,
@@ -44,7 +53,7 @@ tenon_plugin make_plugin() {
       .name = "ascend",
       .version = TENON_PLUGIN_VERSION,
       .vendor = "Tenon",
-      .device = &ascend::kDevice,
+      .device = &device,
       .ops = nullptr,
       .kernels = kernels.data(),
       .nops = 0,

@@ -166,8 +166,8 @@ TEST(Recording, OnlyFloatingTensorsRequireGrad) {
 TEST(Recording, ComplexNumbersAreRefusedWhereTheyMatter) {
   Tensor x = parameter({1, 2});
   Tensor z = call("cast", {x, dtype(TENON_DTYPE_C64)});
-  EXPECT_TRUE(fails_with([&] { backward(sum(call("real", {call("cumprod", {z})}))); },
-                         "[cumprod] has no gradient for complex tensors"));
+  EXPECT_TRUE(fails_with([&] { backward(sum(call("real", {call_with_real_rule(z)}))); },
+                         "[probe::real_rule] has no gradient for complex tensors"));
 }
 
 TEST(Backward, PassesThroughComplexTensors) {
@@ -179,7 +179,7 @@ TEST(Backward, PassesThroughComplexTensors) {
 
 TEST(Recording, OperatorsThatNeverCarryGradients) {
   Tensor x = parameter({1});
-  EXPECT_FALSE(autograd->requires_grad(call("nextafter", {x, vector({2})}).get()));
+  EXPECT_FALSE(autograd->requires_grad(call("heaviside", {x, vector({2})}).get()));
   EXPECT_FALSE(autograd->requires_grad(call("cast", {x, dtype(TENON_DTYPE_I64)}).get()));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only tests need, from outside: one without a gradient, and one with several
-// results, of which some have no gradient. The test registers the rule of the latter.
+// Operators that only tests need, from outside: one without a gradient, one with a rule for real numbers
+// alone, and one with several results, of which some have no gradient. Tests register the rules.
 #include <tenon/plugin.hpp>
 
 #include <algorithm>
@@ -29,6 +29,15 @@ tenon_status opaque(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* 
   return TENON_OK;
 }
 
+tenon_status copy(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                  tenon_err*) {
+  const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
+  const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
+  const int64_t size = x->dtype == TENON_DTYPE_C64 ? 8 : 4;
+  std::copy_n(static_cast<const char*>(x->data), x->numel * size, static_cast<char*>(out->data));
+  return TENON_OK;
+}
+
 // Smallest and largest element of a vector, each with its position.
 tenon_status extremes(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                       tenon_err*) {
@@ -45,6 +54,7 @@ tenon_status extremes(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value
 
 constexpr tenon_param_def kX[] = {{.name = "x", .kind = TENON_PARAM_TENSOR}};
 constexpr uint64_t kFloat32 = uint64_t{1} << TENON_DTYPE_F32;
+constexpr uint64_t kFloat32AndComplex = kFloat32 | uint64_t{1} << TENON_DTYPE_C64;
 
 constexpr uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 14695981039346656037u;
@@ -52,7 +62,8 @@ constexpr uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-constexpr tenon_op_def define(const char* name, const char* schema, uint32_t nouts) {
+constexpr tenon_op_def define(const char* name, const char* schema, uint32_t nouts,
+                              uint64_t dtypes = kFloat32) {
   return {.struct_size = sizeof(tenon_op_def),
           .name = name,
           .schema = schema,
@@ -65,23 +76,27 @@ constexpr tenon_op_def define(const char* name, const char* schema, uint32_t nou
           .nouts = nouts,
           .compute = TENON_COMPUTE_FIRST,
           .shape = TENON_SHAPE_INFER,
-          .dtype_mask = kFloat32,
+          .dtype_mask = dtypes,
           .infer = infer_results};
 }
-constexpr tenon_op_def kOps[] = {define("probe::opaque", "probe::opaque(Tensor x) -> Tensor", 1),
-                                 define("probe::extremes",
-                                        "probe::extremes(Tensor x) -> (Tensor low, Tensor "
-                                        "where_low, Tensor high, Tensor where_high)",
-                                        4)};
+constexpr tenon_op_def kOps[] = {
+    define("probe::opaque", "probe::opaque(Tensor x) -> Tensor", 1),
+    define("probe::real_rule", "probe::real_rule(Tensor x) -> Tensor", 1, kFloat32AndComplex),
+    define("probe::extremes",
+           "probe::extremes(Tensor x) -> (Tensor low, Tensor "
+           "where_low, Tensor high, Tensor where_high)",
+           4)};
 
-constexpr tenon_kernel_def serve(const char* op, tenon_boxed_fn kernel) {
+constexpr tenon_kernel_def serve(const char* op, tenon_boxed_fn kernel,
+                                 uint64_t dtypes = kFloat32) {
   return {.struct_size = sizeof(tenon_kernel_def),
           .op = op,
           .device = "cpu",
-          .dtype_mask = kFloat32,
+          .dtype_mask = dtypes,
           .boxed = kernel};
 }
 constexpr tenon_kernel_def kKernels[] = {serve("probe::opaque", opaque),
+                                         serve("probe::real_rule", copy, kFloat32AndComplex),
                                          serve("probe::extremes", extremes)};
 
 constexpr tenon_plugin kPlugin = {
@@ -92,9 +107,9 @@ constexpr tenon_plugin kPlugin = {
     .vendor = "Tenon",
     .ops = kOps,
     .kernels = kKernels,
-    .nops = 2,
+    .nops = 3,
     .op_size = sizeof(tenon_op_def),
-    .nkernels = 2,
+    .nkernels = 3,
     .kernel_size = sizeof(tenon_kernel_def),
 };
 

@@ -188,6 +188,22 @@ Tensor tracked(std::initializer_list<double> values, int& alive) {
   return Tensor::adopt(out);
 }
 
+Tensor call_with_real_rule(const Tensor& x) {
+  static constexpr tenon_grad_rule rule = {
+      .struct_size = sizeof(tenon_grad_rule),
+      .op = "probe::real_rule",
+      .diff_args = 1,
+      .backward = [](const tenon_host*, const tenon_value*, uint32_t, tenon_tensor* const*,
+                     tenon_tensor* const* grad_outs, uint32_t, uint64_t, tenon_value* grad_args,
+                     tenon_err*) -> tenon_status {
+        grad_args[0] = {TENON_VALUE_TENSOR, 0, {.p = Tensor::borrow(grad_outs[0]).release()}};
+        return TENON_OK;
+      }};
+  Error err;
+  err.check(autograd->rule_register(&rule, err));
+  return call("probe::real_rule", {x});
+}
+
 }  // namespace tenon::test
 
 // Loads what the tests run on. Paths of the plugins come from the build.

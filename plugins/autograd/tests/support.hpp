@@ -100,4 +100,7 @@ Tensor tracked(std::initializer_list<double> values, int& alive);
 
 using Values = std::vector<double>;
 
+// probe::real_rule copies, and has a gradient rule that is not for complex numbers.
+Tensor call_with_real_rule(const Tensor& x);
+
 }  // namespace tenon::test

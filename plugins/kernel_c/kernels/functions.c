@@ -153,6 +153,15 @@ TK_FUNCTION T k_floordiv(T x, T y) {
   T quotient = (T)(x / y);
   return x % y != 0 && T_IS_NEGATIVE(x) != T_IS_NEGATIVE(y) ? (T)(quotient - 1) : quotient;
 }
+TK_FUNCTION T k_gcd(T x, T y) {
+  tk_u64 a = (tk_u64)k_abs(x), b = (tk_u64)k_abs(y);
+  while (b != 0) {
+    tk_u64 rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return (T)a;
+}
 /* By too much gives 0 (or the sign), by a negative count 0. */
 TK_FUNCTION T k_shift_left(T x, T y) {
   return !T_IS_NEGATIVE(y) && y < (T)T_BITS ? (T)((tk_u64)x << y) : (T)0;

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <new>
 
-#include "kernels/copy.hpp"
+#include "kernels/written.hpp"
 
 namespace kunlun {
 namespace {

@@ -21,6 +21,10 @@ bool takes_shapes(const tenon_value* args, uint32_t nargs) {
   return true;
 }
 
+void Call::follow(tenon_stream stream) {
+  if (const int error = xpu.wait(stream->stream)) status_ = fail_xpu(err_, "xpu_wait", error);
+}
+
 Context* Call::context() {
   if (status_ || device_->context) return device_->context;
   device_->context = xpu.create_context();

@@ -8,8 +8,8 @@
 // - The only object that crosses is std::vector by const reference, of the libstdc++ that both sides use (the
 //   mangled name says so: libc++ calls it std::__1::vector).
 // - Context is made and destroyed by the library, and never looked into. Its stream is a member that only inline
-//   code of the header writes, and whose offset differs between versions: so all work goes to the
-//   device's default stream.
+//   code of the header writes, and whose offset differs between versions: so all operators run on the
+//   device's default stream, after what the stream of the call was given before.
 #pragma once
 
 #include <tenon/unbox.h>
@@ -40,6 +40,7 @@ class Call {
         device_(host->ctx_device(ctx)),
         lock_(device_->mutex) {
     status_ = make_current(device_, err);
+    if (const tenon_stream stream = host->ctx_stream(ctx); stream && !status_) follow(stream);
   }
   Call(const Call&) = delete;
 
@@ -98,6 +99,7 @@ class Call {
   void refuse(int64_t value, size_t bytes);
   tenon_status fail(int error);
   tenon_status wait();
+  void follow(tenon_stream stream);  // what it was given has finished
 
   const char* op_;
   const Function& function_;

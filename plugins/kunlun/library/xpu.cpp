@@ -25,6 +25,10 @@ std::string open_runtime() {
            "TENON_KUNLUN_RUNTIME to another version";
   KUNLUN_RUNTIME_FUNCTIONS(KUNLUN_FIND)
 #undef KUNLUN_FIND
+#define KUNLUN_FIND_OPTIONAL(member, symbol, parameters) \
+  xpu.member = reinterpret_cast<int(*) parameters>(libraries.find(#symbol));
+  KUNLUN_STREAM_FUNCTIONS(KUNLUN_FIND_OPTIONAL)
+#undef KUNLUN_FIND_OPTIONAL
   return "";
 }
 

@@ -33,9 +33,22 @@ enum Attribute { kModel = 4, kMemoryBytes = 5 };
   X(copy, xpu_memcpy, (void*, const void*, uint64_t, int))        \
   X(wait, xpu_wait, (void*))
 
+// NULL where this version of XRE has none. xpu_event_query returns 0 once the event has passed.
+#define KUNLUN_STREAM_FUNCTIONS(X)                                            \
+  X(stream_create, xpu_stream_create, (void**))                               \
+  X(stream_destroy, xpu_stream_destroy, (void*))                              \
+  X(copy_async, xpu_memcpy_async, (void*, const void*, uint64_t, int, void*)) \
+  X(event_create, xpu_event_create, (void**))                                 \
+  X(event_destroy, xpu_event_destroy, (void*))                                \
+  X(event_record, xpu_event_record, (void*, void*))                           \
+  X(event_wait, xpu_event_wait, (void*))                                      \
+  X(event_query, xpu_event_query, (void*))                                    \
+  X(stream_wait_event, xpu_stream_wait_event, (void*, void*))
+
 struct Functions {
 #define KUNLUN_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
   KUNLUN_RUNTIME_FUNCTIONS(KUNLUN_MEMBER)
+  KUNLUN_STREAM_FUNCTIONS(KUNLUN_MEMBER)
 #undef KUNLUN_MEMBER
   Context* (*create_context)() = nullptr;
   void (*destroy_context)(Context*) = nullptr;

@@ -63,9 +63,14 @@ void close(tenon_device device) {
   delete device;
 }
 
-tenon_status sync(tenon_device device, tenon_stream, tenon_err* err) {
+tenon_status sync(tenon_device device, tenon_stream stream, tenon_err* err) {
   if (const tenon_status status = make_current(device, err)) return status;
-  const int error = xpu.wait(nullptr);
+  int error = xpu.wait(stream_of(stream));
+  if (!stream) {
+    const std::lock_guard lock(device->streams_mutex);
+    for (const tenon_stream each : device->streams)
+      if (const int other = xpu.wait(each->stream); !error) error = other;
+  }
   return error ? fail_xpu(err, "xpu_wait", error) : TENON_OK;
 }
 

@@ -5,7 +5,9 @@
 #include <tenon/aligned_memory.hpp>
 #include <tenon/plugin.hpp>
 
+#include <atomic>
 #include <mutex>
+#include <unordered_set>
 
 #include "library/xpu.hpp"
 
@@ -14,13 +16,23 @@ struct tenon_device_s {
   kunlun::Context* context = nullptr;  // of XDNN; made by the first call
   std::mutex mutex;                    // held while an operator runs
   tenon::AlignedMemory memory;
+  std::mutex streams_mutex;
+  std::unordered_set<tenon_stream> streams;  // all but the synchronous one
+};
+
+struct tenon_stream_s {
+  void* stream = nullptr;  // of XRE
 };
 
 namespace kunlun {
 
 using tenon::host;
 
-extern const tenon_device_api kDevice;
+extern const tenon_device_api kDevice;  // without the group that XRE may lack
+extern const tenon_async_api kAsync;
+bool has_streams();
+
+inline void* stream_of(tenon_stream stream) { return stream ? stream->stream : nullptr; }
 
 // XRE has a current device for each thread. Every entry makes the one that it was given current.
 tenon_status make_current(tenon_device device, tenon_err* err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a device: raw allocations, copies, fills. Each call has finished when it returns.
+// Memory of a device: raw allocations, copies, fills.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -12,23 +12,41 @@ namespace {
 // A pattern is written on the host up to this size, and doubled on the device from there.
 constexpr uint64_t kFirstFill = 4096;
 
-// Device to device copies may be queued, as kernels are.
-tenon_status copy_now(void* dst, const void* src, uint64_t bytes, CopyKind kind, tenon_err* err) {
-  if (const int error = xpu.copy(dst, src, bytes, kind)) return fail_xpu(err, "xpu_memcpy", error);
-  const int error = kind == kDeviceToDevice ? xpu.wait(nullptr) : 0;
-  return error ? fail_xpu(err, "xpu_wait", error) : TENON_OK;
-}
+// Copies on one stream. Without a stream each copy has finished when it returns, and so have those from and to the host:
+// the ABI lets a caller change pageable memory then.
+class Copies {
+ public:
+  Copies(tenon_stream stream, tenon_err* err) : stream_(stream_of(stream)), err_(err) {}
 
-// XRE does not say what a copy of overlapping ranges does, so one goes through other memory.
-tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes, tenon_err* err) {
-  void* between = nullptr;
-  if (const int error = xpu.allocate(&between, bytes, kMainMemory))
-    return fail_xpu(err, "xpu_malloc", error);
-  tenon_status status = copy_now(between, src, bytes, kDeviceToDevice, err);
-  if (!status) status = copy_now(dst, between, bytes, kDeviceToDevice, err);
-  xpu.release(between);
-  return status;
-}
+  tenon_status copy(void* dst, const void* src, uint64_t bytes, CopyKind kind) const {
+    const int error =
+        stream_ ? xpu.copy_async(dst, src, bytes, kind, stream_) : xpu.copy(dst, src, bytes, kind);
+    if (error) return fail_xpu(err_, stream_ ? "xpu_memcpy_async" : "xpu_memcpy", error);
+    // Without a stream those on the device may be queued, as kernels are.
+    return (kind == kDeviceToDevice) == !stream_ ? wait() : TENON_OK;
+  }
+
+  tenon_status wait() const {
+    const int error = xpu.wait(stream_);
+    return error ? fail_xpu(err_, "xpu_wait", error) : TENON_OK;
+  }
+
+  // XRE does not say what a copy of overlapping ranges does, so one goes through other memory.
+  tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes) const {
+    void* between = nullptr;
+    if (const int error = xpu.allocate(&between, bytes, kMainMemory))
+      return fail_xpu(err_, "xpu_malloc", error);
+    tenon_status status = copy(between, src, bytes, kDeviceToDevice);
+    if (!status) status = copy(dst, between, bytes, kDeviceToDevice);
+    const tenon_status waited = wait();  // also after a failure: a copy may be under way
+    xpu.release(between);
+    return status ? status : waited;
+  }
+
+ private:
+  void* stream_;
+  tenon_err* err_;
+};
 
 }  // namespace
 
@@ -59,8 +77,9 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
   return TENON_OK;
 }
 
-void release(tenon_device device, void* memory, uint64_t, tenon_stream) {
+void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
   xpu.set_device(device->index);
+  if (stream) xpu.wait(stream->stream);  // its work may use the memory
   const tenon::AlignedMemory::Origin origin = device->memory.take(memory);
   origin.is_pinned ? xpu.release_host(origin.memory) : xpu.release(origin.memory);
 }
@@ -69,23 +88,25 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (request->bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
+  const Copies copies(request->stream, err);
   const auto dst = reinterpret_cast<uintptr_t>(request->dst);
   const auto src = reinterpret_cast<uintptr_t>(request->src);
   switch (request->direction) {
     case TENON_COPY_HOST_TO_DEVICE:
-      return copy_now(request->dst, request->src, request->bytes, kHostToDevice, err);
+      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
     case TENON_COPY_DEVICE_TO_HOST:
-      return copy_now(request->dst, request->src, request->bytes, kDeviceToHost, err);
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
     default:
       if (dst == src) return TENON_OK;
       if (dst < src + request->bytes && src < dst + request->bytes)
-        return copy_overlapping(request->dst, request->src, request->bytes, err);
-      return copy_now(request->dst, request->src, request->bytes, kDeviceToDevice, err);
+        return copies.copy_overlapping(request->dst, request->src, request->bytes);
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
   }
 }
 
 tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
-                  const void* pattern, uint32_t pattern_bytes, tenon_stream, tenon_err* err) {
+                  const void* pattern, uint32_t pattern_bytes, tenon_stream stream,
+                  tenon_err* err) {
   if (bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
   char* const to = static_cast<char*>(dst) + offset;
@@ -93,9 +114,10 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
   uint64_t done = std::min(bytes, kFirstFill);
   for (uint64_t at = 0; at < done; at += pattern_bytes)
     std::memcpy(first + at, pattern, pattern_bytes);
-  tenon_status status = copy_now(to, first, done, kHostToDevice, err);
+  const Copies copies(stream, err);
+  tenon_status status = copies.copy(to, first, done, kHostToDevice);
   for (; !status && done < bytes; done = std::min(bytes, done * 2))
-    status = copy_now(to + done, to, std::min(done, bytes - done), kDeviceToDevice, err);
+    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
   return status;
 }
 

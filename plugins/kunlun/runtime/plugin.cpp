@@ -4,7 +4,7 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
-#include "kernels/copy.hpp"
+#include "kernels/written.hpp"
 
 namespace {
 
@@ -14,13 +14,21 @@ std::vector<tenon_kernel_def> available_kernels() {
   tenon::BoundKernels kernels("kunlun", "XDNN");
   for (kunlun::Binding& binding : kunlun::bindings())
     kernels.add(kunlun::find_function(*binding.function), binding.function->name, binding.kernel);
-  const kunlun::WrittenKernel copy = kunlun::copy_kernel();
-  kernels.add(copy.is_found, copy.needs, copy.kernel);
+  for (const kunlun::WrittenKernel& written :
+       {kunlun::copy_kernel(), kunlun::iota_kernel(), kunlun::random_kernel()})
+    kernels.add(written.is_found, written.needs, written.kernel);
   return kernels.take();
+}
+
+tenon_device_api available_device() {
+  tenon_device_api device = kunlun::kDevice;
+  if (kunlun::has_streams()) device.async = &kunlun::kAsync;
+  return device;
 }
 
 tenon_plugin make_plugin() {
   static const std::vector<tenon_kernel_def> kernels = available_kernels();
+  static const tenon_device_api device = available_device();
   return {
       .struct_size = sizeof(tenon_plugin),
       .revision = TENON_ABI_REVISION,
@@ -28,7 +36,7 @@ tenon_plugin make_plugin() {
       .name = "kunlun",
       .version = TENON_PLUGIN_VERSION,
       .vendor = "Tenon",
-      .device = &kunlun::kDevice,
+      .device = &device,
       .ops = nullptr,
       .kernels = kernels.data(),
       .nops = 0,

@@ -229,10 +229,14 @@ TENON_DECOMPOSE(logspace) {
       is_none(args[5]) ? int32_t{TENON_DTYPE_F32} : static_cast<int32_t>(int_of(args[5]));
   const int32_t work =
       dtype == TENON_DTYPE_F64 || dtype <= TENON_DTYPE_I64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
+  // Integers take float64, which the device may not have: the host makes the numbers, as it makes any list of them.
+  const int32_t there =
+      dtype <= TENON_DTYPE_I64 && device >= 0 ? static_cast<int32_t>(host->device_host()) : device;
   Tensor exponents = ops::linspace(scope, float_of(args[0]), float_of(args[1]), int_of(args[2]),
-                                   bool_of(args[4]), work, device);
+                                   bool_of(args[4]), work, there);
   Tensor powers = ops::pow(scope, float_of(args[3]), exponents);
   if (scope.ok() && powers->dtype != dtype) powers = ops::cast(scope, powers, dtype);
+  if (there != device) powers = ops::to_device(scope, powers, device);
   return finish(scope, outs, powers);
 }
 

@@ -28,8 +28,8 @@ tenon_status read_deformed(const char* op, const Tensor& x, const Tensor& offset
   const int64_t channels = x->shape[1], taps = out->taps();
   const int64_t own = weight->shape[1], filters = weight->shape[0];
   const bool groups_fit =
-      own > 0 && taps > 0 && channels % own == 0 && filters % (channels / own) == 0;
-  if (!groups_fit || channels == 0)
+      channels > 0 && own > 0 && taps > 0 && channels % own == 0 && filters % (channels / own) == 0;
+  if (!groups_fit)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected a weight [filters, channels / groups, height, width] for x of "
                         "shape %s, got %s",

@@ -28,12 +28,10 @@ double largest_finite(int32_t dtype) {
 Tensor real_nan_to_num(Scope& scope, const Tensor& x, double nan, const tenon_value& posinf,
                        const tenon_value& neginf) {
   if (!scope.ok()) return {};
-  double infinity = std::numeric_limits<double>::infinity(), largest = largest_finite(x->dtype);
-  double above = is_none(posinf) ? largest : float_of(posinf);
-  double below = is_none(neginf) ? -largest : float_of(neginf);
-  Tensor result = ops::where(scope, ops::isnan(scope, x), nan, x);
-  result = ops::where(scope, ops::equal(scope, x, infinity), above, result);
-  return ops::where(scope, ops::equal(scope, x, -infinity), below, result);
+  const double largest = largest_finite(x->dtype);
+  const double above = is_none(posinf) ? largest : float_of(posinf);
+  const double below = is_none(neginf) ? -largest : float_of(neginf);
+  return ops::replace_non_finite(scope, x, nan, above, below);
 }
 
 // What rounding to nearest must know of a binary floating format.

@@ -1,8 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of transformers apart from attention: rotations, activations, mixtures of experts.
+#include <numbers>
+#include <string>
+
 #include "composites/domain.hpp"
 
 namespace tenon::standard_ops {
+
+namespace {
+
+// Or would the host have to?
+bool computes_float64(tenon_device_id device) {
+  std::string report;
+  const auto append = [](void* user, const char* text, uint64_t bytes) {
+    static_cast<std::string*>(user)->append(text, bytes);
+  };
+  const tenon_op* op = host->op_find("tenon::multiply");
+  return !op ||
+         host->op_explain(op, device, TENON_DTYPE_F64, append, &report, nullptr) != TENON_OK ||
+         report.find("\"route\":\"host\"") == std::string::npos;
+}
+
+// The fractions of position * frequency / (2 pi), in [-1/2, 1/2]. Both factors are cut into pieces of 12 bits, whose
+// products float32 holds exactly, so that whole turns can be taken off before anything is rounded.
+Tensor turns_in_float32(Scope& scope, const Tensor& positions,
+                        const std::vector<double>& frequencies) {
+  constexpr int kPieces = 3;
+  const Tensor p = ops::cast(scope, positions, TENON_DTYPE_F32);
+  const Tensor high =
+      ops::multiply(scope, ops::floor(scope, ops::multiply(scope, p, 0x1p-12)), 0x1p12);
+  const Tensor low = ops::subtract(scope, p, high);
+  std::vector<double> rest;
+  for (double frequency : frequencies) rest.push_back(frequency / (2 * std::numbers::pi));
+  const auto less_whole_turns = [&](const Tensor& x) {
+    return ops::subtract(scope, x, ops::round(scope, x));
+  };
+  Tensor turns;
+  const auto add = [&](const Tensor& position, const std::vector<double>& factors) {
+    if (!scope.ok()) return;
+    const Tensor factor = float_tensor(scope, factors, TENON_DTYPE_F32, positions->device);
+    const Tensor part = less_whole_turns(ops::multiply(scope, position, factor));
+    turns = turns ? less_whole_turns(ops::add(scope, turns, part)) : part;
+  };
+  for (int i = 0; i < kPieces; ++i) {
+    std::vector<double> piece;
+    for (double& number : rest) {
+      int exponent = 0;
+      std::frexp(number, &exponent);
+      piece.push_back(std::ldexp(std::trunc(std::ldexp(number, 12 - exponent)), exponent - 12));
+      number -= piece.back();
+    }
+    add(high, piece);
+    add(low, piece);
+  }
+  add(p, rest);
+  return turns;
+}
+
+}  // namespace
 
 TENON_DECOMPOSE(rotary_tables) {
   Scope scope(err);
@@ -18,9 +73,15 @@ TENON_DECOMPOSE(rotary_tables) {
   for (int64_t i = 0; i < features / 2; ++i)
     frequencies.push_back(
         std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(features)));
-  Tensor angle = ops::multiply(
-      scope, ops::unsqueeze(scope, ops::cast(scope, positions, TENON_DTYPE_F64), {-1}),
-      float_tensor(scope, frequencies, TENON_DTYPE_F64, positions->device));
+  positions = ops::unsqueeze(scope, positions, {-1});
+  if (scope.ok() && !computes_float64(positions->device)) {
+    const Tensor turn = turns_in_float32(scope, positions, frequencies);
+    const Tensor angle = ops::multiply(scope, turn, 2 * std::numbers::pi);
+    return finish(scope, outs, ops::cos(scope, angle), ops::sin(scope, angle));
+  }
+  Tensor angle =
+      ops::multiply(scope, ops::cast(scope, positions, TENON_DTYPE_F64),
+                    float_tensor(scope, frequencies, TENON_DTYPE_F64, positions->device));
   return finish(scope, outs, ops::cast(scope, ops::cos(scope, angle), TENON_DTYPE_F32),
                 ops::cast(scope, ops::sin(scope, angle), TENON_DTYPE_F32));
 }

@@ -7,6 +7,10 @@ namespace {
 
 // The one element of an int64 tensor, which the host waits for.
 int64_t read_number(Scope& scope, const Tensor& x) {
+  if (scope.ok() && x->device == TENON_DEVICE_META)
+    scope.fail(TENON_UNSUPPORTED,
+               "nothing but its data says the result's shape, and meta tensors have none");
+  if (!scope.ok()) return 0;
   Tensor here = ops::to_device(scope, ops::contiguous(scope, x), host->device_host());
   return scope.ok() ? *static_cast<const int64_t*>(here->data) : 0;
 }

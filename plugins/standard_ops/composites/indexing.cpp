@@ -101,6 +101,35 @@ TENON_DECOMPOSE(masked_scatter) {
   return finish(scope, outs, ops::reshape(scope, flat, shape));
 }
 
+// Of the values that are written to one position the last one stays, and it alone has a gradient. The
+// positions are numbered, the numbers written in the same way, and those that are read back are of values
+// that stayed.
+TENON_DECOMPOSE(index_put_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  const auto indices = tensors_of(args[1]);
+  const TensorList list(indices.data(), indices.size());
+  int32_t axis;
+  TENON_TRY(resolve_axis("index_put", int_of(args[2]), grad_out->ndim, &axis, err));
+  Tensor taken = ops::index(scope, grad_out, list, axis);
+  if (!scope.ok()) return scope.status();
+  const int64_t indexed = static_cast<int64_t>(indices.size());
+  const int64_t rest = grad_out->ndim - axis - indexed, shared = taken->ndim - axis - rest;
+  const Shape grid(grad_out->shape + axis, grad_out->shape + axis + indexed);
+  Shape positions(taken->shape + axis, taken->shape + axis + shared);
+  int64_t count = 1;
+  for (int64_t extent : positions) count *= extent;
+  if (count <= 1) return finish(scope, outs, taken);
+  Tensor numbers = ops::reshape(
+      scope, ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, grad_out->device),
+      positions);
+  Tensor written = ops::index_put(scope, full_with(scope, numbers, grid, 0), list, numbers);
+  Tensor stayed = ops::equal(scope, ops::index(scope, written, list), numbers);
+  positions.insert(positions.end(), static_cast<size_t>(rest), 1);
+  return finish(scope, outs, ops::where(scope, ops::reshape(scope, stayed, positions), taken, 0));
+}
+
 TENON_DECOMPOSE(embedding_grad) {
   Scope scope(err);
   Tensor grad_out = operand(scope, args[0]), indices = operand(scope, args[1]);

@@ -57,7 +57,8 @@ Tensor common_divisor(Scope& scope, Tensor x, Tensor y) {
     x = ops::where(scope, is_done, x, y);
     y = rest;
   }
-  return x;
+  return ops::abs(
+      scope, x);  // the smallest number has no absolute value, so that remainders may be negative
 }
 
 bool is_complex_dtype(int32_t dtype) { return dtype >= TENON_DTYPE_C64; }
@@ -77,7 +78,7 @@ TENON_DECOMPOSE(lcm) {
   TENON_TRY(read_whole_numbers(scope, "lcm", args, &numbers, err));
   Tensor divisor = common_divisor(scope, numbers.x, numbers.y);
   divisor = ops::where(scope, ops::equal(scope, divisor, 0), 1, divisor);
-  Tensor part = ops::floor_divide(scope, numbers.x, divisor);
+  Tensor part = ops::abs(scope, ops::floor_divide(scope, numbers.x, divisor));
   return finish(scope, outs, ops::multiply(scope, part, numbers.y));
 }
 
@@ -104,7 +105,7 @@ TENON_DECOMPOSE(complex) {
   const int32_t promoted = shapes::promoted_dtype(args, {0, 1});
   if (is_complex_dtype(promoted))
     return shapes::fail(err, TENON_TYPE_MISMATCH, "complex",
-                        "expected real numbers, got %s; take .real() and .imag()",
+                        "expected real numbers, got %s; take .real and .imag",
                         host->dtype_name(promoted));
   const int32_t dtype =
       promoted == TENON_DTYPE_F64 ? int32_t{TENON_DTYPE_F64} : int32_t{TENON_DTYPE_F32};

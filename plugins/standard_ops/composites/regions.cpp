@@ -89,8 +89,9 @@ tenon_status read_regions(Scope& scope, const char* op, const Tensor& boxes, con
     const Tensor& grid = side == 0 ? regions.down.grid : regions.across.grid;
     regions.steps[side] = geometry.ratio;
     if (geometry.ratio > 0 || grid->numel == 0) continue;
-    Tensor most = ops::to_device(scope, ops::cast(scope, ops::max(scope, grid), TENON_DTYPE_F64),
-                                 host->device_host());
+    // Converted there: the device may have no float64.
+    Tensor most = ops::cast(
+        scope, ops::to_device(scope, ops::max(scope, grid), host->device_host()), TENON_DTYPE_F64);
     if (!scope.ok()) return scope.status();
     const double number = *static_cast<const double*>(most->data);
     if (number > static_cast<double>(kMaxSamples))

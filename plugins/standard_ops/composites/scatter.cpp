@@ -116,7 +116,9 @@ tenon_status merged(Scope& scope, const char* op, Tensor x, const Tensor& index,
   };
   if (!include_self) {
     const bool is_extreme = merge == Merge::Amax || merge == Merge::Amin;
-    const double infinity = std::numeric_limits<double>::infinity();
+    // float8_e4m3 has no infinity.
+    const double infinity =
+        x->dtype == TENON_DTYPE_F8E4M3 ? 448.0 : std::numeric_limits<double>::infinity();
     if (is_extreme && x->dtype <= TENON_DTYPE_I64)  // one of the elements that are merged
       x = ops::scatter(scope, x, index, source, axis);
     else if (is_extreme)

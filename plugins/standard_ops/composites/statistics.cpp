@@ -103,7 +103,7 @@ Tensor between(Scope& scope, const Tensor& sorted, double position, Between meth
 tenon_status quantiles(const char* op, const tenon_value* args, bool skips_nan, tenon_value* outs,
                        tenon_err* err) {
   Scope scope(err);
-  Between method;
+  Between method = Between::Linear;
   TENON_TRY(read_method(op, text_of(args[4]), &method, err));
   Slices slices;
   TENON_TRY(read_slices(scope, op, args[0], args[2], bool_of(args[3]), &slices, err));

@@ -65,6 +65,16 @@ int64_t count_floats(double start, double stop, double step) {
 
 tenon_status expect_element(const char* op, int32_t dtype, const tenon_value& value,
                             tenon_err* err) {
+  if (value.tag == TENON_VALUE_COMPLEX) {
+    const auto* parts = static_cast<const double*>(value.v.p);
+    if (dtype >= TENON_DTYPE_C64) return TENON_OK;
+    if (parts[1] == 0) return expect_element(op, dtype, boxed(parts[0]), err);
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, op,
+        "expected a value that %s holds, got the complex number %g%+gi; convert to a "
+        "complex dtype, or take its real part",
+        host->dtype_name(dtype), parts[0], parts[1]);
+  }
   if (!is_integer_dtype(dtype)) return TENON_OK;
   if (value.tag != TENON_VALUE_FLOAT)
     return value.tag == TENON_VALUE_INT ? expect_integer(op, dtype, value.v.i, err) : TENON_OK;

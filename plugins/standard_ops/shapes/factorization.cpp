@@ -150,6 +150,32 @@ TENON_INFER(lu_permutation) {
   return TENON_OK;
 }
 
+TENON_INFER(ldl_factor) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  TENON_TRY(expect_square("ldl_factor", "x", x, err));
+  set_like(outs[0], x);
+  set_batch(outs[1], TENON_DTYPE_I64, x, {shorter_of(x)});
+  return TENON_OK;
+}
+
+TENON_INFER(ldl_solve) {
+  const tenon_tensor &ld = tensor_of(args[0]), &pivots = tensor_of(args[1]),
+                     &b = tensor_of(args[2]);
+  TENON_TRY(expect_square("ldl_solve", "ld", ld, err));
+  TENON_TRY(expect_matrices("ldl_solve", "b", b, err));
+  TENON_TRY(expect_rows("ldl_solve", ld, b, rows_of(b), "-2", rows_of(ld), err));
+  const Ints batch = shape_of(ld).first(static_cast<size_t>(ld.ndim) - 1);
+  if (!std::ranges::equal(shape_of(pivots), batch))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "ldl_solve",
+                        "expected pivots of shape %s, as ldl_factor gives them, got %s",
+                        list_text(batch).c_str(), shape_text(pivots).c_str());
+  TENON_TRY(set_broadcast("ldl_solve", outs[0], ld, b, err));
+  add_axis(outs[0], rows_of(b));
+  add_axis(outs[0], columns_of(b));
+  outs[0].dtype = static_cast<uint8_t>(shapes::float_dtype(host->dtype_promote(ld.dtype, b.dtype)));
+  return TENON_OK;
+}
+
 TENON_INFER(det) {
   const tenon_tensor& x = tensor_of(args[0]);
   TENON_TRY(expect_square("det", "x", x, err));

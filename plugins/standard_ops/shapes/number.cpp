@@ -49,4 +49,14 @@ TENON_INFER(view_dtype) {
   return TENON_OK;
 }
 
+TENON_INFER(complex_parts) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  TENON_TRY(expect_room("as_real", x.ndim + 1, err));
+  begin_view(outs[0], x).dtype = x.dtype == TENON_DTYPE_C128 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
+  for (int32_t axis = 0; axis < x.ndim; ++axis)
+    add_axis(outs[0], x.shape[axis], 2 * x.strides[axis]);
+  add_axis(outs[0], 2, 1);
+  return TENON_OK;
+}
+
 }  // namespace tenon::standard_ops

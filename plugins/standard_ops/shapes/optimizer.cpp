@@ -41,6 +41,13 @@ TENON_INFER(sgd_update) { return infer_update("sgd_update", args, 2, outs, nouts
 TENON_INFER(momentum_update) { return infer_update("momentum_update", args, 3, outs, nouts, err); }
 TENON_INFER(adam_update) { return infer_adam("adam_update", args, outs, nouts, err); }
 TENON_INFER(adamw_update) { return infer_adam("adamw_update", args, outs, nouts, err); }
+TENON_INFER(adam_update_counted) {
+  constexpr uint32_t kTensors = 4;
+  if (const tenon_tensor& step = tensor_of(args[kTensors]); step.numel != 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "adam_update_counted",
+                        "expected step to be one number, got shape %s", shape_text(step).c_str());
+  return infer_update("adam_update_counted", args, kTensors, outs, nouts, err);
+}
 TENON_INFER(rmsprop_update) { return infer_update("rmsprop_update", args, 3, outs, nouts, err); }
 TENON_INFER(adagrad_update) { return infer_update("adagrad_update", args, 3, outs, nouts, err); }
 

@@ -16,6 +16,10 @@ struct Window {
   // How many windows fit along `side` (0 height, 1 width) of an input of this extent; 0 or less:
   // none.
   int64_t count(int side, int64_t extent) const {
+    // Beyond this, sums of them overflow; no memory has so many elements.
+    constexpr int64_t kLargest = int64_t{1} << 30;
+    for (int64_t each : {size[side], stride[side], padding[side], dilation[side]})
+      if (each > kLargest) return 0;
     int64_t span = dilation[side] * (size[side] - 1) + 1;
     int64_t room = extent + 2 * padding[side] - span;
     if (room < 0) return 0;

@@ -32,6 +32,7 @@ from .worker_process import (
     NOT_BEGUN,
     POSITION,
     RECORD,
+    STACK_SIGNAL,
     STATUS_BYTES,
     STREAM_ENDED,
     WANTED,
@@ -43,6 +44,7 @@ from .workers import CLOSE_SECONDS, WorkerError, text_of, timeout_error
 # Batches of one worker that a program may keep where they are. Further ones are copied as they are
 # taken, so that a program that keeps all batches does not keep all of them in shared memory.
 _KEPT_IN_PLACE = 2
+_STACK_SECONDS = 1.0  # for a late worker to say where it is
 _NO_PASS = -1
 _DESCRIPTOR = struct.Struct("i")
 
@@ -97,7 +99,8 @@ class ProcessWorker:
         self._finalizer = weakref.finalize(self, _disconnect, self._connection)
         self._finalizer.atexit = False
         descriptor = reserve(STATUS_BYTES)
-        socket.send_fds(self._connection, [b"\0"], [descriptor])
+        self._stacks = open(os.memfd_create("tenon-stacks", os.MFD_CLOEXEC), "r+b", buffering=0)
+        socket.send_fds(self._connection, [b"\0"], [descriptor, self._stacks.fileno()])
         self._status = words(map_and_close(descriptor, STATUS_BYTES))
         self._status[POSITION] = NOT_BEGUN
         self._process = context.Process(
@@ -129,7 +132,7 @@ class ProcessWorker:
                 left = left[self._connection.send(left, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
                 self._make_room()
-            except OSError:
+            except ConnectionError:
                 return  # the worker has ended; what it delivered before is still to be taken
 
     def _make_room(self) -> None:
@@ -228,7 +231,21 @@ class ProcessWorker:
         self._is_late = True  # and is not waited for again
         samples, _ = self._samples()
         where = f" (process {self._process.pid})"
-        return timeout_error(self._worker, where, samples, self._timeout)
+        return timeout_error(self._worker, where, samples, self._timeout, self._stack())
+
+    def _stack(self) -> str:
+        """Where the worker's threads are; nothing if it does not say so in time, as one that has not begun."""
+        if self._process.pid is None or self._status[POSITION] == NOT_BEGUN:
+            return "before its first batch"  # the signal could end it
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, STACK_SIGNAL)
+        size, until = 0, time.monotonic() + _STACK_SECONDS
+        while time.monotonic() < until:
+            time.sleep(0.02)
+            before, size = size, os.fstat(self._stacks.fileno()).st_size
+            if size and size == before:
+                break
+        return os.pread(self._stacks.fileno(), size, 0).decode(errors="replace").rstrip()
 
     def _ended(self) -> WorkerError:
         self._process.join(CLOSE_SECONDS)
@@ -276,6 +293,7 @@ class ProcessWorker:
             self._process.kill()
             self._process.join()
         self._process.close()
+        self._stacks.close()
         self._finalizer()
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import select
@@ -30,6 +31,7 @@ WANTED = 0  # the pass whose batches the program waits for; work for others is d
 POSITION = 1  # the place in its batch of the sample that is being read; -1: none; or NOT_BEGUN
 NOT_BEGUN = -2
 STATUS_BYTES = 4096
+STACK_SIGNAL = signal.SIGUSR2  # a worker answers with its stacks, even inside of native code
 
 
 def words(block: tenon.Tensor) -> memoryview:
@@ -78,7 +80,8 @@ def _end_with_the_program(connection: socket.socket) -> None:
 class _Worker:
     def __init__(self, connection: socket.socket, reader: Reader) -> None:
         self._connection = connection
-        _, (descriptor,), _, _ = socket.recv_fds(connection, 1, 1)
+        _, (descriptor, stacks), _, _ = socket.recv_fds(connection, 1, 2)
+        faulthandler.register(STACK_SIGNAL, stacks)
         self._status = words(map_and_close(descriptor, STATUS_BYTES))
         self._arena = arena.Arena()
         self._pass = Pass(0, 0, 0)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -81,10 +83,14 @@ def text_of(samples: Sequence[Any] | None) -> str:
     return f"samples {listed}" + (f" ... ({len(samples)} samples)" if len(samples) > 8 else "")
 
 
-def timeout_error(worker: int, where: str, samples: Any, timeout: float) -> WorkerError:
+def timeout_error(
+    worker: int, where: str, samples: Any, timeout: float, stack: str = ""
+) -> WorkerError:
+    """`stack` says where the worker is, if that is known."""
     return WorkerError(
         f"DataLoader: expected a batch from worker {worker}{where} within {timeout:g} s, got none; "
-        f"it was to read {text_of(samples)}; raise timeout=, or see why they take so long",
+        f"it was to read {text_of(samples)}; raise timeout=, or see why they take so long"
+        + (f"\nThe worker is here:\n{stack}" if stack else ""),
         worker,
         samples,
     )
@@ -149,12 +155,16 @@ class ThreadWorker:
         except queue.Empty:
             self._is_late = True
             raise timeout_error(
-                self._worker, " (a thread)", self._pending[0].indices, self._timeout
+                self._worker, " (a thread)", self._pending[0].indices, self._timeout, self._stack()
             ) from None
         self._pending.popleft()
         if error is not None:
             raise error
         return batch
+
+    def _stack(self) -> str:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "".join(traceback.format_stack(frame)).rstrip() if frame else ""
 
     def abandon(self) -> None:
         self._is_closed = True

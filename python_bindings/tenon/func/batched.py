@@ -69,6 +69,22 @@ class Batched(Tensor):
     def mT(self) -> Tensor:
         return _operator("transpose")(self, -2, -1)
 
+    @property
+    def real(self) -> Tensor:
+        return _operator("real")(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        raise NotImplementedError("vmap: real is a copy; make a number of parts by tenon.complex")
+
+    @property
+    def imag(self) -> Tensor:
+        return _operator("imag")(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        raise NotImplementedError("vmap: imag is a copy; make a number of parts by tenon.complex")
+
     def detach(self) -> Tensor:
         return self.like(self.physical.detach())
 

@@ -17,7 +17,8 @@ from .parameter import Parameter
 class Embedding(Module):
     """A table of `num_embeddings` vectors. The row `padding_idx` is zero and is not trained.
 
-    With `max_norm`, rows that are read are scaled in place to a `norm_type`-norm of at most that.
+    With `max_norm`, rows that are read are scaled in place to a `norm_type`-norm of at most that. With
+    `scale_grad_by_freq` a row's gradient is divided by how often it was read.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class Embedding(Module):
         padding_idx: int | None = None,
         max_norm: float | None = None,
         norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.scale_grad_by_freq = scale_grad_by_freq
         self.padding_idx = _checked(padding_idx, num_embeddings, type(self).__name__)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.weight = Parameter(
@@ -65,7 +68,7 @@ class Embedding(Module):
     def forward(self, indices: Tensor) -> Tensor:
         if self.max_norm is not None:
             _renormalize(self.weight, indices, self.max_norm, self.norm_type)
-        return F.embedding(indices, self.weight, self.padding_idx)
+        return F.embedding(indices, self.weight, self.padding_idx, self.scale_grad_by_freq)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"

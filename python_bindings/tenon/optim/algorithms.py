@@ -90,7 +90,8 @@ class Adam(Optimizer):
     """Steps scaled by running moments of the gradient (Kingma and Ba, 2015).
 
     With `amsgrad` the second moment is the largest so far (Reddi et al., 2018). With `capturable` the
-    number of steps is a tensor, so that a program can hold the update (tenon.export).
+    number of steps is a tensor, so that a program can hold the update (tenon.export). None: on the CPU it is, unless
+    `amsgrad` is given; other devices update faster by a number.
     """
 
     fused_update: Callable[..., Any] = staticmethod(tenon.adam_update)
@@ -106,7 +107,7 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
         multi_precision: bool = False,
-        capturable: bool = False,
+        capturable: bool | None = None,
     ) -> None:
         super().__init__(
             params,
@@ -131,13 +132,16 @@ class Adam(Optimizer):
             )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        step = tenon.zeros([], device=param.device) if group["capturable"] else 0
+        counts_in_tensor = group["capturable"]
+        if counts_in_tensor is None:
+            counts_in_tensor = param.device.type == "cpu" and not group["amsgrad"]
+        step = tenon.zeros([], device=param.device) if counts_in_tensor else 0
         return {"step": step, "m": tenon.zeros_like(param), "v": tenon.zeros_like(param)}
 
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
-        if group["capturable"]:
+        if isinstance(state["step"], Tensor):
             self._update_capturable(param, grad, state, group)
             return
         state["step"] += 1
@@ -163,19 +167,24 @@ class Adam(Optimizer):
     def _update_capturable(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
-        """The same by operators that read the number of steps from a tensor."""
-        (beta1, beta2), lr = group["betas"], group["lr"]
-        step, m, v = state["step"], state["m"], state["v"]
+        """The same by an operator that reads the number of steps from a tensor."""
+        (beta1, beta2), step = group["betas"], state["step"]
         tenon.add(step, 1.0, out=step)
-        if self.decoupled:
-            tenon.multiply(param, 1.0 - lr * group["weight_decay"], out=param)
-        else:
-            grad = with_decay(param, grad, group["weight_decay"])
-        tenon.lerp(m, grad, 1.0 - beta1, out=m)
-        tenon.lerp(v, grad * grad, 1.0 - beta2, out=v)
-        rate = (lr / (1.0 - beta1**step)).to(param.dtype)
-        scale = tenon.rsqrt(1.0 - beta2**step).to(param.dtype)
-        tenon.subtract(param, m * rate / (tenon.sqrt(v) * scale + group["eps"]), out=param)
+        m, v = state["m"], state["v"]
+        tenon.adam_update_counted(
+            param,
+            grad,
+            m,
+            v,
+            step,
+            lr=group["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            decoupled=self.decoupled,
+            out=(param, m, v),
+        )
 
     decoupled = False  # whether weight decay acts on the parameter instead of the gradient
 
@@ -214,7 +223,7 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
         multi_precision: bool = False,
-        capturable: bool = False,
+        capturable: bool | None = None,
     ) -> None:
         super().__init__(
             params,

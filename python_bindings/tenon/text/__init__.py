@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text as numbers: tokenizers, vocabularies and padded batches."""
+"""Text as numbers: tokenizers, vocabularies and padded batches; tensors of strings."""
 
 from .bpe import BytePairTokenizer
 from .sequences import pad_sequences, truncate
+from .strings import StringTensor
 from .tokenizers import (
     CharacterTokenizer,
     LibraryTokenizer,
@@ -15,6 +16,7 @@ __all__ = [
     "BytePairTokenizer",
     "CharacterTokenizer",
     "LibraryTokenizer",
+    "StringTensor",
     "Vocabulary",
     "WhitespaceTokenizer",
     "WordTokenizer",

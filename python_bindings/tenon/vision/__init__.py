@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images: transforms, models and data sets. Submodules are imported when they are first named."""
+"""Images: transforms, models, data sets and functions of detectors. Submodules are imported when they are first named."""
 
 import importlib as _importlib
 
-_SUBMODULES = ("datasets", "models", "transforms")
+_SUBMODULES = ("datasets", "models", "ops", "transforms")
 
 
 def __getattr__(name):

@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 5u
+#define TENON_ABI_REVISION 6u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -676,7 +676,11 @@ typedef struct tenon_op_def {
    * know are skipped, so that new ones need no revision.
    *   flops: the arithmetic of one call, where that is not one for each element of its largest tensor: whole
    *          numbers, + - * //, numel(tensor), size(tensor, axis), given(tensor) of parameters and results;
-   *          0: it moves elements; "unknown": it depends on their values, or on an algorithm. */
+   *          0: it moves elements; "unknown": it depends on their values, or on an algorithm.
+   *   rows:  the axes of the first tensor along which it works, together a row: the parameter that names them (none: all),
+   *          or last(count), a parameter or a number that counts them from the end. What lies along the other axes is independent: an
+   *          element of the results depends on those rows of tensors alone that have its index there. Other tensors
+   *          have the first one's shape, or that of a row. */
   const char* traits;
 } tenon_op_def;
 
@@ -703,7 +707,9 @@ enum {
   TENON_KERNEL_HOST_SCALARS = 4,  /* takes TENON_TENSOR_HOST_SCALAR inputs */
   TENON_KERNEL_BROADCAST = 8,     /* broadcasts by itself; otherwise inputs arrive expanded */
   TENON_KERNEL_MIXED_DTYPES = 16, /* takes PROMOTE inputs as they are; otherwise they are converted */
-  TENON_KERNEL_NONDETERMINISTIC = 32
+  TENON_KERNEL_NONDETERMINISTIC = 32,
+  TENON_KERNEL_ROWS = 64 /* (revision 6) of operators whose traits say `rows`, for dense rows of 32 elements and more: a
+                          * row of the results has the same bits in a call of fewer rows; retains no tensor */
 };
 
 /* A layer sees calls before kernels do: gradients, autocast, capture, profiling. It runs for a call

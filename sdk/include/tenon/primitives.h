@@ -11,7 +11,8 @@
  *   - tensors are contiguous (primitive_copy alone must declare STRIDED and STRIDED_OUT);
  *   - the elementwise ones get inputs of the shape of the result and of one dtype;
  *   - extents may be 0, and then there is nothing to do;
- *   - an opcode it does not know is an error, TENON_UNSUPPORTED: lists only grow.
+ *   - an opcode it does not know is an error, TENON_UNSUPPORTED: lists only grow. One that `can_run`
+ *     declines is made of others where that is possible (docs/primitives.md says which are).
  *
  * An opcode is the operator it is named after, for elements of the tensor's dtype. The float
  * functions are those of C's math.h with the accuracy the device has; kernels for float16, bfloat16

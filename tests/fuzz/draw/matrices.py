@@ -141,6 +141,21 @@ def lu_solve(d):
     return {"lu": _array(d, _square(d, n, ())), "pivots": _pivots(d, n, n), "b": b}
 
 
+def ldl_factor(d):
+    return {"x": _array(d, _square(d)), "hermitian": d.chance(0.5)}
+
+
+def ldl_solve(d):
+    n = d.integer(1, 5)
+    rows = [d.integer(1, n) for _ in range(n)]  # counted from 1, as LAPACK counts them
+    return {
+        "ld": _array(d, _square(d, n, ())),
+        "pivots": Array(np.array(rows, dtype=np.int64), "int64"),
+        "b": _array(d, _numbers(d, (n, 2))),
+        "hermitian": d.chance(0.5),
+    }
+
+
 def matrix_power(d):
     return {"x": _array(d, _square(d)), "n": d.integer(-2 if "int" not in d.dtype else 0, 4)}
 
@@ -233,6 +248,8 @@ FUNCTIONS = {
     "cond": cond,
     "householder_product": householder_product,
     "kron": kron,
+    "ldl_factor": ldl_factor,
+    "ldl_solve": ldl_solve,
     "lstsq": lstsq,
     "lu_permutation": lu_permutation,
     "lu_solve": lu_solve,

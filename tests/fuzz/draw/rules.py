@@ -8,7 +8,7 @@ without a rule get tensors that broadcast against each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,11 @@ def _normalised(d, letters):
     return _some(d, eps=d.choice([1e-5, 1e-3]))
 
 
+def _counted(d, letters):
+    """Steps in a tensor of one number."""
+    return {"step": float(d.integer(1, 100)), **_some(d, weight_decay=0.1, decoupled=d.chance(0.5))}
+
+
 _MATMUL = (
     {"x": "*b m k", "y": "*b k n"},
     {"x": "*b m k", "y": "k n"},
@@ -134,6 +139,7 @@ TEMPLATES = {
     "dot": _template({"x": "i", "y": "i"}),
     "vecdot": _template({"x": "*b i", "y": "*b i"}, {"x": "*b i", "y": "i"}),
     "outer": _template({"x": "i", "y": "j"}),
+    "inner": _template({"x": "i k", "y": "*b k"}, {"x": "k", "y": "k"}, {"x": "*b i", "y": ""}),
     "conv2d": _template(
         {"x": "n g*c h+4 w+4", "weight": "g*o c kh kw", "bias": "g*o"},
         attributes=_convolution,
@@ -243,6 +249,7 @@ TEMPLATES = {
     "momentum_update": _UPDATE,
     "adam_update": _UPDATE,
     "adamw_update": _UPDATE,
+    "adam_update_counted": replace(_UPDATE, attributes=_counted),
     "rmsprop_update": _UPDATE,
     "adagrad_update": _UPDATE,
     "trace": _template({"x": "*b i j"}),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own samples, asked of tenon.compat.torch.
 
-    python -m tests.fuzz.peers.op_db [--only NAME,NAME] [--samples 40] [--list different]
+    python -m tests.fuzz.peers.op_db [--only NAME,NAME] [--samples 40] [--list different] [--gradients]
 
 PyTorch's wheel brings `op_db`: a table of its functions with sample arguments. Each sample runs in both
 libraries, by the same name and with the same arguments, and the results are compared. An entry counts as
@@ -12,6 +12,10 @@ libraries, by the same name and with the same arguments, and the results are com
     missing      tenon.compat.torch has no function of this name
     left out     the entry has no sample that both libraries can be asked
     random       results are drawn, so only their shapes and dtypes are compared
+
+With `--gradients` the samples are float64 and complex128, and the gradients of a weighted sum of the results
+are compared: an entry agrees if they do for every sample that PyTorch differentiates. "no gradient" are
+entries without one.
 
 An entry whose function is not the one of its name, but a lambda of PyTorch's tests, is left out unless
 ORDER says what it does. A sample whose arguments tenon.Tensor cannot hold (sparse, nested or quantised tensors, an open file) is
@@ -34,7 +38,7 @@ from tenon.compat import torch as compat
 from tenon.utils.progress import progress
 from torch.testing._internal.common_methods_invocations import op_db
 
-STATES = ("agrees", "random", "different", "refused", "missing", "left out")
+STATES = ("agrees", "random", "different", "refused", "missing", "left out", "no gradient")
 
 # The dtypes that samples are drawn in. An entry runs in the first of each group that PyTorch allows.
 DTYPE_GROUPS = ((torch.float32, torch.float64), (torch.int64, torch.bool), (torch.complex64,))
@@ -139,7 +143,7 @@ def find(name: str) -> Callable[..., Any] | None:
         if place is None:
             break
     if name in METHODS or (place is None and "." not in name):
-        place = getattr(tenon.Tensor, name, None)
+        place = getattr(tenon.Tensor, name, None) or getattr(tenon.Tensor, f"{name}_", None)
         if place is not None and not callable(place):
             return operator.attrgetter(name)
     return place if callable(place) else None
@@ -182,9 +186,9 @@ def _first(mine: np.ndarray, other: np.ndarray, wrong: np.ndarray) -> str:
     return f"at {at}: {mine[at]}, PyTorch gives {other[at]}"
 
 
-def samples(entry: Any, limit: int) -> Iterator[Any]:
+def samples(entry: Any, limit: int, groups: Any = DTYPE_GROUPS) -> Iterator[Any]:
     allowed = entry.supported_dtypes("cpu")
-    for group in DTYPE_GROUPS:
+    for group in groups:
         dtype = next((each for each in group if each in allowed), None)
         if dtype is None:
             continue
@@ -244,6 +248,107 @@ def judge(entry: Any, limit: int) -> tuple[str, str]:
     return ("random" if entry.name in DRAWN else "agrees"), f"{ran} samples"
 
 
+def leaves(value: Any, kind: Any, found: list[Any]) -> Any:
+    """`value` with each floating or complex tensor of `kind` a leaf that records, listed in `found`."""
+    if isinstance(value, kind) and (value.dtype.is_floating_point or value.dtype.is_complex):
+        found.append(value.detach().clone().requires_grad_())
+        return found[-1]
+    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+        return type(value)(leaves(each, kind, found) for each in value)
+    if isinstance(value, dict):
+        return {name: leaves(each, kind, found) for name, each in value.items()}
+    return value
+
+
+def differentiable(value: Any, kind: Any) -> list[Any]:
+    """The results that have a gradient, flat; None for the others."""
+    if isinstance(value, kind):
+        return [value if value.requires_grad else None]
+    if isinstance(value, (list, tuple)):
+        return [each for part in value for each in differentiable(part, kind)]
+    return [None]
+
+
+def weighted(results: list[Any], indices: list[int], make: Callable[[np.ndarray], Any]) -> Any:
+    """A real sum of the results at `indices`, each element with a weight of its own."""
+    total: Any = 0.0
+    for index in indices:
+        out = results[index]
+        random = np.random.default_rng(index)
+        shape = tuple(out.shape)
+        weights = random.uniform(0.5, 1.5, shape)
+        if out.dtype.is_complex:
+            total = total + (out.real * make(weights)).sum()
+            weights = random.uniform(0.5, 1.5, shape)
+            total = total + (out.imag * make(weights)).sum()
+        else:
+            total = total + (out * make(np.asarray(weights, str(out.dtype).split(".")[-1]))).sum()
+    return total
+
+
+def gradient_of(leaf: Any) -> np.ndarray:
+    if leaf.grad is None:
+        leaf.grad = (torch if isinstance(leaf, torch.Tensor) else tenon).zeros_like(leaf.detach())
+    if isinstance(leaf, torch.Tensor):
+        return leaf.grad.detach().resolve_conj().resolve_neg().numpy(force=True)
+    return leaf.grad.numpy()
+
+
+def judge_gradients(entry: Any, limit: int) -> tuple[str, str]:
+    """As judge(), of gradients."""
+    function = find(entry.name)
+    if function is None:
+        return "missing", ""
+    if not entry.supports_autograd or entry.name in DRAWN or entry.name in PRODUCTS:
+        return "no gradient", ""
+    module = getattr(entry.op, "__module__", None) or ""
+    if "torch.testing" in module and entry.name not in ORDER and entry.name not in METHODS:
+        return "left out", "the entry calls a function of PyTorch's tests"
+    order = ORDER.get(entry.name, lambda function, *given, **named: function(*given, **named))
+    ran = 0
+    for _, sample in samples(entry, limit, ((torch.float64,), (torch.complex128,))):
+        their_leaves: list[Any] = []
+        our_leaves: list[Any] = []
+        arguments = ((sample.input, *sample.args), dict(sample.kwargs))
+        try:
+            ours_in = leaves(to_tenon(arguments), tenon.Tensor, our_leaves)
+        except NotHeld:
+            continue
+        theirs_in = leaves(arguments, torch.Tensor, their_leaves)
+        call = ", ".join(
+            [describe(each) for each in arguments[0]]
+            + [f"{k}={describe(v)}" for k, v in sample.kwargs.items()]
+        )
+        try:
+            theirs = differentiable(entry.op(*theirs_in[0], **theirs_in[1]), torch.Tensor)
+            indices = [index for index, each in enumerate(theirs) if each is not None]
+            if not indices or len(their_leaves) != len(our_leaves):
+                continue
+            weighted(theirs, indices, torch.from_numpy).backward()
+        except Exception:
+            continue
+        ran += 1
+        try:
+            ours = differentiable(order(function, *ours_in[0], **ours_in[1]), tenon.Tensor)
+            if len(ours) != len(theirs):
+                return "different", f"({call}): {len(ours)} results, PyTorch gives {len(theirs)}"
+            # A result that is constant has no gradient: PyTorch's must then be zero.
+            indices = [index for index in indices if ours[index] is not None]
+            if indices:
+                weighted(ours, indices, tenon.tensor).backward()
+        except Exception as error:
+            return "refused", f"({call}): {type(error).__name__}: {str(error).splitlines()[:1]}"
+        for number, (mine, other) in enumerate(zip(our_leaves, their_leaves, strict=True)):
+            # A leaf that has no part in the results has no gradient in one library, and zeros in the other.
+            want, got = gradient_of(other), gradient_of(mine)
+            why = difference("", [got], [want])
+            if why is not None:
+                return "different", f"({call}): gradient {number}, {why}"
+    if ran == 0:
+        return "left out", "no sample that both differentiate"
+    return "agrees", f"{ran} samples"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=inspect.getdoc(sys.modules[__name__]).splitlines()[0]
@@ -253,13 +358,15 @@ def main() -> int:
     parser.add_argument(
         "--list", default="different,refused", help=f"states to list, among {', '.join(STATES)}"
     )
+    parser.add_argument("--gradients", action="store_true", help="compare gradients")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
     warnings.simplefilter("ignore")
     entries = [each for each in op_db if not only or each.name in only]
     results = []
     for entry in progress(entries, "op_db"):
-        results.append((entry, *judge(entry, options.samples)))
+        judged = (judge_gradients if options.gradients else judge)(entry, options.samples)
+        results.append((entry, *judged))
     for state in options.list.split(","):
         for entry, found, why in results:
             if found == state:
@@ -268,7 +375,7 @@ def main() -> int:
     counts = collections.Counter(state for _, state, _ in results)
     print(
         f"PyTorch {torch.__version__}, {len(results)} entries: "
-        + ", ".join(f"{counts[s]} {s}" for s in STATES)
+        + ", ".join(f"{counts[s]} {s}" for s in STATES if counts[s])
     )
     return 0
 

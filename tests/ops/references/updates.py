@@ -30,6 +30,10 @@ def adamw_update(*args, weight_decay=0.01, **kwargs):
     return adam_update(*args, weight_decay=weight_decay, decoupled=True, **kwargs)
 
 
+def adam_update_counted(p, g, m, v, step, decoupled=False, **kwargs):
+    return adam_update(p, g, m, v, step=float(np.asarray(step)), decoupled=decoupled, **kwargs)
+
+
 def rmsprop_update(p, g, v, lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0):
     g = g + weight_decay * p
     v = alpha * v + (1 - alpha) * g * g

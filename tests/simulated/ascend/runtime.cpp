@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "../failures.hpp"
 #include "device_memory.hpp"
@@ -31,10 +32,12 @@ constexpr int kInvalidHandle = 200005, kInvalidDevice = 200002;
 constexpr int kNoContext = 107002, kOutOfMemory = 207001;
 constexpr int kFaultyAddress = 507015;
 constexpr int kStreamAborted = 107023;
+constexpr int kCaptured = 107030;  // something that is not allowed while a stream is captured
+constexpr uint32_t kTimeLine = 8;
 
 std::mutex mutex;
 bool initialized = false;
-std::set<void*> pinned;
+std::map<void*, size_t> pinned;
 thread_local int32_t current = -1;
 thread_local std::string message;
 
@@ -50,6 +53,15 @@ struct Work {
   void* user;
 };
 
+// What was captured. Its work runs as often as it is launched, and is dropped with the last reference.
+struct Model {
+  std::vector<Work> works;
+  ~Model() {
+    for (const Work& work : works) work.drop(work.user);
+  }
+};
+std::map<void*, std::shared_ptr<Model>> models;
+
 struct Stream {
   const int device = current;
   const uint64_t delay = environment("SIMULATED_DELAY_US", 0);
@@ -59,6 +71,8 @@ struct Stream {
   std::deque<Work> queue;
   Work running = {};
   bool busy = false, is_closed = false;
+  std::shared_ptr<Model> captured;  // work goes here while there is one
+  bool is_invalid = false;          // it was given what cannot be captured
   int error = 0;
   std::thread thread{[this] { loop(); }};
 
@@ -118,6 +132,8 @@ std::set<Stream*> streams;
 
 // The versions of an event: how often it was recorded, and which of them have passed.
 struct Event {
+  const uint32_t flags;
+  uint64_t microseconds = 0;  // when it passed last
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t recorded = 0, passed = 0;
@@ -140,6 +156,20 @@ std::shared_ptr<Event> find_event(void* event) {
   return found == events.end() ? nullptr : found->second;
 }
 
+uint64_t microseconds_now() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+bool is_pinned(const void* memory, size_t bytes) {
+  const std::lock_guard lock(mutex);
+  auto after = pinned.upper_bound(const_cast<void*>(memory));
+  if (after == pinned.begin()) return false;
+  const auto& [first, size] = *--after;
+  return static_cast<const char*>(memory) + bytes <= static_cast<const char*>(first) + size;
+}
+
 bool is_stream(void* stream) {
   const std::lock_guard lock(mutex);
   return streams.count(static_cast<Stream*>(stream)) != 0;
@@ -155,6 +185,17 @@ int enter(const char* name, bool needs_device = true) {
 }
 
 }  // namespace
+
+// Not allowed while the stream is captured, whose recording is then of no use.
+static int invalidate(void* stream, const char* what) {
+  auto& self = *static_cast<Stream*>(stream);
+  const std::lock_guard lock(self.mutex);
+  if (!self.captured) return 0;
+  self.is_invalid = true;
+  static thread_local std::string text;
+  text = std::string("EE1016: ") + what + " is not permitted while the stream is captured";
+  return fail(kCaptured, text.c_str());
+}
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 #define ENTER() \
@@ -213,7 +254,7 @@ EXPORT int aclrtMallocHost(void** memory, size_t bytes) {
   void* found = bytes ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
   if (!found) return fail(kOutOfMemory, "aclrtMallocHost: no memory");
   const std::lock_guard lock(mutex);
-  pinned.insert(found);
+  pinned[found] = bytes;
   *memory = found;
   return 0;
 }
@@ -256,6 +297,7 @@ EXPORT int aclrtCreateStream(void** stream) {
 EXPORT int aclrtDestroyStream(void* stream) {
   ENTER();
   if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtDestroyStream: not a stream");
+  if (const int error = invalidate(stream, "aclrtDestroyStream")) return error;
   {
     const std::lock_guard lock(mutex);
     streams.erase(static_cast<Stream*>(stream));
@@ -266,6 +308,7 @@ EXPORT int aclrtDestroyStream(void* stream) {
 EXPORT int aclrtSynchronizeStream(void* stream) {
   ENTER();
   if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtSynchronizeStream: not a stream");
+  if (const int error = invalidate(stream, "aclrtSynchronizeStream")) return error;
   const int error = static_cast<Stream*>(stream)->wait();
   return error ? fail(error, "EZ9999: a kernel of this stream failed") : 0;
 }
@@ -299,6 +342,8 @@ EXPORT int aclrtMemcpyAsync(void* dst, size_t room, const void* src, size_t byte
   ENTER();
   if (bytes > room || bytes == 0 || kind < 1 || kind > 3)
     return fail(kInvalidParameter, "aclrtMemcpyAsync: expected 0 < count <= destMax and a kind");
+  if (kind != 3 && is_stream(stream) && !is_pinned(kind == 1 ? src : dst, bytes))
+    if (const int error = invalidate(stream, "aclrtMemcpyAsync of pageable memory")) return error;
   return enqueue(stream, [=] {
     void* to = kind != 2 ? simulated_ascend_translate(dst, bytes) : dst;
     const void* from = kind != 1 ? simulated_ascend_translate(src, bytes) : src;
@@ -325,6 +370,8 @@ EXPORT int aclrtSynchronizeDevice() {
     for (Stream* stream : streams)
       if (stream->device == current) all.insert(stream);
   }
+  for (Stream* stream : all)
+    if (const int error = invalidate(stream, "aclrtSynchronizeDevice")) return error;
   int first = 0;
   for (Stream* stream : all)
     if (const int error = stream->wait(); error && !first) first = error;
@@ -333,7 +380,7 @@ EXPORT int aclrtSynchronizeDevice() {
 EXPORT int aclrtCreateEventExWithFlag(void** event, uint32_t flag) {
   ENTER();
   if (flag == 0) return fail(kInvalidParameter, "aclrtCreateEventExWithFlag: expected a flag");
-  auto made = std::make_shared<Event>();
+  auto made = std::make_shared<Event>(flag);
   const std::lock_guard lock(mutex);
   *event = made.get();
   events[made.get()] = std::move(made);
@@ -364,6 +411,7 @@ EXPORT int aclrtRecordEvent(void* event, void* stream) {
         auto& self = *static_cast<Record*>(user);
         const std::lock_guard lock(self.event->mutex);
         self.event->passed = std::max(self.event->passed, self.version);
+        self.event->microseconds = microseconds_now();
         self.has_run = true;
         self.event->changed.notify_all();
         return 0;
@@ -376,6 +424,18 @@ EXPORT int aclrtRecordEvent(void* event, void* stream) {
       },
       record);
 }
+// When the event's last record ended, since the chip started.
+EXPORT int aclrtEventGetTimestamp(void* event, uint64_t* microseconds) {
+  ENTER();
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return fail(kInvalidHandle, "aclrtEventGetTimestamp: not an event");
+  const std::lock_guard lock(found->mutex);
+  if (!(found->flags & kTimeLine) || found->passed == 0 || found->passed != found->recorded)
+    return fail(kInvalidParameter,
+                "aclrtEventGetTimestamp: expected ACL_EVENT_TIME_LINE and a record that ended");
+  *microseconds = found->microseconds;
+  return 0;
+}
 EXPORT int aclrtStreamWaitEvent(void* stream, void* event) {
   ENTER();
   struct Wait {
@@ -385,6 +445,8 @@ EXPORT int aclrtStreamWaitEvent(void* stream, void* event) {
   };
   const std::shared_ptr<Event> found = find_event(event);
   if (!found) return fail(kInvalidHandle, "aclrtStreamWaitEvent: not an event");
+  if (!(found->flags & 1))
+    return fail(kInvalidParameter, "aclrtStreamWaitEvent: expected ACL_EVENT_SYNC");
   auto* const wait = new Wait{found};
   {
     const std::lock_guard lock(found->mutex);
@@ -425,6 +487,63 @@ EXPORT int aclrtSynchronizeEvent(void* event) {
   return found->wait(version) ? 0 : fail(kStreamAborted, "the record of the event was dropped");
 }
 
+// ---- models that are made of what a stream is given -------------------------------------------------
+
+EXPORT int aclmdlRICaptureBegin(void* stream, int mode) {
+  ENTER();
+  if (!is_stream(stream) || mode < 0 || mode > 2)
+    return fail(kInvalidParameter,
+                "aclmdlRICaptureBegin: expected a stream and a mode from 0 to 2");
+  auto& self = *static_cast<Stream*>(stream);
+  const std::lock_guard lock(self.mutex);
+  if (self.captured) return fail(kCaptured, "aclmdlRICaptureBegin: the stream is captured already");
+  self.captured = std::make_shared<Model>();
+  self.is_invalid = false;
+  return 0;
+}
+EXPORT int aclmdlRICaptureEnd(void* stream, void** model) {
+  ENTER();
+  if (!is_stream(stream) || !model)
+    return fail(kInvalidParameter, "aclmdlRICaptureEnd: expected a stream and a place for a model");
+  auto& self = *static_cast<Stream*>(stream);
+  std::shared_ptr<Model> captured;
+  {
+    const std::lock_guard lock(self.mutex);
+    captured = std::exchange(self.captured, nullptr);
+    if (!captured) return fail(kInvalidParameter, "aclmdlRICaptureEnd: the stream is not captured");
+    if (self.is_invalid) return fail(kCaptured, "aclmdlRICaptureEnd: the capture became invalid");
+  }
+  const std::lock_guard lock(mutex);
+  *model = captured.get();
+  models[captured.get()] = std::move(captured);
+  return 0;
+}
+EXPORT int aclmdlRIExecuteAsync(void* model, void* stream) {
+  ENTER();
+  std::shared_ptr<Model> found;
+  {
+    const std::lock_guard lock(mutex);
+    const auto position = models.find(model);
+    if (position == models.end()) return fail(kInvalidHandle, "aclmdlRIExecuteAsync: not a model");
+    found = position->second;
+  }
+  return enqueue(stream, [found] {
+    for (const Work& work : found->works)
+      if (const int error = work.run(work.user)) return error;
+    return 0;
+  });
+}
+EXPORT int aclmdlRIDestroy(void* model) {
+  ENTER();
+  std::shared_ptr<Model> dropped;  // after the lock is gone
+  const std::lock_guard lock(mutex);
+  const auto position = models.find(model);
+  if (position == models.end()) return fail(kInvalidHandle, "aclmdlRIDestroy: not a model");
+  dropped = position->second;
+  models.erase(position);
+  return 0;
+}
+
 EXPORT int simulated_ascend_current_device() { return current; }
 
 EXPORT int simulated_ascend_queue_abortable(void* stream, int (*work)(void*), void (*abort)(void*),
@@ -435,6 +554,10 @@ EXPORT int simulated_ascend_queue_abortable(void* stream, int (*work)(void*), vo
   }
   auto* to = static_cast<Stream*>(stream);
   const std::lock_guard lock(to->mutex);
+  if (to->captured) {
+    to->captured->works.push_back({work, abort, drop, user});
+    return 0;
+  }
   to->queue.push_back({work, abort, drop, user});
   to->changed.notify_all();
   return 0;

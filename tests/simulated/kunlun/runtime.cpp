@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libxpurt.so: one chip, its memory, and the default stream, which runs its work on a thread.
+// A stand-in for libxpurt.so: one chip, its memory, and its streams, each of which runs its work on a thread.
 // Prototypes and numbers are those of xpu/runtime.h and xpu/defs.h. It is stricter than the real one where that
 // would corrupt memory: sizes, addresses and the current device are checked.
 #include "runtime.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
@@ -22,7 +26,8 @@ namespace {
 using namespace simulated;
 using namespace simulated::ascend;
 
-constexpr int kNoDevice = -701, kNoMemory = -705, kNoHostMemory = -706, kInvalid = -707;
+constexpr int kNoDevice = -701, kNoMemory = -705, kNoHostMemory = -706, kInvalid = -707,
+              kNotYet = -710;
 constexpr int kDevices = 1;
 constexpr uint64_t kModel = 300;  // KL3
 
@@ -36,8 +41,16 @@ struct Work {
   void* user;
 };
 
-class DefaultStream {
+class Stream {
  public:
+  ~Stream() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_closed_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
   void queue(Work work) {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
@@ -54,7 +67,8 @@ class DefaultStream {
   void loop() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return !works_.empty(); });
+      changed_.wait(lock, [&] { return is_closed_ || !works_.empty(); });
+      if (works_.empty()) return;
       const Work work = works_.front();
       works_.pop_front();
       busy_ = true;
@@ -75,14 +89,54 @@ class DefaultStream {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Work> works_;
-  bool busy_ = false;
+  bool busy_ = false, is_closed_ = false;
   int error_ = 0;  // stays: a chip is in a bad state after a failed kernel
   std::thread thread_;
 };
 
-DefaultStream& stream() {
-  static DefaultStream* const one = new DefaultStream;  // outlives every exit handler
+Stream& stream() {
+  static Stream* const one = new Stream;  // outlives every exit handler
   return *one;
+}
+
+std::mutex handles_mutex;
+std::set<void*> streams;  // but the default one
+
+// The versions of an event: how often it was recorded, and which of them have passed.
+struct Event {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t recorded = 0, passed = 0;
+
+  void wait(uint64_t version) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return passed >= version; });
+  }
+  uint64_t version() {
+    const std::lock_guard lock(mutex);
+    return recorded;
+  }
+};
+std::map<void*, std::shared_ptr<Event>> events;
+
+Stream* find_stream(void* handle) {
+  if (!handle) return &stream();
+  const std::lock_guard lock(handles_mutex);
+  return streams.count(handle) ? static_cast<Stream*>(handle) : nullptr;
+}
+std::shared_ptr<Event> find_event(void* handle) {
+  const std::lock_guard lock(handles_mutex);
+  const auto found = events.find(handle);
+  return found == events.end() ? nullptr : found->second;
+}
+
+int enqueue(void* to, std::function<int()> work) {
+  Stream* const found = find_stream(to);
+  if (!found) return kInvalid;
+  found->queue({[](void* user) { return (*static_cast<std::function<int()>*>(user))(); },
+                [](void* user) { delete static_cast<std::function<int()>*>(user); },
+                new std::function<int()>(std::move(work))});
+  return 0;
 }
 
 }  // namespace
@@ -179,5 +233,88 @@ XRE_EXPORT int xpu_memcpy(void* dst, const void* src, uint64_t bytes, int kind) 
 
 XRE_EXPORT int xpu_wait(void* of) {
   XRE_ENTER(xpu_wait);
-  return of ? kInvalid : stream().wait();
+  Stream* const found = find_stream(of);
+  return found ? found->wait() : kInvalid;
+}
+
+XRE_EXPORT int xpu_stream_create(void** made) {
+  XRE_ENTER(xpu_stream_create);
+  if (!made) return kInvalid;
+  const std::lock_guard lock(handles_mutex);
+  *made = *streams.insert(new Stream).first;
+  return 0;
+}
+XRE_EXPORT int xpu_stream_destroy(void* of) {
+  XRE_ENTER(xpu_stream_destroy);
+  {
+    const std::lock_guard lock(handles_mutex);
+    if (!streams.erase(of)) return kInvalid;
+  }
+  delete static_cast<Stream*>(of);
+  return 0;
+}
+// Addresses are looked up when the copy runs: until then the memory has to live.
+XRE_EXPORT int xpu_memcpy_async(void* dst, const void* src, uint64_t bytes, int kind, void* on) {
+  XRE_ENTER(xpu_memcpy_async);
+  if (!dst || !src || kind < 0 || kind > 2 || !on) return kInvalid;
+  return enqueue(on, [=] {
+    void* to = kind == 0 ? dst : simulated_xpu_translate(dst, bytes);
+    const void* from = kind == 1 ? src : simulated_xpu_translate(src, bytes);
+    if (!to || !from) return kInvalid;
+    std::memcpy(to, from, bytes);
+    return 0;
+  });
+}
+XRE_EXPORT int xpu_event_create(void** made) {
+  XRE_ENTER(xpu_event_create);
+  if (!made) return kInvalid;
+  auto event = std::make_shared<Event>();
+  const std::lock_guard lock(handles_mutex);
+  *made = event.get();
+  events[event.get()] = std::move(event);
+  return 0;
+}
+XRE_EXPORT int xpu_event_destroy(void* event) {
+  XRE_ENTER(xpu_event_destroy);
+  const std::lock_guard lock(handles_mutex);
+  return events.erase(event) ? 0 : kInvalid;
+}
+XRE_EXPORT int xpu_event_record(void* event, void* on) {
+  XRE_ENTER(xpu_event_record);
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return kInvalid;
+  uint64_t version = 0;
+  {
+    const std::lock_guard lock(found->mutex);
+    version = ++found->recorded;
+  }
+  return enqueue(on, [found, version] {
+    const std::lock_guard lock(found->mutex);
+    found->passed = std::max(found->passed, version);
+    found->changed.notify_all();
+    return 0;
+  });
+}
+XRE_EXPORT int xpu_event_wait(void* event) {
+  XRE_ENTER(xpu_event_wait);
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return kInvalid;
+  found->wait(found->version());
+  return 0;
+}
+XRE_EXPORT int xpu_event_query(void* event) {
+  XRE_ENTER(xpu_event_query);
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return kInvalid;
+  const std::lock_guard lock(found->mutex);
+  return found->passed == found->recorded ? 0 : kNotYet;
+}
+XRE_EXPORT int xpu_stream_wait_event(void* of, void* event) {
+  XRE_ENTER(xpu_stream_wait_event);
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found || !of) return kInvalid;
+  return enqueue(of, [found, version = found->version()] {
+    found->wait(version);
+    return 0;
+  });
 }

@@ -144,7 +144,7 @@ class ImagePanels {
       // One row of the kernel.
       const int64_t y = run.y + tap.u * s_.dilation[0];
       const int64_t last = std::min(s_.kernel[1], tap.v + k - q);
-      if (y < 0 || y >= s_.height) {
+      if (y < 0 || y >= s_.height || s_.width == 0) {
         for (int64_t v = tap.v; v < last; ++v, ++q) all.store(to + q * panel, Vector{});
       } else {
         const T* from = run.image + (tap.c * s_.height + y) * s_.width + run.x;

@@ -24,6 +24,9 @@ constexpr int64_t kNonTemporalTileRow = 64, kNonTemporalTileColumn = 256, kPiece
 // in a buffer. A piece has one line more, since each row of a tile has its own alignment.
 constexpr int64_t kLine = 64, kPiece = 512;
 
+// Rows of at most so many elements are copied by columns instead, over blocks of rows that stay in the cache.
+constexpr int64_t kShortRow = 8, kShortRows = 512;
+
 // One copy: operand 0 is read, operand 1 written.
 class Copy {
  public:
@@ -37,7 +40,11 @@ class Copy {
 
   void run(int64_t total) {
     const bool large = use_non_temporal(total * size_, 2 * total * size_);
-    if (across_ < 0) {
+    if (has_short_rows()) {
+      const int64_t length = axes_.inner_extent();
+      parallel(total / length, length,
+               [&](int64_t begin, int64_t end) { copy_columns(begin, end); });
+    } else if (across_ < 0) {
       non_temporal_ = large && axes_.inner_extent() * size_ >= kNonTemporalBlock &&
                       axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });
@@ -99,6 +106,30 @@ class Copy {
       at += n;
     }
     if (non_temporal_) non_temporal_fence();
+  }
+
+  bool has_short_rows() const {
+    const int last = axes_.count - 1;
+    return across_ < 0 && last >= 1 && axes_.extent[last] <= kShortRow &&
+           axes_.extent[last - 1] >= 2 * kShortRow;
+  }
+
+  // The rows [begin, end).
+  void copy_columns(int64_t begin, int64_t end) const {
+    const int64_t length = axes_.inner_extent();
+    Axes rows = axes_;
+    --rows.count;
+    StridedIterator position(rows, begin);
+    for (int64_t at = begin; at < end;) {
+      const int64_t n = std::min({end - at, position.left_in_row(rows), kShortRows});
+      char* to = to_ + position.offset(rows, 1);
+      const char* from = from_ + position.offset(rows, 0);
+      for (int64_t j = 0; j < length; ++j)
+        copy_row(to + j * axes_.inner_stride(1), rows.inner_stride(1),
+                 from + j * axes_.inner_stride(0), rows.inner_stride(0), n, size_);
+      position.advance(rows, n);
+      at += n;
+    }
   }
 
   void copy_tile(int64_t slice, int64_t tile) const {

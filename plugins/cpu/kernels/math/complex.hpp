@@ -94,7 +94,12 @@ inline Complex<T> rsqrt(Complex<T> x) {
   return T(1) / std::sqrt(x);
 }
 template <class T>
-inline Complex<T> sigmoid(Complex<T> x) {
+inline Complex<T> sigmoid(
+    Complex<T> x) {  // of the two forms the one whose exponential does not overflow
+  if (x.real() < 0) {
+    const Complex<T> power = std::exp(x);
+    return power / (T(1) + power);
+  }
   return T(1) / (T(1) + std::exp(-x));
 }
 template <class T>
@@ -103,10 +108,22 @@ inline Complex<T> pow(Complex<T> x, Complex<T> y) {
   if (x == Complex<T>(0)) return y.real() > 0 ? T(0) : std::numeric_limits<T>::quiet_NaN();
   return std::pow(x, y);
 }
+// The direction of an infinite part is known unless both are infinite.
 template <class T>
 inline Complex<T> sign(Complex<T> x) {
-  const T modulus = std::abs(x);
-  return modulus == 0 ? Complex<T>(0) : x / modulus;
+  const bool is_real = std::isinf(x.real());
+  if (is_real != std::isinf(x.imag()))
+    return is_real ? Complex<T>(std::copysign(T(1), x.real()), 0)
+                   : Complex<T>(0, std::copysign(T(1), x.imag()));
+  using Limits = std::numeric_limits<T>;
+  T modulus = std::abs(x);
+  if (modulus == 0) return 0;
+  if (std::isinf(modulus) ||
+      modulus < Limits::min()) {  // it overflows, or is rounded to few digits
+    x *= std::isinf(modulus) ? T(0.5) : 2 / Limits::epsilon();
+    modulus = std::abs(x);
+  }
+  return x / modulus;
 }
 template <class T>
 inline bool isnan(Complex<T> x) {

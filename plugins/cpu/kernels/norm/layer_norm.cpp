@@ -190,7 +190,7 @@ int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
 }
 
 const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_layer_norm(layer_norm, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_layer_norm(layer_norm, nullptr, kFloats, TENON_KERNEL_ROWS, 0),
     TENON_KERNEL_layer_norm_grad(layer_norm_grad, nullptr, kFloats, 0, 0),
     with_can_run(TENON_KERNEL_rms_norm(rms_norm, nullptr, kFloats, 0, 0), rms_norm_fits)};
 

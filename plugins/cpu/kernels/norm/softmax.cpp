@@ -238,11 +238,13 @@ tenon_status log_softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, cons
 TENON_BOX_log_softmax_grad(log_softmax_grad_boxed, log_softmax_grad);
 
 const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_softmax(softmax, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_log_softmax(log_softmax, nullptr, kFloats, 0, 0),
-    with_can_run(TENON_KERNEL_softmax_grad(softmax_grad, nullptr, kFloats, 0, 0), grad_fits),
-    with_can_run(TENON_KERNEL_log_softmax_grad(log_softmax_grad, nullptr, kFloats, 0, 0),
-                 grad_fits)};
+    TENON_KERNEL_softmax(softmax, nullptr, kFloats, TENON_KERNEL_ROWS, 0),
+    TENON_KERNEL_log_softmax(log_softmax, nullptr, kFloats, TENON_KERNEL_ROWS, 0),
+    with_can_run(TENON_KERNEL_softmax_grad(softmax_grad, nullptr, kFloats, TENON_KERNEL_ROWS, 0),
+                 grad_fits),
+    with_can_run(
+        TENON_KERNEL_log_softmax_grad(log_softmax_grad, nullptr, kFloats, TENON_KERNEL_ROWS, 0),
+        grad_fits)};
 
 }  // namespace
 

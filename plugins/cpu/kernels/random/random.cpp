@@ -2,6 +2,7 @@
 // uniform, normal and randint from Philox4x32-10 (random/philox.hpp). A block of 128 bits gives
 // four float32 numbers or two of a wider type; element e uses block e / 4 or e / 2, so results do
 // not depend on how threads divide the work.
+#include "elementwise/low_precision.hpp"
 #include "kernel.hpp"
 #include "math/exponential.hpp"
 #include "math/trigonometric.hpp"
@@ -9,6 +10,7 @@
 
 #include <tenon/signatures/random.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::cpu::TENON_CPU_ONCE {
@@ -19,27 +21,48 @@ double unit64(uint32_t low, uint32_t high) {  // 53 bits, in [0, 1)
 }
 float unit32(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-// out[e] = part(block, e % per_block) for the device's next blocks.
-template <int kPerBlock, class T, class Part>
-void fill(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Part part) {
+// Calls run(words, e, count) for pieces of the device's next blocks: `words` are those that the elements from
+// `e` on take.
+template <int kPerBlock, class Run>
+void for_pieces(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Run run) {
   const int64_t blocks = (out->numel + kPerBlock - 1) / kPerBlock;
   uint64_t seed, offset;
   host->random_reserve(ctx, static_cast<uint64_t>(blocks), &seed, &offset);
+  constexpr int64_t elements = kPhiloxBlocks * kPerBlock;
+  const auto piece = [&](int64_t i) {
+    uint32_t words[4 * kPhiloxBlocks];
+    const uint64_t first = offset + static_cast<uint64_t>(i * kPhiloxBlocks);
+    const int64_t left = out->numel - i * elements;
+    if (left <= kPerBlock) {
+      const auto block = philox(seed, first);
+      std::copy(block.begin(), block.end(), words);
+    } else {
+      philox_blocks(seed, first, words);
+    }
+    run(words, i * elements, std::min(left, elements));
+  };
+  parallel((out->numel + elements - 1) / elements, work * elements,
+           [&](int64_t begin, int64_t end) {
+             for (int64_t i = begin; i < end; ++i) piece(i);
+           });
+}
+
+// out[e] = part(words of e).
+template <int kPerBlock, class T, class Part>
+void fill(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Part part) {
   const int size = kDtypeSize[out->dtype];
-  parallel(blocks, work * kPerBlock, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const auto bits = philox(seed, offset + static_cast<uint64_t>(block));
-      const int64_t first = block * kPerBlock, last = std::min(out->numel, first + kPerBlock);
-      for (int64_t e = first; e < last; ++e) {
-        const T value = part(bits, static_cast<int>(e - first));
-        if (is_low_precision(out->dtype)) {
-          if constexpr (std::is_same_v<T, float>)
-            narrow_one(out->dtype, value, data_of<char>(out) + e * size);
-        } else {
-          data_of<T>(out)[e] = value;
-        }
+  for_pieces<kPerBlock>(ctx, out, work, [&](const uint32_t* words, int64_t first, int64_t count) {
+    constexpr int kWords = 4 / kPerBlock;
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_low_precision(out->dtype)) {
+        float wide[kPerBlock * kPhiloxBlocks];
+        for (int64_t i = 0; i < count; ++i) wide[i] = part(words + kWords * i);
+        narrow(out->dtype, wide, data_of<char>(out) + first * size, size, count);
+        return;
       }
     }
+    T* to = data_of<T>(out) + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = part(words + kWords * i);
   });
 }
 
@@ -47,17 +70,18 @@ tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, doubl
                      int32_t, tenon_tensor* out, tenon_err*) {
   const double width = high - low;
   if (out->dtype == TENON_DTYPE_F64) {
-    fill<2, double>(ctx, out, 16, [=](const auto& bits, int i) {
-      return low +
-             width * unit64(bits[static_cast<size_t>(2 * i)], bits[static_cast<size_t>(2 * i + 1)]);
+    fill<2, double>(ctx, out, 16, [=](const uint32_t* words) {
+      return low + width * unit64(words[0], words[1]);
     });
+  } else if (low == 0 && high == 1) {
+    fill<4, float>(ctx, out, 2, [](const uint32_t* words) { return unit32(words[0]); });
   } else {
     // Rounding must not lift a number to `high`.
     const float last = low < high
                            ? std::nextafter(static_cast<float>(high), static_cast<float>(low))
                            : static_cast<float>(high);
-    fill<4, float>(ctx, out, 8, [=](const auto& bits, int i) {
-      const float x = static_cast<float>(low + width * unit32(bits[static_cast<size_t>(i)]));
+    fill<4, float>(ctx, out, 4, [=](const uint32_t* words) {
+      const float x = static_cast<float>(low + width * unit32(words[0]));
       return low < high ? std::min(x, last) : x;
     });
   }
@@ -72,19 +96,13 @@ double normal_part(double u, double angle, bool second) {
   return radius * (second ? std::sin(turn) : std::cos(turn));
 }
 
-// The same in float32, for the blocks of 128 bits from `first_block` on: the functions run over
-// arrays.
-constexpr int64_t kNormalBlocks = 64;
-void normal_floats(uint64_t seed, uint64_t first_block, int64_t blocks, float* out) {
-  constexpr int64_t kPairs = 2 * kNormalBlocks;
+// Computes the same in float32 for several blocks together, since the functions run over arrays.
+void normal_floats(const uint32_t* words, int64_t pairs, float* out) {
+  constexpr int64_t kPairs = 2 * kPhiloxBlocks;
   float radius[kPairs], turn[kPairs], sine[kPairs];
-  const int64_t pairs = 2 * blocks;
-  for (int64_t block = 0; block < blocks; ++block) {
-    const auto bits = philox(seed, first_block + static_cast<uint64_t>(block));
-    for (size_t i = 0; i < 2; ++i) {
-      radius[2 * block + static_cast<int64_t>(i)] = 1 - unit32(bits[2 * i]);
-      turn[2 * block + static_cast<int64_t>(i)] = 6.2831853f * unit32(bits[2 * i + 1]);
-    }
+  for (int64_t i = 0; i < pairs; ++i) {
+    radius[i] = 1 - unit32(words[2 * i]);
+    turn[i] = 6.2831853f * unit32(words[2 * i + 1]);
   }
 #pragma GCC ivdep
   for (int64_t i = 0; i < pairs; ++i) radius[i] = std::sqrt(-2 * math::plain_log(radius[i]));
@@ -104,33 +122,24 @@ tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, doubl
     return fail_format(err, TENON_INVALID_ARGUMENT, "[normal] expected std of at least 0, got %g",
                        std);
   if (out->dtype == TENON_DTYPE_F64) {
-    fill<2, double>(ctx, out, 64, [=](const auto& bits, int i) {
-      return mean + std * normal_part(unit64(bits[0], bits[1]), unit64(bits[2], bits[3]), i == 1);
+    for_pieces<2>(ctx, out, 64, [&](const uint32_t* words, int64_t first, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t* of = words + i / 2 * 4;
+        data_of<double>(out)[first + i] =
+            mean + std * normal_part(unit64(of[0], of[1]), unit64(of[2], of[3]), i % 2 == 1);
+      }
     });
     return TENON_OK;
   }
-  constexpr int64_t kNumbers = 4 * kNormalBlocks;
-  const int64_t blocks = (out->numel + 3) / 4;
-  uint64_t seed, offset;
-  host->random_reserve(ctx, static_cast<uint64_t>(blocks), &seed, &offset);
-  const int64_t chunks = (blocks + kNormalBlocks - 1) / kNormalBlocks;
   const float shift = static_cast<float>(mean), scale = static_cast<float>(std);
   const int size = kDtypeSize[out->dtype];
-  parallel(chunks, 16 * kNumbers, [&](int64_t begin, int64_t end) {
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const int64_t first = chunk * kNormalBlocks, start = chunk * kNumbers;
-      const int64_t count = std::min(kNumbers, out->numel - start);
-      float numbers[kNumbers];
-      normal_floats(seed, offset + static_cast<uint64_t>(first),
-                    std::min(kNormalBlocks, blocks - first), numbers);
-      for (int64_t i = 0; i < count; ++i) {
-        const float value = shift + scale * numbers[i];
-        if (is_low_precision(out->dtype))
-          narrow_one(out->dtype, value, data_of<char>(out) + (start + i) * size);
-        else
-          data_of<float>(out)[start + i] = value;
-      }
-    }
+  for_pieces<4>(ctx, out, 16, [&](const uint32_t* words, int64_t first, int64_t count) {
+    float numbers[4 * kPhiloxBlocks];
+    const bool low_precision = is_low_precision(out->dtype);
+    normal_floats(words, (count + 1) / 2, numbers);
+    float* to = low_precision ? numbers : data_of<float>(out) + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = shift + scale * numbers[i];
+    if (low_precision) narrow(out->dtype, numbers, data_of<char>(out) + first * size, size, count);
   });
   return TENON_OK;
 }
@@ -145,9 +154,8 @@ tenon_status randint(tenon_ctx* ctx, int64_t low, int64_t high, const int64_t*, 
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   with_type(out->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_integral_v<T>) {
-      fill<2, T>(ctx, out, 16, [=](const auto& bits, int i) {
-        const uint64_t word =
-            uint64_t{bits[static_cast<size_t>(2 * i + 1)]} << 32 | bits[static_cast<size_t>(2 * i)];
+      fill<2, T>(ctx, out, 16, [=](const uint32_t* words) {
+        const uint64_t word = uint64_t{words[1]} << 32 | words[0];
         // Multiplication and shift (Lemire, "Fast Random Integer Generation in an Interval", 2019,
         // without rejection): the upper 64 bits of word * range. The bias is at most range / 2^64.
         const uint64_t picked =

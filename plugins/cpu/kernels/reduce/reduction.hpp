@@ -65,7 +65,8 @@ tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const 
 
 constexpr tenon_kernel_def reduction_kernel(const ReductionKernel& kernel, tenon_boxed_fn run) {
   return {.struct_size = sizeof(tenon_kernel_def),
-          .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT | TENON_KERNEL_HOST_SCALARS,
+          .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT | TENON_KERNEL_HOST_SCALARS |
+                    TENON_KERNEL_ROWS,
           .op = kernel.op,
           .dtype_mask = kernel.dtype_mask,
           .boxed = run};

@@ -6,16 +6,24 @@
 #include <tenon/signatures/scan_sort.h>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace tenon::cpu::TENON_CPU_ONCE {
 namespace {
 
 constexpr int64_t kColumns = 256;  // columns that advance together
 
-// Calls step(from, to, columns) for each block of columns of each slice: the elements at offset
-// `from` are those at the start of the axis.
+// Calls step(from, columns) for each block of columns of each slice: the elements at offset `from` are those
+// at the start of the axis. A single column is known to the compiler, which keeps its state in registers.
 template <class Step>
 void for_blocks(const AxisView& view, Step step) {
+  if (view.inner == 1) {
+    parallel(view.outer, view.length * 2, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        step(i * view.length, std::integral_constant<int64_t, 1>());
+    });
+    return;
+  }
   const int64_t blocks = (view.inner + kColumns - 1) / kColumns;
   parallel(view.outer * blocks, view.length * std::min(view.inner, kColumns) * 2,
            [&](int64_t begin, int64_t end) {
@@ -39,9 +47,9 @@ void run_extrema(const tenon_tensor* x, int64_t axis, tenon_tensor* values, teno
                  Wins wins) {
   const AxisView view(x, axis);
   if (x->numel == 0) return;
-  for_blocks(view, [&](int64_t first, int64_t columns) {
-    T best[kColumns];
-    int64_t place[kColumns];
+  for_blocks(view, [&](int64_t first, auto columns) {
+    T best[kColumns] = {};
+    int64_t place[kColumns] = {};
     for (int64_t k = 0; k < view.length; ++k) {
       const int64_t at = first + k * view.inner;
       for (int64_t i = 0; i < columns; ++i) {
@@ -88,7 +96,7 @@ tenon_status linear_scan(tenon_ctx* ctx, const tenon_tensor* a, const tenon_tens
   const AxisView view(b, axis);
   if (b->numel == 0) return TENON_OK;
   const auto run = [&]<class T>(T) {
-    for_blocks(view, [&](int64_t first, int64_t columns) {
+    for_blocks(view, [&](int64_t first, auto columns) {
       T sum[kColumns];
       for (int64_t k = 0; k < view.length; ++k) {
         const int64_t at = first + (reverse ? view.length - 1 - k : k) * view.inner;

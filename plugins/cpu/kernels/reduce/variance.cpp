@@ -203,12 +203,14 @@ tenon_status logsumexp(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axi
 }
 TENON_BOX_logsumexp(logsumexp_boxed, logsumexp);
 
+constexpr uint32_t kStridedRows = TENON_KERNEL_STRIDED | TENON_KERNEL_ROWS;
+
 const tenon_kernel_def kKernels[] = {
-    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, 0, 0), neighbours),
-    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, 0, 0), neighbours),
-    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
-                 neighbours_in_memory),
-    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, TENON_KERNEL_ROWS, 0), neighbours),
+    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, TENON_KERNEL_ROWS, 0),
+                 neighbours),
+    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, kStridedRows, 1), neighbours_in_memory),
+    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, kStridedRows, 1),
                  neighbours_in_memory)};
 
 }  // namespace

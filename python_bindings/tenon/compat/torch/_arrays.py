@@ -293,10 +293,6 @@ def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
     """Slopes along each axis by central differences, one-sided at the ends."""
-    if input.dtype.is_complex:
-        options = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
-        real, imag = (gradient(_operator(part)(input), **options) for part in ("real", "imag"))
-        return tuple(_operator("complex")(*each) for each in zip(real, imag, strict=True))
     from tenon.compat import numpy
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
@@ -307,7 +303,11 @@ def gradient(
     parts = result if isinstance(result, tuple) else (result,)
     inexact = input.dtype.is_floating_point or input.dtype.is_complex
     dtype = input.dtype if inexact else _core.get_default_dtype()
-    return tuple(each.to(dtype=dtype) for each in parts)
+    # Complex distances make complex slopes of real numbers.
+    return tuple(
+        each.to(dtype=dtype) if each.dtype.is_complex == dtype.is_complex else each
+        for each in parts
+    )
 
 
 # -- numbers and products ---------------------------------------------------------------------------

@@ -114,11 +114,10 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`input` with the number `value` at `index` along `dim`."""
     value = value.item() if isinstance(value, Tensor) and not value.requires_grad else value
-    if isinstance(value, Tensor):  # a 0-d tensor keeps its gradient as a source
-        at = _vector(index)
-        shape = list(_vector(input).shape)
-        shape[dim] = at.shape[0]
-        return _of_vectors("index_copy", input, dim, at, _operator("expand")(value, shape))
+    if isinstance(value, Tensor):  # a 0-d tensor keeps its gradient
+        vector = _vector(input)
+        filled = _operator("index_put")(vector, [_vector(index)], value, axis=dim)
+        return filled.reshape(input.shape)
     return _of_vectors("index_fill", input, dim, _vector(index), value)
 
 

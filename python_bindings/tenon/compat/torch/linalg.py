@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tenon
 from tenon import linalg as _linalg
@@ -19,13 +19,19 @@ _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
 matrix_power multi_dot slogdet svdvals tensorinv""".split()
 
 __all__ = (
-    """cross diagonal eigh eigvalsh lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank matrix_sqrth norm
+    """cross diagonal eigh eigvalsh ldl_factor ldl_factor_ex ldl_solve lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank matrix_sqrth norm
 pinv polar qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
     + _SAME
     + _checked.__all__
 )
 
 globals().update({name: getattr(_linalg, name) for name in _SAME})
+
+
+class LDLFactorEx(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
 
 
 def _adjoint(x: Tensor) -> Tensor:
@@ -145,6 +151,30 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S and Vh. The `driver` is PyTorch's hint for CUDA, and changes nothing here."""
     return _linalg.svd(A, full_matrices=full_matrices)
+
+
+def ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
+    """D and L in one matrix, and LAPACK's pivots in int32."""
+    factors, pivots = _linalg.ldl_factor(A, hermitian=hermitian)
+    return _linalg.LDLFactorResult(factors, pivots.to(tenon.int32))
+
+
+def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+    """The same, and info [...]: the first row at which D is 0, counted from 1, or 0."""
+    factors, pivots = ldl_factor(A, hermitian=hermitian)
+    zero = (tenon.diagonal(factors.detach(), 0, -2, -1) == 0) & (pivots > 0)
+    if A.shape[-1] == 0:
+        info = tenon.zeros(list(A.shape[:-2]), dtype=tenon.int32, device=A.device)
+    else:
+        first = tenon.argmax(zero.to(tenon.int32), -1) + 1
+        info = tenon.where(tenon.any(zero, -1), first, tenon.zeros_like(first)).to(tenon.int32)
+    _checked._raise_if(check_errors, "ldl_factor_ex", info, "matrices of full rank")
+    return LDLFactorEx(factors, pivots, info)
+
+
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+    """The solution of AX = B by the factors of A."""
+    return _linalg.ldl_solve(LD, pivots.to(tenon.int64), B, hermitian=hermitian)
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> Any:

@@ -3,13 +3,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tenon
 from tenon import Tensor
 
 
-def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """Rows of `weight` at `indices`. The row `padding_idx` gets no gradient."""
-    return tenon.embedding(weight, indices, padding_idx)
+class _DividedGradient(tenon.autograd.Function):
+    """Its argument, whose gradient is divided by `divisor`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, divisor: Tensor) -> Tensor:
+        ctx.save_for_backward(divisor)
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (divisor,) = ctx.saved_tensors
+        return grad / divisor, None
+
+
+def embedding(
+    indices: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    scale_grad_by_freq: bool = False,
+) -> Tensor:
+    """Rows of `weight` at `indices`. The row `padding_idx` gets no gradient. With `scale_grad_by_freq` a row's
+    gradient is the mean over its occurrences in `indices` instead of the sum."""
+    rows = tenon.embedding(weight, indices, padding_idx)
+    if not scale_grad_by_freq:
+        return rows
+    flat = indices.reshape([-1])
+    counts = tenon.index_add(
+        rows.detach().new_zeros([weight.shape[0]]), flat, rows.detach().new_ones([flat.shape[0]])
+    )
+    return _DividedGradient.apply(rows, counts[indices].unsqueeze(-1))
 
 
 def embedding_bag(

@@ -61,15 +61,16 @@ typedef struct tenon_calls_api {
   tenon_status (*declare_creation)(const tenon_op*, int32_t dtype, int32_t content, tenon_err*);
   /* (appended) For callers that run a chain of operators block by block, so that what passes between them stays in a
    * cache. `args` are the complete arguments of the whole call, which outlive the result. NULL where a piece could
-   * not be run alone: the operator is not elementwise, a layer wants to see the call, a tensor would have to be
-   * converted, or no single kernel serves the call. */
+   * not be run alone: the operator is not elementwise and its kernel takes no rows (TENON_KERNEL_ROWS), a layer wants to
+   * see the call, a tensor would have to be converted, or no single kernel serves the call. */
   tenon_piecewise* (*piecewise)(const tenon_op*, const tenon_value* args);
   /* What was decided: the kernel, and in `*args` the arguments as it gets them, numbers for tensors as 0-d host
    * scalars; borrowed. For plugins that make one kernel of several calls. */
   const tenon_kernel_def* (*piecewise_kernel)(const tenon_piecewise*, const tenon_value** args);
   /* Runs the kernel once, on a device whose memory is the host's. `tensors` take the place of the call's tensors, in their order, `results` those of its
    * results; they need not be tensors of the host, only valid as such: of the dtypes of the whole call, and of
-   * shapes that broadcast to that of the results, which share no memory with the tensors unless one is the same. */
+   * shapes that broadcast to that of the results, which share no memory with the tensors unless one is the same. Those
+   * of a kernel that takes rows have as many axes as the call's, and whole rows; the results are others than the tensors. */
   tenon_status (*piecewise_run)(const tenon_piecewise*, tenon_tensor* const* tensors,
                                 tenon_tensor* const* results, tenon_err*);
   void (*piecewise_release)(tenon_piecewise*);

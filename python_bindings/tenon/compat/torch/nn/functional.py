@@ -48,10 +48,8 @@ def embedding(
 ) -> Tensor:
     """Rows of `weight` at the indices `input`. With `max_norm`, rows of a larger norm are scaled to it first, in `weight`
     itself."""
-    if scale_grad_by_freq or sparse:
-        raise NotImplementedError(
-            "embedding(): expected scale_grad_by_freq=False and sparse=False; gradients are dense and not scaled"
-        )
+    if sparse:
+        raise NotImplementedError("embedding(): expected sparse=False; gradients are dense")
     if max_norm is not None:
         with tenon.no_grad():
             rows = tenon.unique_values(input)
@@ -59,7 +57,7 @@ def embedding(
             norms = tenon.norm(chosen, norm_type, [1], True)
             scale = tenon.where(norms > max_norm, max_norm / (norms + 1e-7), tenon.ones_like(norms))
             weight.copy_(tenon.index_put(weight, [rows], chosen * scale))
-    return _functional.embedding(input, weight, padding_idx)
+    return _functional.embedding(input, weight, padding_idx, scale_grad_by_freq)
 
 
 def linear_cross_entropy(

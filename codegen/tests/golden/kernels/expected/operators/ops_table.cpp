@@ -251,6 +251,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_sum,
         .decompose = decompose_sum,
         .invoke = invoke_tensor_ints_bool_to_1,
+        .traits = "rows: axis\n",
     },
     {  // input.yaml:15
         .struct_size = sizeof(tenon_op_def),
@@ -273,6 +274,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_mean,
         .decompose = decompose_mean,
         .invoke = invoke_tensor_ints_bool_to_1,
+        .traits = "rows: axis\n",
     },
     {  // input.yaml:23
         .struct_size = sizeof(tenon_op_def),
@@ -295,6 +297,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_max,
         .decompose = decompose_max,
         .invoke = invoke_tensor_ints_bool_to_1,
+        .traits = "rows: axis\n",
     },
     {  // input.yaml:31
         .struct_size = sizeof(tenon_op_def),
@@ -317,6 +320,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_any,
         .decompose = decompose_any,
         .invoke = invoke_tensor_ints_bool_to_1,
+        .traits = "rows: axis\n",
     },
     {  // input.yaml:40
         .struct_size = sizeof(tenon_op_def),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// primitive_copy, which one function of XDNN does not compute. The other primitives are entries of
+// primitive_copy, which one function of XDNN does not compute, primitive_iota and primitive_random. The other primitives are entries of
 // bindings/primitive.yaml.
 #pragma once
 
@@ -14,5 +14,7 @@ struct WrittenKernel {
 };
 
 WrittenKernel copy_kernel();
+WrittenKernel iota_kernel();
+WrittenKernel random_kernel();
 
 }  // namespace kunlun

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of detectors that are made of operators, by the names of paddle.vision.ops.
+
+Operators for detection themselves (`tenon.nms`, `tenon.roi_align`, `tenon.box_iou`, ...) are functions of `tenon`.
+Boxes are rows x0, y0, x1, y1. Where a result's length depends on values, the device's memory is read.
+"""
+
+from .priors import bipartite_match, prior_box
+from .proposals import collect_fpn_proposals, distribute_fpn_proposals, generate_proposals
+from .regions import psroi_pool
+from .suppression import matrix_nms, multiclass_nms
+from .yolo import yolo_box, yolo_loss
+
+__all__ = [
+    "bipartite_match",
+    "collect_fpn_proposals",
+    "distribute_fpn_proposals",
+    "generate_proposals",
+    "matrix_nms",
+    "multiclass_nms",
+    "prior_box",
+    "psroi_pool",
+    "yolo_box",
+    "yolo_loss",
+]
