@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -25,11 +26,14 @@ bool is_name_char(char c) {
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  // `sizes`: of the dimensions; NULL: those that were recorded.
+  Parser(std::string_view text, const Sizes* sizes) : text_(text), given_(sizes) {}
 
   ProgramPtr run() {
     expect_line("tenon.program 1", "the first line 'tenon.program 1'");
     ProgramPtr program(new Program);
+    while (accept_word("dimension")) read_dimension();
+    while (accept_word("require")) read_requirement();
     if (accept_word("detached")) program->is_detached = true, end_line();
     if (accept_word("inputs_apart")) program->needs_inputs_apart = true, end_line();
     if (accept_word("refuses_gradients")) program->refuses_gradients = quoted(), end_line();
@@ -38,6 +42,12 @@ class Parser {
     skip_blanks();
     if (at_ < text_.size()) fail("expected the end after 'return'");
     verify(program->graph);
+    if (!given_ && !dimensions_.list.empty()) {
+      check_sites();
+      dimensions_.text = text_;
+      program->dimensions = std::make_unique<Dimensions>(std::move(dimensions_));
+      program->instances = std::make_unique<Instances>();
+    }
     return program;
   }
 
@@ -168,10 +178,174 @@ class Parser {
     std::vector<int64_t> list;
     expect('[');
     if (accept(']')) return list;
-    do list.push_back(integer<int64_t>());
+    do list.push_back(size());
     while (accept(','));
     expect(']');
     return list;
+  }
+
+  // -- expressions of sizes ---------------------------------------------------------------------------
+  std::optional<uint32_t> find_dimension(std::string_view name) const {
+    for (uint32_t i = 0; i < dimensions_.list.size(); ++i)
+      if (dimensions_.list[i].name == name) return i;
+    return std::nullopt;
+  }
+  // An integer, or where there are dimensions an expression of them.
+  int64_t size() { return dimensions_.list.empty() ? integer<int64_t>() : sum(false); }
+
+  // `//` and `%`, which round down, are in requirements alone; `/` leaves no rest.
+  int64_t sum(bool rounds) {
+    if (++nested_ > kMaxDepth) fail("too many parentheses");
+    int64_t value = product(rounds);
+    for (;;) {
+      if (accept('+'))
+        value = checked(__builtin_add_overflow(value, product(rounds), &value), value);
+      else if (accept('-'))
+        value = checked(__builtin_sub_overflow(value, product(rounds), &value), value);
+      else
+        break;
+    }
+    --nested_;
+    return value;
+  }
+  int64_t product(bool rounds) {
+    int64_t value = factor(rounds);
+    for (;;) {
+      skip_spaces();
+      const bool rounds_down = rounds && text_.substr(at_, 2) == "//";
+      if (accept('*')) {
+        value = checked(__builtin_mul_overflow(value, factor(rounds), &value), value);
+      } else if (rounds_down) {
+        at_ += 2;
+        const int64_t by = divisor(rounds);
+        value = value / by - (value % by != 0 && (value % by < 0) != (by < 0));
+      } else if (accept('/')) {
+        const int64_t by = divisor(rounds);
+        if (value % by != 0)
+          throw Error(TENON_INVALID_ARGUMENT,
+                      "program, line " + std::to_string(line_) + ": " + std::to_string(value) +
+                          " is no multiple of " + std::to_string(by) + " for " + sizes_text() +
+                          "; export the function for this size");
+        value /= by;
+      } else if (rounds && accept('%')) {
+        const int64_t by = divisor(rounds), rest = value % by;
+        value = rest != 0 && (rest < 0) != (by < 0) ? rest + by : rest;
+      } else {
+        return value;
+      }
+    }
+  }
+  int64_t factor(bool rounds) {
+    bool is_negative = false;
+    while (accept('-')) is_negative = !is_negative;
+    int64_t value;
+    skip_spaces();
+    if (accept('(')) {
+      value = sum(rounds);
+      expect(')');
+    } else if (peek() >= '0' && peek() <= '9') {
+      value = integer<int64_t>();
+    } else {
+      const std::string_view name = word();
+      const std::optional<uint32_t> found = find_dimension(name);
+      if (!found) fail("expected an integer or a dimension, got '" + std::string(name) + rest() + "'");
+      value = sizes_[*found];
+    }
+    return is_negative ? checked(__builtin_sub_overflow(int64_t{0}, value, &value), value) : value;
+  }
+  int64_t divisor(bool rounds) {
+    const int64_t by = factor(rounds);
+    if (by == 0 || by == -1) fail("expected a divisor that is not 0 or -1");
+    return by;
+  }
+  int64_t checked(bool overflows, const int64_t& value) const {
+    if (overflows) fail("an expression of sizes is too large for 64 bits");
+    return value;
+  }
+  std::string sizes_text() const {
+    std::string text;
+    for (size_t i = 0; i < sizes_.size(); ++i)
+      text += (i ? ", " : "") + dimensions_.list[i].name + " = " + std::to_string(sizes_[i]);
+    return text;
+  }
+
+  void read_dimension() {
+    Dimension dimension;
+    dimension.name = word();
+    auto after = [&](const char* what) {
+      if (!accept_word(what)) fail(std::string("expected '") + what + "', got '" + rest() + "'");
+      return integer<int64_t>();
+    };
+    dimension.min = after("from");
+    dimension.max = after("to");
+    dimension.multiple = after("by");
+    dimension.recorded = after("at");
+    const std::string& name = dimension.name;
+    const bool is_word = !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
+                         name.find_first_of(":.") == name.npos;
+    for (const char* taken : {"none", "true", "false", "nan", "inf", "complex"})
+      if (name == taken) fail("a dimension cannot be called '" + name + "'");
+    if (!is_word || host->dtype_find(name.c_str()) >= 0 || find_dimension(name))
+      fail("expected another name for a dimension, got '" + name + "'");
+    if (dimension.min < 1 || dimension.max < dimension.min || dimension.multiple < 1 ||
+        !dimension.allows(dimension.recorded))
+      fail("expected sizes from 1 on and the recorded one among them, got " + range_text(dimension));
+    if (dimensions_.list.size() >= kMaxDimensions) fail("too many dimensions");
+    const size_t index = dimensions_.list.size();
+    sizes_.push_back(given_ && index < given_->size() ? (*given_)[index] : dimension.recorded);
+    dimensions_.list.push_back(std::move(dimension));
+    end_line();
+  }
+
+  void read_requirement() {
+    skip_spaces();
+    const std::string line = std::string(text_.substr(at_, text_.find('\n', at_) - at_));
+    const int64_t left = sum(true);
+    skip_spaces();
+    const size_t begin = at_;
+    while (peek() == '<' || peek() == '>' || peek() == '=' || peek() == '!') ++at_;
+    const std::string_view comparison = text_.substr(begin, at_ - begin);
+    const int64_t right = sum(true);
+    bool holds = false;
+    if (comparison == "==")
+      holds = left == right;
+    else if (comparison == "!=")
+      holds = left != right;
+    else if (comparison == "<")
+      holds = left < right;
+    else if (comparison == "<=")
+      holds = left <= right;
+    else if (comparison == ">")
+      holds = left > right;
+    else if (comparison == ">=")
+      holds = left >= right;
+    else
+      fail("expected a comparison, got '" + std::string(comparison) + rest() + "'");
+    if (!holds)
+      throw Error(TENON_INVALID_ARGUMENT, "program: it was recorded for sizes with `" + line +
+                                              "`, got " + sizes_text() +
+                                              "; export the function for these");
+    end_line();
+  }
+
+  // Axes whose size is a dimension and nothing else.
+  void read_sites(uint32_t input, size_t begin) {
+    at_ = text_.find('[', begin) + 1;
+    for (uint32_t axis = 0; peek() != ']'; ++axis) {
+      const std::string_view name = word();
+      skip_spaces();
+      if (const auto found = find_dimension(name); found && (peek() == ',' || peek() == ']'))
+        dimensions_.sites.push_back({input, axis, *found});
+      while (peek() != ',' && peek() != ']') ++at_;
+      accept(',');
+    }
+    at_ = text_.find('\n', at_);
+  }
+  void check_sites() const {
+    for (uint32_t i = 0; i < dimensions_.list.size(); ++i)
+      if (std::none_of(dimensions_.sites.begin(), dimensions_.sites.end(),
+                       [&](const Dimensions::Site& site) { return site.dimension == i; }))
+        fail("dimension '" + dimensions_.list[i].name + "' is the size of no axis of an input");
   }
 
   // -- lines ------------------------------------------------------------------------------------------
@@ -198,7 +372,10 @@ class Parser {
       skip_blanks();
       if (accept_word("return")) break;
       if (accept_word("input")) {
+        const size_t begin = at_;
         read_typed(graph, graph.inputs);
+        if (depth == 0 && !dimensions_.list.empty())
+          read_sites(static_cast<uint32_t>(graph.inputs.size() - 1), begin);
         end_line();
       } else if (accept_word("leaf")) {
         read_leaf(graph, false);
@@ -359,7 +536,7 @@ class Parser {
     } else if (name == "base_strides") {
       step.base_strides = integers();
     } else if (name == "offset") {
-      step.offset = integer<int64_t>();
+      step.offset = size();
     } else if (name == "carried") {
       step.carried = integer<uint32_t>();
     } else if (name == "scanned") {
@@ -395,8 +572,13 @@ class Parser {
     if (accept('@')) return Attribute(boxed_device(device()));
     if (peek() == '[') return list_attribute(kind);
     const char c = peek();
-    if ((c >= '0' && c <= '9') || c == '-') return Attribute(number());
+    if ((c >= '0' && c <= '9') || c == '-' || c == '(') return Attribute(number());
+    const size_t begin = at_;
     const std::string_view name = word();
+    if (find_dimension(name)) {
+      at_ = begin;
+      return Attribute(boxed(size()));
+    }
     if (name == "none") return Attribute();
     if (name == "true" || name == "false") return Attribute(boxed(name == "true"));
     if (name == "nan" || name == "inf") return Attribute(boxed(special(name)));
@@ -437,6 +619,9 @@ class Parser {
   tenon_value number() {
     skip_spaces();
     size_t end = at_ + (peek() == '-' ? 1 : 0);
+    const char first = end < text_.size() ? text_[end] : '\0';
+    const bool is_special = text_.substr(end, 3) == "nan" || text_.substr(end, 3) == "inf";
+    if (!(first >= '0' && first <= '9') && !is_special) return boxed(size());
     auto is_part = [&](char c) {
       return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == '+' || c == '-' ||
              (c >= 'a' && c <= 'z');
@@ -447,7 +632,7 @@ class Parser {
       at_ = end;
       return boxed(-special(word.substr(1)));
     }
-    if (word.find_first_of(".e") == std::string_view::npos) return boxed(integer<int64_t>());
+    if (word.find_first_of(".e") == std::string_view::npos) return boxed(size());
     double value = 0;
     auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || stop != word.data() + word.size())
@@ -463,7 +648,13 @@ class Parser {
     return value.tag == TENON_VALUE_FLOAT ? value.v.f : static_cast<double>(value.v.i);
   }
 
+  static constexpr size_t kMaxDimensions = 16;
+
   std::string_view text_;
+  const Sizes* given_;
+  Dimensions dimensions_;
+  Sizes sizes_;  // of the dimensions
+  int nested_ = 0;
   size_t at_ = 0;
   int line_ = 1;
   std::map<std::string, const tenon_op*, std::less<>> operators_;
@@ -471,6 +662,8 @@ class Parser {
 
 }  // namespace
 
-ProgramPtr parse_program(std::string_view text) { return Parser(text).run(); }
+ProgramPtr parse_program(std::string_view text, const Sizes* sizes) {
+  return Parser(text, sizes).run();
+}
 
 }  // namespace tenon::graph

@@ -18,6 +18,7 @@
 #include "settle.hpp"
 #include "support.hpp"
 #include "text.hpp"
+#include "unify.hpp"
 #include "verify.hpp"
 
 namespace tenon::graph {
@@ -223,42 +224,111 @@ tenon_status program_leaf(const tenon_graph_program* program, uint32_t index, co
   });
 }
 
+// `program` with other tensors or names for its leaves.
+ProgramPtr bind_leaves(const Program& program, tenon_tensor* const* leaves,
+                       const char* const* names) {
+  ProgramPtr bound = copy_program(program);
+  for (size_t i = 0; i < bound->graph.leaves.size(); ++i) {
+    Leaf& leaf = bound->graph.leaves[i];
+    if (names && names[i]) leaf.name = names[i];
+    if (!leaves || !leaves[i]) continue;
+    const Type& expected = bound->graph.values[leaf.value];
+    if (type_of(*leaves[i]) != expected)
+      throw Error(TENON_INVALID_ARGUMENT, "program: leaf " + std::to_string(i) + ": expected " +
+                                              type_text(expected) + ", got " +
+                                              type_text(type_of(*leaves[i])));
+    leaf.tensor = Tensor::borrow(leaves[i]);
+    leaf.grad = {};
+  }
+  if (bound->needs_inputs_apart) check_leaves_apart(program.graph, bound->graph);
+  return bound;
+}
+
 tenon_status program_bind(const tenon_graph_program* program, tenon_tensor* const* leaves,
                           const char* const* names, tenon_graph_program** out, tenon_err* err) {
   return guarded(err, [&] {
-    ProgramPtr bound = copy_program(*program);
-    for (size_t i = 0; i < bound->graph.leaves.size(); ++i) {
-      Leaf& leaf = bound->graph.leaves[i];
-      if (names && names[i]) leaf.name = names[i];
-      if (!leaves || !leaves[i]) continue;
-      const Type& expected = bound->graph.values[leaf.value];
-      if (type_of(*leaves[i]) != expected)
-        throw Error(TENON_INVALID_ARGUMENT, "program: leaf " + std::to_string(i) + ": expected " +
-                                                type_text(expected) + ", got " +
-                                                type_text(type_of(*leaves[i])));
-      leaf.tensor = Tensor::borrow(leaves[i]);
-      leaf.grad = {};
-    }
-    if (bound->needs_inputs_apart) check_leaves_apart(program->graph, bound->graph);
-    *out = bound.release();
+    auto bind = [&](const Program& each) { return bind_leaves(each, leaves, names); };
+    *out = changed(*program, bind).release();
   });
+}
+
+ProgramPtr optimize(const Program& program, const char* passes) {
+  ProgramPtr changed(new Program);
+  changed->graph = program.graph;
+  changed->is_detached = program.is_detached;
+  changed->refuses_gradients = program.refuses_gradients;
+  changed->changes = program.changes;
+  const bool passes_gradients = !changed->is_detached && changed->refuses_gradients.empty();
+  changed->needs_inputs_apart =
+      run_passes(passes, changed->graph, passes_gradients, changed->changes) ||
+      program.needs_inputs_apart;
+  verify(changed->graph);
+  changed->plan.build(changed->graph);
+  return changed;
 }
 
 tenon_status program_optimize(const tenon_graph_program* program, const char* passes,
                               tenon_graph_program** out, tenon_err* err) {
   return guarded(err, [&] {
-    ProgramPtr changed(new Program);
-    changed->graph = program->graph;
-    changed->is_detached = program->is_detached;
-    changed->refuses_gradients = program->refuses_gradients;
-    changed->changes = program->changes;
-    const bool passes_gradients = !changed->is_detached && changed->refuses_gradients.empty();
-    changed->needs_inputs_apart =
-        run_passes(passes, changed->graph, passes_gradients, changed->changes) ||
-        program->needs_inputs_apart;
-    verify(changed->graph);
-    changed->plan.build(changed->graph);
-    *out = changed.release();
+    *out = changed(*program, [&](const Program& each) { return optimize(each, passes); }).release();
+  });
+}
+
+// -- programs of many sizes -------------------------------------------------------------------------
+
+Dimensions dimensions_of(const tenon_graph_dimension* list, uint32_t count) {
+  Dimensions dimensions;
+  for (uint32_t i = 0; i < count; ++i)
+    dimensions.list.push_back(
+        {list[i].name, list[i].min, list[i].max, list[i].multiple, list[i].recorded});
+  return dimensions;
+}
+
+tenon_status program_samples(const tenon_graph_dimension* dimensions, uint32_t ndimensions,
+                             int64_t* sizes, uint32_t room, uint32_t* count, tenon_err* err) {
+  return guarded(err, [&] {
+    const std::vector<Sizes> samples = dimensions_of(dimensions, ndimensions).samples();
+    *count = static_cast<uint32_t>(samples.size());
+    for (size_t i = 0; i < samples.size() && i < room; ++i)
+      std::copy(samples[i].begin(), samples[i].end(), sizes + i * ndimensions);
+  });
+}
+
+tenon_status program_unify(const tenon_graph_dimension* list, uint32_t ndimensions,
+                           const tenon_graph_program* const* programs,
+                           const char* const* requirements, uint32_t count,
+                           tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] {
+    Dimensions dimensions = dimensions_of(list, ndimensions);
+    const std::vector<Sizes> sizes = dimensions.samples();
+    if (count != sizes.size())
+      throw Error(TENON_INVALID_ARGUMENT, "program: expected " + std::to_string(sizes.size()) +
+                                              " samples of these dimensions, got " +
+                                              std::to_string(count));
+    std::vector<Sample> samples;
+    for (uint32_t i = 0; i < count; ++i)
+      samples.push_back({programs[i], sizes[i], requirements ? requirements[i] : ""});
+    *out = unify(std::move(dimensions.list), samples).release();
+  });
+}
+
+uint32_t program_dimensions(const tenon_graph_program* program) {
+  return program->dimensions ? static_cast<uint32_t>(program->dimensions->list.size()) : 0;
+}
+
+tenon_status program_dimension(const tenon_graph_program* program, uint32_t index,
+                               tenon_graph_dimension* out, tenon_err* err) {
+  return guarded(err, [&] {
+    if (index >= program_dimensions(program)) throw std::out_of_range("no such dimension");
+    const Dimension& dimension = program->dimensions->list[index];
+    const tenon_graph_dimension all = {.struct_size = out->struct_size,
+                                       .reserved = 0,
+                                       .name = dimension.name.c_str(),
+                                       .min = dimension.min,
+                                       .max = dimension.max,
+                                       .multiple = dimension.multiple,
+                                       .recorded = dimension.recorded};
+    std::memcpy(out, &all, std::min<size_t>(out->struct_size, sizeof all));
   });
 }
 
@@ -378,6 +448,10 @@ constexpr tenon_graph_service_api kService = {
     .pass_add = pass_add,
     .pass_remove = pass_remove,
     .program_changes = program_changes,
+    .program_samples = program_samples,
+    .program_unify = program_unify,
+    .program_dimensions = program_dimensions,
+    .program_dimension = program_dimension,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

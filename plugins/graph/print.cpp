@@ -191,6 +191,7 @@ void collect_operators(const Graph& graph, std::map<std::string, uint64_t>& foun
 }  // namespace
 
 std::string program_text(const Program& program, bool with_locations) {
+  if (program.dimensions) return program.dimensions->text;
   Printer printer(with_locations);
   printer.line("tenon.program 1");
   if (program.is_detached) printer.line("detached");

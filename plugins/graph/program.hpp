@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "dimensions.hpp"
 #include "ir.hpp"
 #include "plan.hpp"
 
@@ -21,6 +22,9 @@ struct tenon_graph_program {
   // Inputs may not lie in memory that the program writes: every run checks it.
   bool needs_inputs_apart = false;
   tenon::graph::Plan plan;
+  // Of a program of many sizes: the graph and the plan are those of the recorded ones.
+  std::unique_ptr<tenon::graph::Dimensions> dimensions;
+  std::unique_ptr<tenon::graph::Instances> instances;
   std::vector<std::string> changes;  // what rewrites and plugins' passes did to it, a line each
   // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
   // next recording can be asked whether it uses that.

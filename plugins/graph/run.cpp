@@ -83,6 +83,11 @@ class GradientsOn {
 
 tenon_status run_program(const Program& program, tenon_tensor* const* inputs, uint32_t ninputs,
                          tenon_tensor** results, uint32_t nresults, tenon_err* err) {
+  if (program.dimensions) [[unlikely]] {
+    Instances::Made instance;
+    TENON_TRY(guarded(err, [&] { instance = instance_for(program, inputs, ninputs); }));
+    return run_program(*instance, inputs, ninputs, results, nresults, err);
+  }
   TENON_TRY(check_inputs(program.graph, inputs, ninputs, nresults, err));
   TENON_TRY(check_leaves(program.graph, err));
   TENON_TRY(program.plan.check_operators(err));

@@ -50,11 +50,13 @@ std::string_view take_line(std::string_view& text) {
   }
 }
 
+const Tensor& contents(const Leaf& leaf) { return leaf.original ? leaf.original : leaf.tensor; }
+
+}  // namespace
+
 bool is_same_memory(const tenon_tensor& a, const tenon_tensor& b) {
   return a.data == b.data && a.byte_offset == b.byte_offset && a.numel > 0 && a.device == b.device;
 }
-
-const Tensor& contents(const Leaf& leaf) { return leaf.original ? leaf.original : leaf.tensor; }
 
 bool has_same_bytes(const Tensor& a, const Tensor& b) {
   if (a->device == TENON_DEVICE_META || a->numel == 0) return true;
@@ -62,8 +64,6 @@ bool has_same_bytes(const Tensor& a, const Tensor& b) {
   const auto bytes = static_cast<size_t>(a->numel) * host->dtype_size(a->dtype);
   return std::memcmp(here->data, there->data, bytes) == 0;
 }
-
-}  // namespace
 
 ProgramPtr copy_program(const Program& program) {
   ProgramPtr copy(new Program);

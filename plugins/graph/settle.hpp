@@ -6,6 +6,10 @@
 
 namespace tenon::graph {
 
+bool is_same_memory(const tenon_tensor& a, const tenon_tensor& b);
+// Of tensors of one type.
+bool has_same_bytes(const Tensor& a, const Tensor& b);
+
 // A copy, with a plan of its own.
 ProgramPtr copy_program(const Program& program);
 

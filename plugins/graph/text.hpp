@@ -3,6 +3,8 @@
 // program, but for the contents of leaves, which text does not hold.
 //
 //   tenon.program 1
+//   dimension batch from 1 to 64 by 1 at 4         a size that calls choose; the program was recorded at 4
+//   require batch % 8 == 0                         a program of other sizes was not recorded
 //   detached                                       it has made and freed its history of gradients
 //   inputs_apart                                   inputs may not lie in memory that it writes
 //   operator tenon::matmul 6b7c21f0a4e5d398        the schema hash of each operator that is used
@@ -15,7 +17,8 @@
 //   return %3
 //
 // Tensor arguments stand first, others have their parameter's name; defaults are left out. A number of
-// type float has a point or an exponent. `no_grad` after the arguments: gradients were off.
+// type float has a point or an exponent. `no_grad` after the arguments: gradients were off. Where there are
+// dimensions, integers of types and arguments may be expressions of them: `2*batch + 1`, `(batch - 1)/2`.
 #pragma once
 
 #include <string>
@@ -31,6 +34,8 @@ std::string program_text(const Program& program, bool with_locations = true);
 std::string call_text(const Graph& graph, const Step& step);
 
 // Throws Error with the number of the line. Leaves have no tensors yet. The program is verified.
-ProgramPtr parse_program(std::string_view text);
+// `sizes` of its dimensions: the program of these sizes alone. NULL: that of the recorded ones, which keeps the
+// text for others.
+ProgramPtr parse_program(std::string_view text, const Sizes* sizes = nullptr);
 
 }  // namespace tenon::graph

@@ -112,6 +112,83 @@ Program optimize(const Program& program, const std::string& passes) {
   return Program(changed);
 }
 
+// [(name, min, max, multiple, recorded)]
+std::vector<tenon_graph_dimension> dimensions_of(nb::handle list, std::vector<std::string>& names) {
+  std::vector<tenon_graph_dimension> dimensions;
+  for (nb::handle item : nb::iter(list)) {
+    names.push_back(nb::cast<std::string>(item[0]));
+    tenon_graph_dimension dimension = {};
+    dimension.struct_size = sizeof dimension;
+    dimension.min = nb::cast<int64_t>(item[1]);
+    dimension.max = nb::cast<int64_t>(item[2]);
+    dimension.multiple = nb::cast<int64_t>(item[3]);
+    dimension.recorded = nb::cast<int64_t>(item[4]);
+    dimensions.push_back(dimension);
+  }
+  for (size_t i = 0; i < dimensions.size(); ++i) dimensions[i].name = names[i].c_str();
+  return dimensions;
+}
+
+// Tuples of one size for each dimension, at which the function has to be recorded.
+nb::list samples(nb::handle list) {
+  std::vector<std::string> names;
+  const auto dimensions = dimensions_of(list, names);
+  const auto ndimensions = static_cast<uint32_t>(dimensions.size());
+  uint32_t count = 0;
+  ErrorSink err;
+  auto ask = [&](int64_t* sizes, uint32_t room) {
+    check(graph_service().program_samples(dimensions.data(), ndimensions, sizes, room, &count, err),
+          err);
+  };
+  ask(nullptr, 0);
+  std::vector<int64_t> sizes(size_t{count} * ndimensions);
+  ask(sizes.data(), count);
+  nb::list result;
+  for (uint32_t i = 0; i < count; ++i) {
+    nb::list row;
+    for (uint32_t d = 0; d < ndimensions; ++d) row.append(sizes[size_t{i} * ndimensions + d]);
+    result.append(nb::tuple(row));
+  }
+  return result;
+}
+
+Program unify(nb::handle list, nb::handle programs, nb::handle requirements) {
+  std::vector<std::string> names, lines;
+  const auto dimensions = dimensions_of(list, names);
+  std::vector<const tenon_graph_program*> handles;
+  for (nb::handle program : nb::iter(programs))
+    handles.push_back(nb::cast<const Program&>(program).handle());
+  for (nb::handle text : nb::iter(requirements)) lines.push_back(nb::cast<std::string>(text));
+  std::vector<const char*> texts;
+  for (const std::string& text : lines) texts.push_back(text.c_str());
+  if (texts.size() != handles.size()) {
+    raise_error(PyExc_ValueError, "program: expected requirements of %zu programs, got %zu",
+                handles.size(), texts.size());
+    throw nb::python_error();
+  }
+  tenon_graph_program* unified;
+  ErrorSink err;
+  check(graph_service().program_unify(dimensions.data(), static_cast<uint32_t>(dimensions.size()),
+                                      handles.data(), texts.data(),
+                                      static_cast<uint32_t>(handles.size()), &unified, err),
+        err);
+  return Program(unified);
+}
+
+// [(name, min, max, multiple, recorded)]
+nb::list dimensions(const Program& program) {
+  nb::list result;
+  for (uint32_t i = 0; i < graph_service().program_dimensions(program.handle()); ++i) {
+    tenon_graph_dimension dimension = {};
+    dimension.struct_size = sizeof dimension;
+    ErrorSink err;
+    check(graph_service().program_dimension(program.handle(), i, &dimension, err), err);
+    result.append(nb::make_tuple(dimension.name, dimension.min, dimension.max, dimension.multiple,
+                                 dimension.recorded));
+  }
+  return result;
+}
+
 Program parse(const std::string& text) {
   tenon_graph_program* program;
   ErrorSink err;
@@ -178,6 +255,7 @@ void add_program_type(nb::module_& module) {
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))
       .def("leaves", &leaves)
+      .def("dimensions", &dimensions)
       .def("bind", &bind, nb::arg("tensors"), nb::arg("names"))
       .def_prop_ro("ninputs",
                    [](const Program& p) { return graph_service().program_inputs(p.handle()); })
@@ -185,6 +263,9 @@ void add_program_type(nb::module_& module) {
                    [](const Program& p) { return graph_service().program_results(p.handle()); })
       .def_prop_ro("nsteps",
                    [](const Program& p) { return graph_service().program_steps(p.handle()); });
+  module.def("program_samples", &samples, nb::arg("dimensions"));
+  module.def("program_unify", &unify, nb::arg("dimensions"), nb::arg("programs"),
+             nb::arg("requirements"));
   module.def("program_parse", &parse, nb::arg("text"));
   module.def("program_load", &load, nb::arg("path"));
 }

@@ -2,6 +2,7 @@
 // What the bindings tell a recording of this thread's operator calls (tenon.export).
 #pragma once
 
+#include <Python.h>
 #include <tenon/abi.h>
 
 namespace tenon::python {
@@ -14,6 +15,14 @@ inline int recordings = 0;
 inline bool may_read(const char* what) {
   return recordings == 0 || ask_whether_readable(what);  // one comparison where nothing is recorded
 }
+
+// While a function is recorded at several sizes: makes the numbers that Python gets for sizes, so that it knows what
+// is asked of them (tenon._sizes). NULL otherwise. Guarded by the GIL.
+inline PyObject* size_follower = nullptr;
+// NULL: Python error set.
+[[gnu::cold]] PyObject* followed_size(int64_t size);
+// len() is a plain number. False: Python error set.
+[[gnu::cold]] bool tell_length(int64_t size);
 
 // .grad of a tensor is about to be assigned. False: Python error set.
 [[gnu::cold]] bool tell_grad(tenon_tensor* tensor);

@@ -8,6 +8,7 @@
 #include "convert.hpp"
 #include "element.hpp"
 #include "index_key.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "small_int.hpp"
 #include "tensor_type.hpp"
@@ -276,7 +277,10 @@ int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value) {
 
 Py_ssize_t tensor_length(PyObject* self) {
   const tenon_tensor* tensor = handle_of(self);
-  if (tensor->ndim > 0) return tensor->shape[0];
+  if (tensor->ndim > 0) {
+    if (size_follower && !tell_length(tensor->shape[0])) return -1;
+    return tensor->shape[0];
+  }
   raise_error(PyExc_TypeError, "a 0-d tensor has no length");
   return -1;
 }

@@ -69,6 +69,7 @@ _SUBMODULES = frozenset(
 
 # Names that live in submodules, imported when they are used.
 _LAZY = {
+    "Dim": "_sizes",
     "Function": "autograd",
     "Generator": "random",
     "Graph": "_graph",

@@ -153,6 +153,7 @@ from tenon.autograd import no_grad as no_grad
 from tenon.autograd import set_grad_enabled as set_grad_enabled
 from tenon.io import load as load
 from tenon.io import save as save
+from tenon._sizes import Dim as Dim
 from tenon.jit import export as export
 from tenon.plugins import explain as explain
 from tenon.plugins import load_plugin as load_plugin

@@ -18,11 +18,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenon import _core, _structure, safetensors
+from tenon import _core, _sizes, _structure, safetensors
 from tenon._control_flow import cond, scan, while_loop
 from tenon._core import Tensor
+from tenon._sizes import Dim
 
-__all__ = ["Program", "cond", "export", "load", "scan", "while_loop"]
+__all__ = ["Dim", "Program", "cond", "export", "load", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PASSES = ("dce", "cse", "rewrites", "copies", "views")
@@ -33,8 +34,8 @@ _TEXT, _STRUCTURE = "tenon.program", "tenon.structure"  # keys of the file's met
 class Program:
     """A recorded program. Call it as the function that it was recorded from.
 
-    Arguments have the structure, shapes, dtypes and devices of those it was recorded with; arguments
-    that are no tensors are part of the program and have to be equal. Results have the function's
+    Arguments have the structure, shapes, dtypes and devices of those it was recorded with, but for sizes that
+    it leaves open (`dimensions`); arguments that are no tensors are part of the program and have to be equal. Results have the function's
     structure. Tensors from outside (weights) are used as they are at each call, by reference.
     """
 
@@ -68,8 +69,18 @@ class Program:
         native = self._native
         return (
             f"<tenon.jit.Program: {native.nsteps} steps, {native.ninputs} inputs, "
-            f"{len(self.leaves)} leaves, {native.nresults} results>"
+            f"{len(self.leaves)} leaves, {native.nresults} results"
+            + "".join(f", {dim!r}" for dim in self.dimensions)
+            + ">"
         )
+
+    @property
+    def dimensions(self) -> list[Dim]:
+        """Sizes that each call chooses."""
+        return [
+            Dim(name, min=low, max=high, multiple_of=multiple)
+            for name, low, high, multiple, _ in self._native.dimensions()
+        ]
 
     @property
     def leaves(self) -> dict[str, Tensor]:
@@ -198,10 +209,27 @@ def _record(
         recording.abandon()
 
 
+def _settled(
+    function: Callable[..., Any], inputs: tuple[Any, ...], tensors: list[Tensor]
+) -> tuple[_core.Program, list[Any]]:
+    """Recordings until two agree."""
+    first, _ = _record(function, inputs, tensors)
+    for attempt in range(2):
+        second, outputs = _record(function, inputs, tensors)
+        try:
+            return _name_leaves(first.settle(second), function), outputs
+        except RuntimeError:
+            if attempt == 1:  # the first call may set things up, as optimizers do
+                raise
+            first = second
+    raise AssertionError
+
+
 def export(
     function: Callable[..., Any],
     inputs: Any = (),
     *,
+    dynamic_shapes: Sequence[Any] | None = None,
     passes: Sequence[str] = _PASSES,
     numerics: str = "exact",
     without: Sequence[str] = (),
@@ -216,6 +244,11 @@ def export(
     are those of `Program.optimize`. Tensors that the function makes anew in each call from
     Python's data become constants; all others from outside are used by reference.
 
+    `dynamic_shapes` leaves sizes open: an entry for each argument, None or {axis: tenon.Dim}, or a list of
+    such for the tensors of an argument that holds several. The function is recorded at some sizes, twice at
+    each, with the example's elements repeated; numbers of the program that differ become expressions of the
+    sizes. What the function finds by comparing sizes, a program requires of its inputs.
+
     Raises NotImplementedError where the function takes data out of the program (`item`, `bool`,
     `numpy`, DLPack), calls an operator whose result's shape depends on data, or leaves other
     gradients in `.grad` than it found; RuntimeError where its recordings differ. Messages name file
@@ -224,20 +257,41 @@ def export(
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     tensors: list[Tensor] = []
     structure = _structure.flatten(inputs, tensors)
-    first, _ = _record(function, inputs, tensors)
-    for attempt in range(2):
-        second, outputs = _record(function, inputs, tensors)
-        try:
-            settled = first.settle(second)
-            break
-        except RuntimeError:
-            if attempt == 1:  # the first call may set things up, as optimizers do
-                raise
-            first = second
-    named = _name_leaves(settled, function)
     wanted = _pass_list(passes, numerics, without, memory_budget)
-    native = named.optimize(wanted) if wanted else named
-    return Program(native, structure, outputs)
+    if dynamic_shapes is None:
+        settled, outputs = _settled(function, inputs, tensors)
+        return Program(settled.optimize(wanted) if wanted else settled, structure, outputs)
+    axes = _sizes.axes_of(dynamic_shapes, inputs, tensors)
+    dimensions = _sizes.dimensions_of(axes, tensors)
+    if not dimensions:
+        raise ValueError("export: expected a tenon.Dim in dynamic_shapes, got none")
+    names = [dimension[0] for dimension in dimensions]
+    samples: list[_core.Program] = []
+    followers: list[_sizes.Follower] = []
+    recorded: dict[str, int] = {}
+    results: list[Any] = []
+    for row in _core.program_samples(dimensions):
+        sizes = dict(zip(names, row, strict=True))
+        at = _sizes.resized(tensors, axes, sizes)
+        arguments = _structure.unflatten(structure, iter(at))
+        with _sizes.Follower() as follower:
+            settled, outputs = _settled(function, arguments, at)
+        outputs = _sizes.plain(outputs)
+        if samples:
+            follower.check(followers[0], _sizes.text_of(sizes), _sizes.text_of(recorded))
+            if not _structure.same(outputs, results):
+                raise RuntimeError(
+                    f"export: the function returns {_structure.describe(outputs)} at "
+                    f"{_sizes.text_of(sizes)}, and {_structure.describe(results)} at "
+                    f"{_sizes.text_of(recorded)}"
+                )
+        else:
+            recorded, results = sizes, outputs
+        samples.append(settled.optimize(wanted) if wanted else settled)
+        followers.append(follower)
+    requirements = ["".join(f"{line}\n" for line in each.requirements) for each in followers]
+    native = _core.program_unify(dimensions, samples, requirements)
+    return Program(native, structure, results)
 
 
 def load(path: str | os.PathLike) -> Program:

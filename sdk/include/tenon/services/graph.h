@@ -171,6 +171,17 @@ typedef struct tenon_graph_pass {
   void* user;
 } tenon_graph_pass;
 
+/* -- programs of many sizes ----------------------------------------------------------------------------
+ * A dimension is a size of axes of inputs that each call chooses. */
+typedef struct tenon_graph_dimension {
+  uint32_t struct_size; /* set by the caller */
+  uint32_t reserved;
+  const char* name; /* of letters, digits and _ */
+  int64_t min, max; /* both belong to it; min is at least 1 */
+  int64_t multiple; /* sizes are multiples of it */
+  int64_t recorded; /* one of the sizes */
+} tenon_graph_dimension;
+
 typedef struct tenon_graph_service_api {
   uint32_t struct_size;
   uint32_t version;
@@ -276,6 +287,24 @@ typedef struct tenon_graph_service_api {
   tenon_status (*pass_remove)(const char* name, tenon_err*);
   /* What passes did, a line for each change: "silu: 2 steps became tenon::silu at train.py:12". */
   void (*program_changes)(const tenon_graph_program*, tenon_sink_fn, void* user);
+
+  /* -- programs of many sizes (appended) ------------------------------------------------------------
+   * Sizes at which to record a function: `*count` rows of one size for each dimension, of which `sizes`
+   * receives up to `room`. */
+  tenon_status (*program_samples)(const tenon_graph_dimension*, uint32_t ndimensions,
+                                  int64_t* sizes, uint32_t room, uint32_t* count, tenon_err*);
+  /* One program of what was recorded at each of these sizes, in their order. `requirements` (optional): for each,
+   * lines of what the function found to hold, as "16 % 8 == 0"; a program takes sizes for which that holds.
+   * TENON_FAILED_PRECONDITION: the function does something else at another size, or a number in it is no
+   * expression of the sizes. program_run makes the program of a call's sizes and keeps it; plan, memory and changes
+   * are those of the recorded sizes. */
+  tenon_status (*program_unify)(const tenon_graph_dimension*, uint32_t ndimensions,
+                                const tenon_graph_program* const* programs,
+                                const char* const* requirements, uint32_t count,
+                                tenon_graph_program** out, tenon_err*);
+  uint32_t (*program_dimensions)(const tenon_graph_program*); /* 0: a program of one size */
+  tenon_status (*program_dimension)(const tenon_graph_program*, uint32_t index,
+                                    tenon_graph_dimension* out, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
