@@ -13,15 +13,18 @@ namespace tenon::graph {
 namespace {
 
 // Sizes of one dimension at which a function is recorded: what was given, both ends, and the two next to
-// what was given. An expression that fits a few of them by chance does not fit all.
+// what was given. An expression that fits a few of them by chance does not fit all. A size of 1 is left out:
+// there, tensors are dense in many layouts, and copies are not made that others need.
 Sizes sampled(const Dimension& dimension) {
   Sizes sizes = {dimension.recorded};
   auto add = [&](int64_t size) {
-    if (dimension.allows(size) && std::find(sizes.begin(), sizes.end(), size) == sizes.end())
+    if (size > 1 && dimension.allows(size) &&
+        std::find(sizes.begin(), sizes.end(), size) == sizes.end())
       sizes.push_back(size);
   };
   const int64_t step = dimension.multiple;
-  const int64_t first = (dimension.min + step - 1) / step * step, last = dimension.max / step * step;
+  const int64_t first = (std::max<int64_t>(2, dimension.min) + step - 1) / step * step,
+                last = dimension.max / step * step;
   add(first);
   add(last);
   for (int64_t distance = 1; distance <= 4 && sizes.size() < 5; ++distance) {
@@ -102,7 +105,8 @@ std::vector<Sizes> Dimensions::samples() const {
   // All at once, for products of sizes.
   for (size_t i = 1; list.size() > 1 && i <= 2; ++i) {
     Sizes together;
-    for (const Sizes& sizes : each) together.push_back(sizes[sizes.size() - std::min(i, sizes.size())]);
+    for (const Sizes& sizes : each)
+      together.push_back(sizes[sizes.size() - std::min(i, sizes.size())]);
     if (std::find(samples.begin(), samples.end(), together) == samples.end())
       samples.push_back(std::move(together));
   }
@@ -111,7 +115,8 @@ std::vector<Sizes> Dimensions::samples() const {
 
 Instances::Made Instances::get(const Sizes& sizes, const std::function<Made()>& make) {
   auto find = [&] {
-    return std::find_if(made_.begin(), made_.end(), [&](const auto& m) { return m.first == sizes; });
+    return std::find_if(made_.begin(), made_.end(),
+                        [&](const auto& m) { return m.first == sizes; });
   };
   {
     std::lock_guard lock(mutex_);
@@ -127,7 +132,8 @@ Instances::Made Instances::get(const Sizes& sizes, const std::function<Made()>& 
   return made;
 }
 
-Instances::Made instance_for(const Program& program, tenon_tensor* const* inputs, uint32_t ninputs) {
+Instances::Made instance_for(const Program& program, tenon_tensor* const* inputs,
+                             uint32_t ninputs) {
   const Dimensions& dimensions = *program.dimensions;
   Sizes sizes(dimensions.list.size(), -1);
   if (ninputs != program.graph.inputs.size())

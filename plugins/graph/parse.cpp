@@ -3,13 +3,14 @@
 // what is read is verified before a caller gets it.
 #include <tenon/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 
+#include "rewrite/fragment.hpp"
 #include "text.hpp"
 #include "verify.hpp"
 
@@ -178,10 +179,36 @@ class Parser {
     std::vector<int64_t> list;
     expect('[');
     if (accept(']')) return list;
-    do list.push_back(size());
+    do list.push_back(may_be_unknown_ && accept('?') ? kUnknown : size());
     while (accept(','));
     expect(']');
     return list;
+  }
+
+  // Of a step's result: "?" is a size that the operator's own rule says.
+  Type result_type() {
+    may_be_unknown_ = !dimensions_.list.empty();
+    Type made = type();
+    may_be_unknown_ = false;
+    return made;
+  }
+  static bool is_unknown(const Type& type) {
+    return std::count(type.shape.begin(), type.shape.end(), kUnknown) > 0;
+  }
+  void infer(const Graph& graph, const Step& step, std::vector<Type>& fresh) const {
+    if (std::none_of(fresh.begin(), fresh.end(), is_unknown)) return;
+    if (step.kind != StepKind::kCall || step.given != 0)
+      fail("expected sizes of the results, got '?'");
+    for_each_operand(step, [&](ValueId id) {
+      if (id >= graph.values.size())
+        fail("value %" + std::to_string(id) + " is used before it is made");
+    });
+    Fragment call;
+    call.steps.push_back(step);
+    tenon_device_id device = host->device_host();
+    for_each_operand(step, [&](ValueId id) { device = graph.values[id].device; });
+    const std::vector<Type> types = call.types(graph, device);
+    for (size_t i = 0; i < fresh.size() && i < types.size(); ++i) fresh[i] = types[i];
   }
 
   // -- expressions of sizes ---------------------------------------------------------------------------
@@ -222,10 +249,10 @@ class Parser {
       } else if (accept('/')) {
         const int64_t by = divisor(rounds);
         if (value % by != 0)
-          throw Error(TENON_INVALID_ARGUMENT,
-                      "program, line " + std::to_string(line_) + ": " + std::to_string(value) +
-                          " is no multiple of " + std::to_string(by) + " for " + sizes_text() +
-                          "; export the function for this size");
+          throw Error(TENON_INVALID_ARGUMENT, "program, line " + std::to_string(line_) + ": " +
+                                                  std::to_string(value) + " is no multiple of " +
+                                                  std::to_string(by) + " for " + sizes_text() +
+                                                  "; export the function for this size");
         value /= by;
       } else if (rounds && accept('%')) {
         const int64_t by = divisor(rounds), rest = value % by;
@@ -248,7 +275,8 @@ class Parser {
     } else {
       const std::string_view name = word();
       const std::optional<uint32_t> found = find_dimension(name);
-      if (!found) fail("expected an integer or a dimension, got '" + std::string(name) + rest() + "'");
+      if (!found)
+        fail("expected an integer or a dimension, got '" + std::string(name) + rest() + "'");
       value = sizes_[*found];
     }
     return is_negative ? checked(__builtin_sub_overflow(int64_t{0}, value, &value), value) : value;
@@ -289,7 +317,8 @@ class Parser {
       fail("expected another name for a dimension, got '" + name + "'");
     if (dimension.min < 1 || dimension.max < dimension.min || dimension.multiple < 1 ||
         !dimension.allows(dimension.recorded))
-      fail("expected sizes from 1 on and the recorded one among them, got " + range_text(dimension));
+      fail("expected sizes from 1 on and the recorded one among them, got " +
+           range_text(dimension));
     if (dimensions_.list.size() >= kMaxDimensions) fail("too many dimensions");
     const size_t index = dimensions_.list.size();
     sizes_.push_back(given_ && index < given_->size() ? (*given_)[index] : dimension.recorded);
@@ -443,7 +472,7 @@ class Parser {
           fail("expected values in order, %" + std::to_string(graph.values.size() + fresh.size()) +
                " next");
         }
-        fresh.push_back(type());
+        fresh.push_back(result_type());
       } else {
         if (number >= graph.values.size() || step.results.size() >= 32)
           fail("value %" + std::to_string(number) + " is written before a step makes it");
@@ -459,6 +488,7 @@ class Parser {
       expect(':');
       step.location.line = integer<int32_t>();
     }
+    infer(graph, step, fresh);
     for (Type& each : fresh) graph.add_value(std::move(each));
     if (accept('{')) {
       do {
@@ -655,6 +685,8 @@ class Parser {
   Dimensions dimensions_;
   Sizes sizes_;  // of the dimensions
   int nested_ = 0;
+  static constexpr int64_t kUnknown = -1;
+  bool may_be_unknown_ = false;
   size_t at_ = 0;
   int line_ = 1;
   std::map<std::string, const tenon_op*, std::less<>> operators_;

@@ -125,9 +125,8 @@ std::string_view take_token(std::string_view& line) {
     while (end < line.size() && is_word(line[end])) ++end;
   } else if (is_word(line[0]) || (line[0] == '-' && line.size() > 1 && is_word(line[1]))) {
     // 1e-05 is one number.
-    while (end < line.size() &&
-           (is_word(line[end]) ||
-            ((line[end] == '-' || line[end] == '+') && line[end - 1] == 'e' && line[0] <= '9')))
+    while (end < line.size() && (is_word(line[end]) || ((line[end] == '-' || line[end] == '+') &&
+                                                        line[end - 1] == 'e' && line[0] <= '9')))
       ++end;
   }
   const std::string_view token = line.substr(0, end);
@@ -175,7 +174,7 @@ class Unifier {
     }
     const std::string required = unified_requirements(requirements);
     const Program& first = *samples_[0].program;
-    ProgramPtr program = parse_program(header + required + unified(texts));
+    ProgramPtr program = parse_program(header + required + unified(texts, false));
     for (size_t i = 0; i < program->graph.leaves.size(); ++i) {
       const ValueId value = program->graph.leaves[i].value;
       program->graph.leaves[i] = first.graph.leaves[i];
@@ -217,12 +216,14 @@ class Unifier {
         const bool has_both = a && b;
         if (!has_both || a.get() == b.get()) continue;
         if (type_of(*a.get()) != type_of(*b.get()) ||
-            (first.leaves[i].is_constant ? !has_same_bytes(a, b) : !is_same_memory(*a.get(), *b.get())))
+            (first.leaves[i].is_constant ? !has_same_bytes(a, b)
+                                         : !is_same_memory(*a.get(), *b.get())))
           throw Error(TENON_FAILED_PRECONDITION,
                       "export: the function uses a tensor " + type_text(type_of(*a.get())) +
                           " from outside " + at(0) + ", and another one, " +
                           type_text(type_of(*b.get())) + ", " + at(s) +
-                          "; make what depends on sizes by operators (tenon.arange, tenon.full, tenon.where)");
+                          "; make what depends on sizes by operators (tenon.arange, tenon.full, "
+                          "tenon.where)");
       }
     }
   }
@@ -230,18 +231,21 @@ class Unifier {
   // What holds whatever the sizes are is left out, as is what was said before.
   std::string unified_requirements(const std::vector<std::string>& each) const {
     std::string required;
-    const std::string all = unified(each);
+    const std::string all = unified(each, true);
     for (std::string_view line : lines_of(all)) {
-      const bool names_one = std::any_of(dimensions_.begin(), dimensions_.end(), [&](const auto& d) {
-        return line.find(d.name) != line.npos;
-      });
+      const bool names_one =
+          std::any_of(dimensions_.begin(), dimensions_.end(),
+                      [&](const auto& d) { return line.find(d.name) != line.npos; });
       const std::string text = "require " + std::string(line) + "\n";
+      const size_t equal = line.find(" == ");
+      if (equal != line.npos && line.substr(0, equal) == line.substr(equal + 4)) continue;
       if (names_one && required.find(text) == required.npos) required += text;
     }
     return required;
   }
 
-  std::string unified(const std::vector<std::string>& texts) const {
+  // `encloses`: expressions stand among operators of theirs.
+  std::string unified(const std::vector<std::string>& texts, bool encloses) const {
     std::vector<std::vector<std::string_view>> lines;
     for (const std::string& text : texts) lines.push_back(lines_of(text));
     std::string out;
@@ -249,7 +253,7 @@ class Unifier {
       std::vector<std::string_view> same;
       for (size_t s = 0; s < lines.size(); ++s)
         same.push_back(i < lines[s].size() ? lines[s][i] : std::string_view("(nothing)"));
-      out += unified_line(same) + "\n";
+      out += unified_line(same, encloses) + "\n";
     }
     for (size_t s = 1; s < lines.size(); ++s)
       if (lines[s].size() > lines[0].size())
@@ -257,7 +261,7 @@ class Unifier {
     return out;
   }
 
-  std::string unified_line(const std::vector<std::string_view>& whole) const {
+  std::string unified_line(const std::vector<std::string_view>& whole, bool encloses) const {
     std::vector<std::string_view> rest = whole;
     std::string out;
     while (!rest[0].empty()) {
@@ -281,15 +285,26 @@ class Unifier {
         for (size_t s = 1; s < tokens.size(); ++s)
           if (tokens[s] != tokens[0]) fail(s, whole[0], whole[s], kDiffers);
       }
-      const std::string expression = fitted(values, sizes_, dimensions_);
+      std::string expression = fitted(values, sizes_, dimensions_);
+      if (expression.empty() && is_result_type(whole[0], whole[0].size() - rest[0].size()))
+        expression = "?";
       if (expression.empty())
         fail(other, whole[0], whole[other],
              "a number of a step is no expression of the sizes (a sum of products)");
-      out += expression;
+      const bool is_name = std::none_of(expression.begin(), expression.end(),
+                                        [](char c) { return c == ' ' || c == '*' || c == '-'; });
+      out += encloses && !is_name ? "(" + expression + ")" : expression;
     }
     for (size_t s = 1; s < rest.size(); ++s)
       if (!rest[s].empty()) fail(s, whole[0], whole[s], kDiffers);
     return out;
+  }
+
+  // Is this position of a step's line in the type of a result? The operator says what that is.
+  static bool is_result_type(std::string_view line, size_t position) {
+    const size_t callee = line.find(" = ");
+    return callee != line.npos && position < callee && line.find(" = view(") != callee &&
+           line.find('%') < position;
   }
 
   static constexpr const char* kDiffers = "the function does something else at another size";

@@ -51,8 +51,7 @@ PyObject* followed_size(int64_t size) {
 }
 
 bool tell_length(int64_t size) {
-  PyObject* done =
-      PyObject_CallMethod(size_follower, "length", "L", static_cast<long long>(size));
+  PyObject* done = PyObject_CallMethod(size_follower, "length", "L", static_cast<long long>(size));
   Py_XDECREF(done);
   return done != nullptr;
 }

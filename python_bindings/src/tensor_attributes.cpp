@@ -18,8 +18,7 @@ namespace {
 PyObject* new_tuple_of(const int64_t* numbers, int32_t count) {
   PyObject* tuple = PyTuple_New(count);
   for (int32_t i = 0; tuple && i < count; ++i) {
-    PyObject* number =
-        size_follower ? followed_size(numbers[i]) : PyLong_FromLongLong(numbers[i]);
+    PyObject* number = size_follower ? followed_size(numbers[i]) : PyLong_FromLongLong(numbers[i]);
     if (!number) {
       Py_DECREF(tuple);
       return nullptr;

@@ -143,6 +143,7 @@ from tenon._printing import get_printoptions as get_printoptions
 from tenon._printing import printoptions as printoptions
 from tenon._printing import set_printoptions as set_printoptions
 from tenon._profile import profile as profile
+from tenon._sizes import Dim as Dim
 from tenon._tensor_array import TensorArray as TensorArray
 from tenon._validation import validation as validation
 from tenon.autograd import Function as Function
@@ -153,7 +154,6 @@ from tenon.autograd import no_grad as no_grad
 from tenon.autograd import set_grad_enabled as set_grad_enabled
 from tenon.io import load as load
 from tenon.io import save as save
-from tenon._sizes import Dim as Dim
 from tenon.jit import export as export
 from tenon.plugins import explain as explain
 from tenon.plugins import load_plugin as load_plugin

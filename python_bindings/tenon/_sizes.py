@@ -29,9 +29,9 @@ class Dim:
     def __init__(self, name: str, *, min: int = 1, max: int, multiple_of: int = 1) -> None:
         if not name.isidentifier() or not name.isascii():
             raise ValueError(f"Dim: expected a name of letters, digits and _, got {name!r}")
-        if not 1 <= min <= max <= _FAR or multiple_of < 1:
+        if not 1 <= min < max <= _FAR or multiple_of < 1:
             raise ValueError(
-                f"Dim: expected 1 <= min <= max <= {_FAR} and a positive multiple_of, got "
+                f"Dim: expected 1 <= min < max <= {_FAR} and a positive multiple_of, got "
                 f"min={min}, max={max}, multiple_of={multiple_of}"
             )
         self.name = name
@@ -55,11 +55,10 @@ class Size(int):
         return size
 
     def _compared(self, other: Any, comparison: str, holds: Any) -> Any:
-        if holds is not NotImplemented:
-            if isinstance(other, int):
-                self.follower.require(int.__str__(self), comparison, _digits(other), holds)
-            elif isinstance(other, float):
-                self.follower.leak(self, "a comparison with a float")
+        if isinstance(other, int):
+            self.follower.require(_digits(self), comparison, _digits(other), holds)
+        elif isinstance(other, float):
+            self.follower.leak(self, "a comparison with a float")
         return holds
 
     def __eq__(self, other: Any) -> Any:
@@ -81,7 +80,7 @@ class Size(int):
         return self._compared(other, ">=", int.__ge__(self, other))
 
     def __bool__(self) -> bool:
-        self.follower.require(int.__str__(self), "!=", "0", int.__ne__(self, 0))
+        self.follower.require(_digits(self), "!=", "0", int.__ne__(self, 0))
         return int.__bool__(self)
 
     # A quotient is an expression of the size where the rest is, and the rest where the quotient is.
@@ -121,11 +120,11 @@ class Size(int):
 
 
 def _plain(number: int) -> int:
-    return int.__index__(number) if type(number) is not Size else int.__add__(number, 0)
+    return int.__add__(number, 0)
 
 
 def _digits(number: int) -> str:
-    return int.__str__(number + 0 if type(number) is bool else number)
+    return int.__repr__(_plain(number))
 
 
 def _arithmetic(name: str) -> Callable[..., Any]:
@@ -149,7 +148,7 @@ def _leaving(name: str) -> Callable[..., Any]:
     method = getattr(int, name)
 
     def compute(self: Size, *others: Any) -> Any:
-        return self._leaked(name.strip("_") + "()", method(self, *others))
+        return self._leaked(name.strip("_") + "()", method(_plain(self), *others))
 
     compute.__name__ = name
     return compute
@@ -174,7 +173,7 @@ class Follower:
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         self._is_over = False
-        self.requirements: dict[str, None] = {}
+        self.requirements: list[str] = []
         self.leaks: list[tuple[int, str, str]] = []
 
     def __enter__(self) -> Follower:
@@ -185,26 +184,30 @@ class Follower:
         self._is_over = True
         _core.follow_sizes(None)
 
+    def _listens(self) -> bool:
+        # Loops are also run as they are, which is no part of the program.
+        return not self._is_over and threading.get_ident() == self._thread and _core.is_recording()
+
     # Called by the bindings.
     def size(self, value: int) -> int:
-        if threading.get_ident() != self._thread:
+        if not self._listens():
             return value
         size = Size(value)
         size.follower = self
         return size
 
     def length(self, value: int) -> None:
-        if threading.get_ident() == self._thread:
+        if self._listens():
             self.leak(value, "len()")
 
     def require(self, left: str, comparison: str, right: str, holds: bool) -> None:
-        if self._is_over:
+        if not self._listens():
             return
         comparison = comparison if holds else _NEGATED[comparison]
-        self.requirements[f"{left} {comparison} {right}"] = None
+        self.requirements.append(f"{left} {comparison} {right}")
 
     def leak(self, value: int, what: str) -> None:
-        if self._is_over:
+        if not self._listens():
             return
         frame = sys._getframe(2)
         while frame.f_back and frame.f_code.co_filename == __file__:
@@ -276,7 +279,11 @@ def _axes_of_one(entry: Any, tensor: Tensor) -> dict[int, Dim]:
 def dimensions_of(
     axes: Sequence[dict[int, Dim]], tensors: Sequence[Tensor]
 ) -> list[tuple[str, int, int, int, int]]:
-    """(name, min, max, multiple, size of the example), in the order in which they are named."""
+    """(name, min, max, multiple, size to record at), in the order in which they are named.
+
+    That is the size of the example, but not 1: what an axis of one element does, as being dense in any layout,
+    is no example of others.
+    """
     found: dict[str, tuple[Dim, int]] = {}
     for entry, tensor in zip(axes, tensors, strict=True):
         for axis, dim in entry.items():
@@ -290,7 +297,10 @@ def dimensions_of(
                 )
             if not dim.min <= size <= dim.max or size % dim.multiple_of:
                 raise ValueError(f"export: expected an example of {dim!r}, got one of size {size}")
-    return [(n, d.min, d.max, d.multiple_of, size) for n, (d, size) in found.items()]
+    return [
+        (name, dim.min, dim.max, dim.multiple_of, min(2, dim.max) if size == 1 else size)
+        for name, (dim, size) in found.items()
+    ]
 
 
 def resized(
