@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "aliases.hpp"
+#include "freeze.hpp"
 #include "passes/registry.hpp"
 #include "recompute.hpp"
 #include "rewrite/apply.hpp"
@@ -304,6 +305,12 @@ bool run_passes(std::string_view names, Graph& graph, bool passes_gradients,
       eliminate_copies(graph, passes_gradients);
     else if (name == "views")
       hoist_views(graph);
+    else if (name == "freeze")
+      freeze_leaves(graph);
+    else if (name == "fold")
+      fold_constants(graph, changes);
+    else if (name == "batch_norms")
+      fold_batch_norms(graph, changes);
     else if (const size_t end = name.find_first_of("=!"); name.substr(0, end) == kRewritesName)
       run_rewrites(name.substr(kRewritesName.size()), graph, passes_gradients, changes);
     else if (name.starts_with(kRecompute))

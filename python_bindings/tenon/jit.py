@@ -115,6 +115,17 @@ class Program:
         native = self._native.optimize(_pass_list(passes, numerics, without, memory_budget))
         return Program(native, self._inputs, self._outputs)
 
+    def freeze(self, *, numerics: str = "exact") -> Program:
+        """A program for inference: weights are its own data, as they are now, and what follows from weights alone
+        is computed once.
+
+        Later changes of the weights do not reach it, and it passes no gradients to them; a program that writes
+        into tensors from outside is refused. `numerics` as for `optimize`; with "fast", normalisations by
+        constants become part of the conv2d or linear before them.
+        """
+        folding = ("freeze", "batch_norms", "fold") if numerics == "fast" else ("freeze", "fold")
+        return self.optimize((*folding, *_PASSES), numerics=numerics)
+
     def changes(self) -> str:
         """What rewrites and passes of plugins did: a line for each change, with the line of the
         user's program."""

@@ -23,7 +23,8 @@ Passes& passes() {
   return passes;
 }
 
-constexpr std::string_view kBuiltIn[] = {"dce", "cse", "copies", "views", "rewrites", "recompute"};
+constexpr std::string_view kBuiltIn[] = {"dce",       "cse",    "copies", "views",      "rewrites",
+                                         "recompute", "freeze", "fold",   "batch_norms"};
 
 bool is_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {

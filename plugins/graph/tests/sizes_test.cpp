@@ -93,15 +93,18 @@ TEST(Sizes, OthersAreRefused) {
   const Program program = any_size();
   EXPECT_EQ(error_of([&] { run(program, {ones(41)}); }),
             "program: input 0: expected axis 0 of size n from 2 to 40, got float32[41] cpu:0");
-  EXPECT_EQ(error_of([&] { run(program, {tensor({1, 3}, {1, 2, 3})}); }),
+  EXPECT_EQ(error_of([&] {
+              run(program, {tensor({1, 3}, {1, 2, 3})});
+            }),
             "program: input 0: expected 1 axes, got float32[1, 3] cpu:0");
   std::string text = text_of(program);
   text.replace(text.find("n <= 50"), 7, "n <= 30");
   const Program fewer = parse(text);
   EXPECT_EQ(values(run(fewer, {ones(30)})[0]).size(), 29u);
-  EXPECT_EQ(error_of([&] { run(fewer, {ones(31)}); }),
-            "program: it was recorded for sizes with `n <= 30`, got n = 31; export the function for "
-            "these");
+  EXPECT_EQ(
+      error_of([&] { run(fewer, {ones(31)}); }),
+      "program: it was recorded for sizes with `n <= 30`, got n = 31; export the function for "
+      "these");
 }
 
 TEST(Sizes, WhatDiffersOtherwiseIsNoProgram) {
@@ -109,8 +112,9 @@ TEST(Sizes, WhatDiffersOtherwiseIsNoProgram) {
   std::vector<Program> programs;
   for (int64_t size : samples(n)) programs.push_back(shortened(size == 40 ? 39 : size));
   const std::vector<std::string> none(programs.size());
-  EXPECT_NE(error_of([&] { unified(n, programs, none); })
-                .find("is no expression of the sizes (a sum of products): at n = 4\n    input"),
+  EXPECT_NE(error_of([&] {
+              unified(n, programs, none);
+            }).find("is no expression of the sizes (a sum of products): at n = 4\n    input"),
             std::string::npos);
   programs.pop_back();
   EXPECT_NE(error_of([&] { unified(n, programs, none); }).find("expected 5 samples"),
@@ -150,12 +154,13 @@ TEST(Sizes, MutatedProgramsAreRefusedOrRun) {
   for (uint64_t seed = 0; seed < count; ++seed) {
     Draw draw{seed};
     const std::string changed = mutated(text, draw);
-    refused += !error_of([&] {
-                  Program other = parse(changed);
-                  for (int64_t size : {4, 9, 40})
-                    if (graph->program_leaves(other.get()) == 0)
-                      run(other, std::vector<Tensor>(graph->program_inputs(other.get()), ones(size)));
-                }).empty();
+    refused +=
+        !error_of([&] {
+           Program other = parse(changed);
+           for (int64_t size : {4, 9, 40})
+             if (graph->program_leaves(other.get()) == 0)
+               run(other, std::vector<Tensor>(graph->program_inputs(other.get()), ones(size)));
+         }).empty();
   }
   EXPECT_GT(refused, count / 2);
   EXPECT_LT(refused, count);

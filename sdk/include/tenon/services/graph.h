@@ -258,7 +258,9 @@ typedef struct tenon_graph_service_api {
                               tenon_err*);
   /* "dce,cse,rewrites,copies,views": names of passes, run in this order. "rewrites" applies exact rewrites;
    * "rewrites=ulp" and "rewrites=fast" those too that promise less; "rewrites=fast!silu" all but one.
-   * "recompute=BYTES" makes results again where those that live at once take more. */
+   * "recompute=BYTES" makes results again where those that live at once take more. "freeze" makes leaves constants,
+   * copies of what they are now; "fold" does now what follows from constants alone; "batch_norms" makes
+   * normalisations by constants part of the layer before, with results rounded in another order. */
   tenon_status (*program_optimize)(const tenon_graph_program*, const char* passes,
                                    tenon_graph_program** out, tenon_err*);
   void (*program_print)(const tenon_graph_program*, tenon_sink_fn, void* user);
