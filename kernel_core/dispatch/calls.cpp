@@ -99,7 +99,8 @@ constexpr tenon_calls_api kService = {.struct_size = sizeof(tenon_calls_api),
                                       .piecewise = prepare_piecewise,
                                       .piecewise_kernel = piecewise_kernel,
                                       .piecewise_run = run_piece,
-                                      .piecewise_release = release_piecewise};
+                                      .piecewise_release = release_piecewise,
+                                      .piecewise_holds = piecewise_holds};
 
 }  // namespace
 

@@ -5,18 +5,22 @@
 #include <new>
 
 #include "kernel_core/dispatch/call.hpp"
+#include "kernel_core/dispatch/host_scalar.hpp"
 #include "kernel_core/dispatch/layers.hpp"
+#include "kernel_core/dispatch/registry.hpp"
 
-// Arguments and results on the stack of a piece are few.
+// What a run needs of a decided call, and no more: a program keeps a call for each of its steps.
 struct tenon_piecewise {
-  static constexpr uint32_t kMaxArguments = 8;
+  static constexpr uint32_t kMaxArguments = 8;  // few, so that those of a piece are on the stack
 
-  tenon_piecewise(tenon::core::Operator& op, const tenon_value* args)
-      : plan(op, args, results, nullptr) {}
-
-  tenon_value results[tenon::core::kMaxOutputs] = {};  // none are given
-  tenon::core::Plan plan;
-  const tenon::core::Resolution* kernel = nullptr;
+  const tenon::core::Operator* op;
+  tenon::core::Device* device;
+  const tenon::core::Resolution* kernel;  // these are never freed
+  uint64_t generation;                    // when it was decided
+  // As the kernel gets them: numbers for tensors are host scalars. Bit i of `tensors`: a piece has another one.
+  tenon_value values[kMaxArguments];
+  uint32_t tensors = 0;
+  std::unique_ptr<tenon::core::HostScalar[]> scalars;
 };
 
 namespace tenon::core {
@@ -40,13 +44,28 @@ bool takes_pieces(const Plan& plan, uint32_t traits) {
   return true;
 }
 
-bool prepare(tenon_piecewise& call) {
-  Plan& plan = call.plan;
+// The kernel that takes pieces of the call; nullptr: none does.
+const Resolution* decide(Plan& plan) {
   if (find_call_device(plan) != TENON_OK || find_compute_dtype(plan) != TENON_OK ||
       find_output_shapes(plan) != TENON_OK || !plan.has_metas)
-    return false;
-  call.kernel = choose_native(plan);
-  return call.kernel && takes_pieces(plan, call.kernel->traits);
+    return nullptr;
+  const Resolution* kernel = choose_native(plan);
+  return kernel && takes_pieces(plan, kernel->traits) ? kernel : nullptr;
+}
+
+void keep_arguments(tenon_piecewise& call, const Plan& plan) {
+  if (plan.scalar_count > 0) call.scalars = std::make_unique<HostScalar[]>(plan.scalar_count);
+  for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
+    call.values[i] = plan.values[i];
+    if (as_tensor(plan.args[i])) call.tensors |= 1u << i;
+  }
+  for (uint32_t k = 0; k < plan.scalar_count; ++k) {
+    call.scalars[k] = plan.scalars[k];
+    call.scalars[k].view.data = call.scalars[k].bytes;
+    for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
+      if (as_tensor(call.values[i]) == &plan.scalars[k].view)
+        call.values[i] = boxed(&call.scalars[k].view);
+  }
 }
 
 }  // namespace
@@ -60,31 +79,57 @@ tenon_piecewise* prepare_piecewise(const tenon_op* handle, const tenon_value* ar
     return nullptr;
   for (uint32_t i = 0; i < op.def.nparams; ++i)
     if (args[i].tag == TENON_VALUE_TENSORS) return nullptr;
-  std::unique_ptr<tenon_piecewise> call(new (std::nothrow) tenon_piecewise(op, args));
-  return call && prepare(*call) ? call.release() : nullptr;
+  const uint64_t generation = kernel_generation();  // of before: a later change is then seen
+  tenon_value results[kMaxOutputs] = {};            // none are given
+  Plan plan(op, args, results, nullptr);
+  const Resolution* kernel = decide(plan);
+  if (!kernel) return nullptr;
+  try {
+    auto call = std::make_unique<tenon_piecewise>();
+    call->op = &op;
+    call->device = plan.device;
+    call->kernel = kernel;
+    call->generation = generation;
+    keep_arguments(*call, plan);
+    return call.release();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+int32_t piecewise_holds(const tenon_piecewise* call, tenon_tensor* const* tensors, uint32_t count) {
+  if (call->generation != kernel_generation()) return 0;
+  uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed);
+  uint16_t flags = 0;
+  for (uint32_t i = 0; i < count; ++i) bits |= tensors[i]->layers, flags |= tensors[i]->flags;
+  if (flags & TENON_TENSOR_FOLLOWS_BASE) [[unlikely]]
+    for (uint32_t i = 0; i < count; ++i) {
+      const tenon_value value = boxed(tensors[i]);
+      bits |= base_layers(&value, 1);
+    }
+  return (bits & enabled_layers()) == 0;
 }
 
 const tenon_kernel_def* piecewise_kernel(const tenon_piecewise* call, const tenon_value** args) {
-  *args = call->plan.values;
+  *args = call->values;
   return &call->kernel->kernel->def;
 }
 
 tenon_status run_piece(const tenon_piecewise* call, tenon_tensor* const* tensors,
                        tenon_tensor* const* results, tenon_err* err) {
-  const Plan& plan = call->plan;
-  if (!plan.device->host_memory)
+  const Operator& op = *call->op;
+  if (!call->device->host_memory)
     return fail(err, TENON_UNSUPPORTED,
-                "[%s] pieces run on devices whose memory is the host's, got %s",
-                short_name(plan.op), plan.device->name);
+                "[%s] pieces run on devices whose memory is the host's, got %s", short_name(op),
+                call->device->name);
   tenon_value args[tenon_piecewise::kMaxArguments], outs[kMaxOutputs];
-  for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
-    // A number is a tensor of the plan by now, and stays.
-    args[i] = as_tensor(plan.args[i]) ? boxed(*tensors++) : plan.values[i];
-  for (uint32_t i = 0; i < plan.op.def.nouts; ++i) outs[i] = boxed(results[i]);
-  tenon_ctx ctx(&plan.op, *plan.device, outs, plan.op.def.nouts);
+  for (uint32_t i = 0; i < op.def.nparams; ++i)
+    args[i] = call->tensors >> i & 1 ? boxed(*tensors++) : call->values[i];
+  for (uint32_t i = 0; i < op.def.nouts; ++i) outs[i] = boxed(results[i]);
+  tenon_ctx ctx(&op, *call->device, outs, op.def.nouts);
   const tenon_status status =
-      invoke(*call->kernel, ctx, args, plan.op.def.nparams, outs, plan.op.def.nouts, err);
-  return kernel_result(plan.op, *plan.device, status, err);
+      invoke(*call->kernel, ctx, args, op.def.nparams, outs, op.def.nouts, err);
+  return kernel_result(op, *call->device, status, err);
 }
 
 void release_piecewise(tenon_piecewise* call) { delete call; }

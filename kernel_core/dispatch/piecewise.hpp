@@ -9,6 +9,7 @@
 namespace tenon::core {
 
 tenon_piecewise* prepare_piecewise(const tenon_op* op, const tenon_value* args);
+int32_t piecewise_holds(const tenon_piecewise* call, tenon_tensor* const* tensors, uint32_t count);
 const tenon_kernel_def* piecewise_kernel(const tenon_piecewise* call, const tenon_value** args);
 tenon_status run_piece(const tenon_piecewise* call, tenon_tensor* const* tensors,
                        tenon_tensor* const* results, tenon_err* err);

@@ -149,6 +149,7 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   op.is_defined = 1;
   for (auto& row : op.rows)
     if (CellRow* made = row.load(std::memory_order_acquire)) clear_row(*made);
+  self.generation.fetch_add(1, std::memory_order_release);
   if (def.flags & TENON_OP_CONVERT) self.convert.store(&op, std::memory_order_release);
   if (def.flags & TENON_OP_MATERIALIZE) self.materialize.store(&op, std::memory_order_release);
 }

@@ -24,8 +24,6 @@ constexpr int64_t kRowsBlock = 4096, kMinElementsOfRows = int64_t{1} << 17;
 constexpr size_t kMinStepsInPlace = 3;
 // A row that is longer is no block. Of shorter ones than kMinRow no kernel promises bits (TENON_KERNEL_ROWS).
 constexpr int64_t kMaxRow = 16384, kMinRow = 32;
-// Below, a step costs more to decide than its memory traffic.
-constexpr int64_t kMinElements = 16384;
 
 int64_t product(const int64_t* begin, const int64_t* end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
@@ -248,7 +246,7 @@ bool BlockGroup::add_step() {
   const Type& type = graph_->values[shape_of_];
   if (steps_.empty()) {
     numel_ = element_count(type);
-    if (numel_ < kMinElements || !is_host_memory(type.device)) return false;
+    if (numel_ < 1 || !is_host_memory(type.device)) return false;
   }
   if (row_axis && numel_ < kMinElementsOfRows) return false;
   if (is_in_place &&

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "ir.hpp"
+#include "support.hpp"
 
 namespace tenon::graph {
 
@@ -71,6 +73,11 @@ class BlockGroup {
     bool repeats, is_needed;
   };
   class Worker;
+  struct Prepared;
+  struct Kept {
+    std::atomic<Prepared*> prepared{nullptr};  // owned
+    ~Kept();
+  };
 
   BlockGroup(const Graph& graph, uint32_t first) : graph_(&graph), begin_(first), end_(first) {}
   bool add_step();
@@ -102,9 +109,22 @@ class BlockGroup {
   bool saves_traffic(const std::vector<bool>& is_needed) const;
   bool is_made_here(ValueId value) const;
   bool is_written_alone(const std::vector<tenon_tensor*>& values) const;
+  std::vector<int64_t> column_shape() const;
+  std::unique_ptr<Prepared> prepare(const tenon_calls_api& api,
+                                    const std::vector<tenon_tensor*>& values) const;
+  bool holds(Prepared& prepared, const tenon_calls_api& api,
+             const std::vector<tenon_tensor*>& values) const;
+  bool make_results(std::vector<tenon_tensor*>& values) const;
+  void drop_results(std::vector<tenon_tensor*>& values) const;
+  bool run_blocks(Prepared& prepared, const tenon_calls_api& api,
+                  const std::vector<tenon_tensor*>& values) const;
   int64_t block_bytes() const { return rows_ * inner_ * element_bytes_; }
 
+  // Below, one thread runs all blocks, with the same tensors for its pieces in each run.
+  static constexpr int64_t kShared = 16384;
+
   const Graph* graph_;
+  std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
   uint32_t begin_, end_;
   ValueId shape_of_ = kNoValueId;  // a value with the shape and device of all results
   std::vector<ValueId> results_;   // that steps make

@@ -17,9 +17,10 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Memory of this thread for the values that only a group knows. It is kept from run to run.
+// Memory for the values that only a group knows. It is kept from run to run.
 class Scratch {
  public:
+  // NULL: there is none.
   std::byte* get(size_t bytes) {
     if (bytes > bytes_) {
       memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
@@ -36,34 +37,36 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// On the heap: there is little room for variables of threads in a library that is opened late.
+// This thread's. On the heap: there is little room for variables of threads in a library that is opened late.
 Scratch& scratch() {
   thread_local std::unique_ptr<Scratch> own = std::make_unique<Scratch>();
   return *own;
 }
 
-// A tensor of some shape for the dispatcher to decide a call by. Nothing reads its elements.
+// A tensor of some type for the dispatcher to decide a call by. Nothing reads its elements.
 class StandIn {
  public:
+  // `like`: of the dtype and device.
   StandIn(const tenon_tensor& like, const std::vector<int64_t>& shape)
-      : tensor_(like), strides_(shape.size()) {
+      : tensor_(like), shape_(shape), strides_(shape.size()) {
     tensor_.ndim = static_cast<int32_t>(shape.size());
     tensor_.numel = 1;
     for (size_t axis = shape.size(); axis-- > 0;) {
       strides_[axis] = tensor_.numel;
       tensor_.numel *= shape[axis];
     }
-    tensor_.shape = const_cast<int64_t*>(shape.data());
+    tensor_.shape = shape_.data();
     tensor_.strides = strides_.data();
     tensor_.flags = TENON_TENSOR_CONTIGUOUS;
     tensor_.layers = 0;
+    tensor_.byte_offset = 0;
   }
   StandIn(StandIn&&) = default;
   tenon_tensor* get() { return &tensor_; }
 
  private:
   tenon_tensor tensor_;
-  std::vector<int64_t> strides_;
+  std::vector<int64_t> shape_, strides_;
 };
 
 }  // namespace
@@ -71,49 +74,49 @@ class StandIn {
 // One thread's tensors, which are moved from block to block.
 class BlockGroup::Worker {
  public:
-  Worker(const BlockGroup& group, const std::vector<tenon_tensor*>& values,
-         const std::vector<tenon_tensor>& buffer_types)
+  // `types`: by place, a tensor of the dtype and device.
+  Worker(const BlockGroup& group, const std::vector<tenon_tensor>& types)
       : group_(group), pieces_(group.places_.size()), pointers_(group.places_.size()) {
-    const size_t bytes =
-        (static_cast<size_t>(group.block_bytes()) + kAlignment - 1) & ~(kAlignment - 1);
-    std::byte* memory = nullptr;
-    if (group.buffers_ > 0) {
-      memory = scratch().get(bytes * static_cast<size_t>(group.buffers_));
-      is_ready_ = memory != nullptr;
-    }
-    for (size_t i = 0; i < pieces_.size() && is_ready_; ++i) {
+    for (uint32_t i = 0; i < pieces_.size(); ++i) {
       const Place& place = group.places_[i];
       Piece& piece = pieces_[i];
-      if (place.buffer >= 0) {
-        piece.tensor = buffer_types[i];
-        piece.tensor.data = memory + bytes * static_cast<size_t>(place.buffer);
-      } else {
-        piece.tensor = *values[place.value];
-        piece.tensor.data = static_cast<char*>(piece.tensor.data) + piece.tensor.byte_offset;
-      }
-      piece.start = static_cast<char*>(piece.tensor.data);
+      piece.tensor = types[i];
       place.row_axis > 0 ? describe_rows(place, piece) : describe(place, piece);
       pointers_[i] = &piece.tensor;
+      if (place.buffer < 0) outside_.push_back(i);
     }
   }
   Worker(const Worker&) = delete;
 
-  bool is_ready() const { return is_ready_; }
+  // False: there is no memory.
+  bool use_buffers(Scratch& scratch) {
+    if (group_.buffers_ == 0) return true;
+    const size_t bytes =
+        (static_cast<size_t>(group_.block_bytes()) + kAlignment - 1) & ~(kAlignment - 1);
+    std::byte* memory = scratch.get(bytes * static_cast<size_t>(group_.buffers_));
+    for (size_t i = 0; i < pieces_.size() && memory; ++i)
+      if (group_.places_[i].buffer >= 0)
+        pieces_[i].tensor.data = memory + bytes * static_cast<size_t>(group_.places_[i].buffer);
+    return memory != nullptr;
+  }
+  void use_tensors(const std::vector<tenon_tensor*>& values) {
+    for (uint32_t i : outside_) {
+      const tenon_tensor& tensor = *values[group_.places_[i].value];
+      pieces_[i].start = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    }
+  }
 
   bool run(const std::vector<Piecewise>& calls, const tenon_calls_api& api, int64_t first_row,
            int64_t rows) {
-    for (Piece& piece : pieces_) {
-      piece.tensor.data = piece.start + first_row * piece.row_bytes;
-      if (piece.has_rows) {
-        piece.shape[piece.rows_axis] = rows;
-        piece.tensor.numel = rows * piece.columns;
-      }
-    }
-    for (size_t i = 0; i < calls.size(); ++i) {
-      const BlockStep& step = group_.steps_[i];
-      if (api.piecewise_run(calls[i].get(), pointers_.data() + step.operands,
-                            pointers_.data() + step.results, nullptr) != TENON_OK)
+    if (rows != rows_) set_rows(rows);
+    for (uint32_t i : outside_)
+      pieces_[i].tensor.data = pieces_[i].start + first_row * pieces_[i].row_bytes;
+    const BlockStep* step = group_.steps_.data();
+    for (const Piecewise& call : calls) {
+      if (api.piecewise_run(call.get(), pointers_.data() + step->operands,
+                            pointers_.data() + step->results, nullptr) != TENON_OK)
         return false;
+      ++step;
     }
     return true;
   }
@@ -127,6 +130,15 @@ class BlockGroup::Worker {
     size_t rows_axis;
     bool has_rows;
   };
+
+  void set_rows(int64_t rows) {
+    rows_ = rows;
+    for (Piece& piece : pieces_) {
+      if (!piece.has_rows) continue;
+      piece.shape[piece.rows_axis] = rows;
+      piece.tensor.numel = rows * piece.columns;
+    }
+  }
 
   void describe(const Place& place, Piece& piece) const {
     const int64_t inner = group_.inner_;
@@ -180,10 +192,24 @@ class BlockGroup::Worker {
   }
 
   const BlockGroup& group_;
-  std::vector<Piece> pieces_;
-  std::vector<tenon_tensor*> pointers_;
-  bool is_ready_ = true;
+  std::vector<Piece> pieces_;            // by place
+  std::vector<tenon_tensor*> pointers_;  // to these
+  std::vector<uint32_t> outside_;        // pieces of tensors from outside the group
+  int64_t rows_ = -1;                    // that pieces have
 };
+
+// The group's calls, as the dispatcher decides them, kept from run to run: types and layouts are always the same.
+struct BlockGroup::Prepared {
+  std::vector<StandIn> stand_ins;
+  std::vector<std::vector<tenon_value>> arguments;
+  std::vector<Piecewise> calls;
+  std::vector<tenon_tensor> types;  // by place
+  std::vector<tenon_tensor*> read;  // by a run
+  Scratch scratch;                  // of the worker
+  std::unique_ptr<Worker> worker;   // of groups that one thread runs
+};
+
+BlockGroup::Kept::~Kept() { delete prepared.load(std::memory_order_relaxed); }
 
 // Whether no tensor that is written in place shares memory with another one of the group: a block would read what
 // belongs to another block.
@@ -206,99 +232,151 @@ bool BlockGroup::is_written_alone(const std::vector<tenon_tensor*>& values) cons
   return true;
 }
 
-bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const {
-  const tenon_calls_api* api = calls_with_pieces();
-  if (!api) return false;
+// NULL: a call needs more than its kernel, and the steps have to run one by one.
+std::unique_ptr<BlockGroup::Prepared> BlockGroup::prepare(
+    const tenon_calls_api& api, const std::vector<tenon_tensor*>& values) const {
+  auto prepared = std::make_unique<Prepared>();
+  std::vector<tenon_tensor*> known(graph_->values.size());
+  size_t count = 0;
+  for (const BlockStep& step : steps_) count += graph_->steps[step.step].operands.size();
+  prepared->stand_ins.reserve(external_.size() + results_.size() + aliases_.size() + count);
+  auto stand_in = [&](const tenon_tensor& like, const std::vector<int64_t>& shape) {
+    return prepared->stand_ins.emplace_back(like, shape).get();
+  };
   for (size_t i = 0; i < external_.size(); ++i)
-    if (!is_written_[i] && !(values[external_[i]]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
-
-  if (!is_written_alone(values)) return false;
-
-  // The whole calls, as the dispatcher decides them; what the group makes itself stands in as a tensor of its type.
-  std::vector<OwnedTensor> results;
-  std::vector<StandIn> stand_ins;
-  stand_ins.reserve(results_.size() + aliases_.size());  // they stay where they are
-  const bool shapes_matter = has_rows();                 // elementwise steps take any
-  std::vector<tenon_tensor> buffer_types(places_.size());
-  std::vector<tenon_tensor*> known = values;
+    if (!is_written_[i])
+      known[external_[i]] = stand_in(*values[external_[i]], graph_->values[external_[i]].shape);
   for (ValueId value : results_) {
     const Type& type = graph_->values[value];
-    const auto at = std::find(external_.begin(), external_.end(), value);
-    tenon_tensor* made = nullptr;
-    if (at != external_.end()) {
-      if (host->tensor_create(type.device, type.dtype, static_cast<int32_t>(type.shape.size()),
-                              type.shape.data(), &made, nullptr) != TENON_OK)
-        return false;
-    } else if (host->tensor_create(type.device, type.dtype, 0, nullptr, &made, nullptr) !=
-               TENON_OK) {
-      return false;
-    }
-    results.emplace_back(made);
-    known[value] = made;
-    if (at == external_.end() && shapes_matter) {
-      stand_ins.emplace_back(*made, type.shape);
-      known[value] = stand_ins.back().get();
-    }
+    tenon_tensor* like = nullptr;
+    if (host->tensor_create(type.device, type.dtype, 0, nullptr, &like, nullptr) != TENON_OK)
+      return nullptr;
+    const OwnedTensor owned(like);
+    known[value] = stand_in(*like, type.shape);
+    known[value]->data = nullptr;
   }
-  std::vector<OwnedTensor> views;
-  std::vector<int64_t> column;  // the shape with one element for each row
+  const std::vector<int64_t> column = column_shape();
+  for (const Alias& alias : aliases_)
+    known[alias.view] =
+        stand_in(*known[alias.base], alias.repeats ? column : graph_->values[alias.view].shape);
+  for (const Place& place : places_) prepared->types.push_back(*known[place.value]);
+  for (const BlockStep& each : steps_) {
+    const Step& step = graph_->steps[each.step];
+    std::vector<tenon_value>& args = prepared->arguments.emplace_back();
+    for (const Operand& operand : step.operands)
+      args.push_back(operand.kind == Operand::kValue ? boxed(known[operand.value])
+                                                     : operand.attribute.value());
+    prepared->calls.emplace_back(api.piecewise(step.op, args.data()));
+    if (!prepared->calls.back()) return nullptr;
+  }
+  if (numel_ < kShared) {
+    prepared->worker = std::make_unique<Worker>(*this, prepared->types);
+    if (!prepared->worker->use_buffers(prepared->scratch)) return nullptr;
+  }
+  return prepared;
+}
+
+// Would the dispatcher decide the same for these tensors, and does no layer want to see them?
+bool BlockGroup::holds(Prepared& prepared, const tenon_calls_api& api,
+                       const std::vector<tenon_tensor*>& values) const {
+  prepared.read.clear();
+  for (size_t i = 0; i < external_.size(); ++i)
+    if (!is_written_[i]) prepared.read.push_back(values[external_[i]]);
+  return api.piecewise_holds(prepared.calls[0].get(), prepared.read.data(),
+                             static_cast<uint32_t>(prepared.read.size()));
+}
+
+// The shape with one element for each row.
+std::vector<int64_t> BlockGroup::column_shape() const {
+  std::vector<int64_t> column;
   if (!aliases_.empty()) column = graph_->values[shape_of_].shape;
   int64_t along = inner_;
   for (size_t axis = column.size(); axis > 0 && along > 1;)
     along /= std::exchange(column[--axis], 1);
-  for (const Alias& alias : aliases_) {
-    const std::vector<int64_t>& shape = graph_->values[alias.view].shape;
-    stand_ins.emplace_back(*known[alias.base], alias.repeats ? column : shape);
-    tenon_tensor* view = nullptr;
-    if (alias.is_needed && host->tensor_view(known[alias.base], known[alias.base]->dtype,
-                                             static_cast<int32_t>(shape.size()), shape.data(),
-                                             alias.strides.data(), 0, &view, nullptr) != TENON_OK)
-      return false;
-    views.emplace_back(view);
-    known[alias.view] = stand_ins.back().get();
-  }
-  for (size_t i = 0; i < places_.size(); ++i)
-    if (places_[i].buffer >= 0) buffer_types[i] = *known[places_[i].value];
+  return column;
+}
 
-  std::vector<std::vector<tenon_value>> arguments;
-  std::vector<Piecewise> prepared;
-  for (const BlockStep& each : steps_) {
-    const Step& step = graph_->steps[each.step];
-    std::vector<tenon_value>& args = arguments.emplace_back();
-    for (const Operand& operand : step.operands)
-      args.push_back(operand.kind == Operand::kValue ? boxed(known[operand.value])
-                                                     : operand.attribute.value());
-    prepared.emplace_back(api->piecewise(step.op, args.data()));
-    if (!prepared.back()) return false;
+// Results for others, and views of them. False: `values` is as before.
+bool BlockGroup::make_results(std::vector<tenon_tensor*>& values) const {
+  auto make = [&](ValueId value) {
+    const Type& type = graph_->values[value];
+    return host->tensor_create(type.device, type.dtype, static_cast<int32_t>(type.shape.size()),
+                               type.shape.data(), &values[value], nullptr) == TENON_OK;
+  };
+  bool is_made = true;
+  for (size_t i = 0; i < external_.size() && is_made; ++i)
+    if (is_written_[i]) is_made = make(external_[i]);
+  for (size_t i = 0; i < aliases_.size() && is_made; ++i) {
+    const Alias& alias = aliases_[i];
+    if (!alias.is_needed) continue;
+    const Type& type = graph_->values[alias.view];
+    is_made = host->tensor_view(values[alias.base], type.dtype,
+                                static_cast<int32_t>(type.shape.size()), type.shape.data(),
+                                alias.strides.data(), 0, &values[alias.view], nullptr) == TENON_OK;
   }
+  if (!is_made) drop_results(values);
+  return is_made;
+}
 
+void BlockGroup::drop_results(std::vector<tenon_tensor*>& values) const {
+  for (const Alias& alias : aliases_)
+    host->tensor_release(std::exchange(values[alias.view], nullptr));
+  for (size_t i = 0; i < external_.size(); ++i)
+    if (is_written_[i]) host->tensor_release(std::exchange(values[external_[i]], nullptr));
+}
+
+bool BlockGroup::run_blocks(Prepared& prepared, const tenon_calls_api& api,
+                            const std::vector<tenon_tensor*>& values) const {
   const int64_t outer = numel_ / inner_, blocks = (outer + rows_ - 1) / rows_;
+  auto run_from = [&](Worker& worker, int64_t begin, int64_t end) {
+    worker.use_tensors(values);
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * rows_;
+      if (!worker.run(prepared.calls, api, first, std::min(rows_, outer - first))) return false;
+    }
+    return true;
+  };
+  if (prepared.worker) return run_from(*prepared.worker, 0, blocks);
   const int64_t work = rows_ * inner_ * static_cast<int64_t>(steps_.size());
   std::atomic<bool> has_failed{false};
   parallel(blocks, work, [&](int64_t begin, int64_t end) {
     bool is_fine = false;
     try {
-      Worker worker(*this, known, buffer_types);
-      is_fine = worker.is_ready();
-      for (int64_t block = begin; block < end && is_fine; ++block) {
-        const int64_t first = block * rows_;
-        is_fine = worker.run(prepared, *api, first, std::min(rows_, outer - first));
-      }
+      Worker worker(*this, prepared.types);
+      is_fine = worker.use_buffers(scratch()) && run_from(worker, begin, end);
     } catch (const std::bad_alloc&) {  // nothing may be thrown into the pool
       is_fine = false;
     }
     if (!is_fine) has_failed.store(true, std::memory_order_relaxed);
   });
-  for (ValueId value : in_place_) host->tensor_bump_version(values[value]);
-  if (has_failed.load(std::memory_order_relaxed)) {
-    *is_broken = !in_place_.empty();
-    return false;
+  return !has_failed.load(std::memory_order_relaxed);
+}
+
+bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const {
+  const tenon_calls_api* api = calls_with_pieces();
+  if (!api) return false;
+  for (size_t i = 0; i < external_.size(); ++i)
+    if (!is_written_[i] && !(values[external_[i]]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
+  if (!in_place_.empty() && !is_written_alone(values)) return false;
+
+  // Another thread that runs the program meanwhile prepares its own.
+  std::unique_ptr<Prepared> prepared(kept_->prepared.exchange(nullptr, std::memory_order_acquire));
+  const bool is_kept = prepared && holds(*prepared, *api, values);
+  if (!is_kept) {
+    prepared = prepare(*api, values);
+    if (!prepared || !holds(*prepared, *api, values)) return false;
   }
-  for (size_t i = 0; i < results_.size(); ++i)
-    if (std::find(external_.begin(), external_.end(), results_[i]) != external_.end())
-      values[results_[i]] = results[i].release();
-  for (size_t i = 0; i < aliases_.size(); ++i) values[aliases_[i].view] = views[i].release();
-  return true;
+  if (!make_results(values)) return false;
+  const bool is_fine = run_blocks(*prepared, *api, values);
+  for (ValueId value : in_place_) host->tensor_bump_version(values[value]);
+  Prepared* none = nullptr;
+  if (kept_->prepared.compare_exchange_strong(none, prepared.get(), std::memory_order_release,
+                                              std::memory_order_relaxed))
+    prepared.release();
+  if (is_fine) return true;
+  drop_results(values);
+  *is_broken = !in_place_.empty();
+  return false;
 }
 
 }  // namespace tenon::graph

@@ -24,7 +24,7 @@ bool is_host_memory(tenon_device_id device);
 // The host's service, if it prepares calls that run on pieces.
 inline const tenon_calls_api* calls_with_pieces() {
   const tenon_calls_api* api = calls();
-  return api && api->struct_size > offsetof(tenon_calls_api, piecewise_release) ? api : nullptr;
+  return api && api->struct_size > offsetof(tenon_calls_api, piecewise_holds) ? api : nullptr;
 }
 
 struct ReleasePiecewise {

@@ -53,8 +53,7 @@ class Folding {
     int64_t bytes = 0;
     std::vector<bool> is_read(graph_.values.size());
     for (size_t i = 0; i < graph_.steps.size(); ++i)
-      if (!dropped_[i])
-        for_each_operand(graph_.steps[i], [&](ValueId id) { is_read[id] = true; });
+      if (!dropped_[i]) for_each_operand(graph_.steps[i], [&](ValueId id) { is_read[id] = true; });
     size_t count = 0;
     std::vector<Step> steps;
     for (size_t i = 0; i < graph_.steps.size(); ++i) {
@@ -83,7 +82,8 @@ class Folding {
  private:
   void evaluate(size_t index) {
     const Step& step = graph_.steps[index];
-    bool is_known = step.given == 0 && (step.kind == StepKind::kCall || step.kind == StepKind::kView);
+    bool is_known =
+        step.given == 0 && (step.kind == StepKind::kCall || step.kind == StepKind::kView);
     int64_t read = 0, made = 0;
     size_t operands = 0;
     for_each_operand(step, [&](ValueId id) {
@@ -99,8 +99,7 @@ class Folding {
     // What is made of nothing (arange, full) may depend on a size, and costs little.
     if (!is_known || operands == 0) return;
     if (step.kind == StepKind::kView) return look(step);
-    constexpr uint32_t kUnknown =
-        TENON_OP_RANDOM | TENON_OP_DATA_DEPENDENT | TENON_OP_LIST_OUTPUT;
+    constexpr uint32_t kUnknown = TENON_OP_RANDOM | TENON_OP_DATA_DEPENDENT | TENON_OP_LIST_OUTPUT;
     constexpr int64_t kSmall = int64_t{1} << 20;
     if (host->op_def(step.op)->flags & kUnknown || made > std::max(kSmall, read)) return;
     try {
@@ -118,12 +117,11 @@ class Folding {
     const Tensor& base = tensors_[step.operands[0].value];
     const Type& type = graph_.values[step.results[0]];
     tenon_tensor* view = nullptr;
-    const bool is_same =
-        std::equal(step.base_strides.begin(), step.base_strides.end(), base->strides,
-                   base->strides + base->ndim);
-    if (!is_same || host->tensor_view(base.get(), type.dtype, static_cast<int32_t>(type.shape.size()),
-                                      type.shape.data(), step.strides.data(), step.offset, &view,
-                                      nullptr) != TENON_OK)
+    const bool is_same = std::equal(step.base_strides.begin(), step.base_strides.end(),
+                                    base->strides, base->strides + base->ndim);
+    if (!is_same || host->tensor_view(base.get(), type.dtype,
+                                      static_cast<int32_t>(type.shape.size()), type.shape.data(),
+                                      step.strides.data(), step.offset, &view, nullptr) != TENON_OK)
       return;
     tensors_[step.results[0]] = Tensor::adopt(view);
     known_[step.results[0]] = true;
@@ -226,14 +224,15 @@ class NormFolding {
     const Step layer = graph_.steps[layer_index];
     layer_ = layer.name;
     at_ = layer_index;
-    Operand k = call("tenon::rsqrt", {call("tenon::add", {norm.operands[kVar], norm.operands[kEps]})});
+    Operand k =
+        call("tenon::rsqrt", {call("tenon::add", {norm.operands[kVar], norm.operands[kEps]})});
     if (norm.operands[kScale].kind == Operand::kValue)
       k = call("tenon::multiply", {k, norm.operands[kScale]});
     const size_t ndim = graph_.values[layer.operands[kWeight].value].shape.size();
     std::vector<int64_t> axes;
     for (size_t axis = 1; axis < ndim; ++axis) axes.push_back(static_cast<int64_t>(axis));
-    const Operand by_channel = call(
-        "tenon::unsqueeze", {k, Operand::of(Attribute(boxed(axes.data(), axes.size())))});
+    const Operand by_channel =
+        call("tenon::unsqueeze", {k, Operand::of(Attribute(boxed(axes.data(), axes.size())))});
     const Operand weight = call("tenon::multiply", {layer.operands[kWeight], by_channel});
     Operand bias = layer.operands[kBias].kind == Operand::kValue
                        ? call("tenon::subtract", {layer.operands[kBias], norm.operands[kMean]})

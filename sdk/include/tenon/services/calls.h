@@ -60,7 +60,7 @@ typedef struct tenon_calls_api {
    * device is a new tensor of this dtype and content (TENON_CREATION_*). [init] */
   tenon_status (*declare_creation)(const tenon_op*, int32_t dtype, int32_t content, tenon_err*);
   /* (appended) For callers that run a chain of operators block by block, so that what passes between them stays in a
-   * cache. `args` are the complete arguments of the whole call, which outlive the result. NULL where a piece could
+   * cache. `args` are the complete arguments of the whole call; texts and lists in them outlive the result. NULL where a piece could
    * not be run alone: the operator is not elementwise and its kernel takes no rows (TENON_KERNEL_ROWS), a layer wants to
    * see the call, a tensor would have to be converted, or no single kernel serves the call. */
   tenon_piecewise* (*piecewise)(const tenon_op*, const tenon_value* args);
@@ -74,6 +74,9 @@ typedef struct tenon_calls_api {
   tenon_status (*piecewise_run)(const tenon_piecewise*, tenon_tensor* const* tensors,
                                 tenon_tensor* const* results, tenon_err*);
   void (*piecewise_release)(tenon_piecewise*);
+  /* (appended) 1: what was decided is still so for a call of `tensors`, of the same types and layouts, by this thread. 0: another
+   * kernel may serve it by now, or a layer wants to see it; decide again. A call that is kept from run to run is asked before each. */
+  int32_t (*piecewise_holds)(const tenon_piecewise*, tenon_tensor* const* tensors, uint32_t count);
 } tenon_calls_api;
 
 #ifdef __cplusplus
