@@ -77,7 +77,7 @@ class Compiled:
         self._function, self._limit = function, limit
         self._passes = passes
         self._entries: dict[Any, _Entry] = {}
-        self._last: tuple[Any, Any, _Entry] | None = None  # of flat arguments, with a program
+        self._last: tuple[bytes, _Entry] | None = None  # of flat arguments, with a program
         self._outside: Outside | None = None
         self._lock = threading.Lock()
         self._eager: dict[str, int] = {}  # calls that have no signature, by reason
@@ -87,13 +87,11 @@ class Compiled:
             return self._function(*args, **kwargs)
         last = self._last
         if last is not None and not kwargs:
-            described, modes, entry = last
+            described, entry = last
             if (
-                all(type(arg) is Tensor for arg in args)
-                and _described(args) == described
-                and _modes() == modes
-                and entry.outside.is_unchanged()
-                and not entry.may_overlap(args)
+                _core.is_described(described, args)
+                and _core.is_unchanged(entry.outside.watched)
+                and not (entry.starts and entry.may_overlap(args))
             ):
                 return entry.run(args)
         tensors: list[Tensor] = []
@@ -114,8 +112,9 @@ class Compiled:
         assert self._outside is not None
         entry.outside = self._outside  # equal, and perhaps made of other objects by now
         if entry.program is not None and self._mode != "check":
-            if not kwargs and all(type(arg) is Tensor for arg in args):
-                self._last = (_described(args), _modes(), entry)
+            call = None if kwargs else _core.describe_call(args)
+            if call is not None:
+                self._last = (call, entry)
             return entry.run(tensors)
         entry.calls += 1
         if entry.reason or not self._lock.acquire(blocking=False):

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import tenon
+from tenon import _core
 from tenon._core import Tensor
 
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
@@ -103,39 +104,19 @@ class Outside:
         self._seen: set[int] = set()
         self._kept: list[Any] = []  # so that no other object gets the address of one in `_seen`
         self.value: Any = self._of_callable(function, _DEPTH, frozenset())
+        self.watched = (
+            self._sizes,
+            self._slots,
+            self._cells,
+            self._items,
+            self._functions,
+            self._equal,
+            self._calls,
+            _ABSENT,
+        )
 
     def is_unchanged(self) -> bool:
-        for container, size in self._sizes:
-            if len(container) != size:
-                return False
-        for names, key, before in self._slots:
-            if names.get(key, _ABSENT) is not before:
-                return False
-        for cell, before in self._cells:
-            try:
-                if cell.cell_contents is not before:
-                    return False
-            except ValueError:  # deleted meanwhile
-                return False
-        for items, before in self._items:
-            for item, old in zip(items, before):
-                if item is not old:
-                    return False
-        for function, code, defaults, keywords in self._functions:
-            if (
-                function.__code__ is not code
-                or function.__defaults__ is not defaults
-                or function.__kwdefaults__ is not keywords
-            ):
-                return False
-        for held, before in self._equal:
-            if held != before:
-                return False
-        for call, before in self._calls:
-            after = call()
-            if after is not before and not (isinstance(before, bytes) and after == before):
-                return False
-        return True
+        return _core.is_unchanged(self.watched)
 
     def tensors(self) -> list[Tensor]:
         """Those that were found."""
