@@ -110,10 +110,17 @@ ProgramPtr load_program(const std::string& path) {
   if (length > room)
     refuse("expected a header of " + std::to_string(length) + " bytes, but the file has " +
            std::to_string(file->size()) + "; it is cut short or no safetensors file");
-  const SafetensorsHeader header = parse_safetensors_header({file->data() + sizeof length, length});
-  auto text = header.metadata.find("tenon.program");
-  if (text == header.metadata.end()) refuse("it holds tensors and no program; tenon.load reads it");
-  ProgramPtr program = parse_program(text->second);
+  SafetensorsHeader header;
+  ProgramPtr program;
+  try {
+    header = parse_safetensors_header({file->data() + sizeof length, length});
+    auto text = header.metadata.find("tenon.program");
+    if (text == header.metadata.end())
+      throw Error(TENON_INVALID_ARGUMENT, "it holds tensors and no program; tenon.load reads it");
+    program = parse_program(text->second);
+  } catch (const Error& error) {
+    throw Error(error.code(), "load: " + path + ": " + error.what());
+  }
   char* data = file->data() + sizeof length + length;
   const uint64_t bytes = room - length;
   for (size_t i = 0; i < program->graph.leaves.size(); ++i) {

@@ -31,8 +31,8 @@ class Description {
     ++count_;
   }
   void add_modes() {
-    static const auto* amp = static_cast<const tenon_amp_api*>(
-        host->service_find(TENON_AMP_SERVICE, TENON_AMP_VERSION));
+    static const auto* amp =
+        static_cast<const tenon_amp_api*>(host->service_find(TENON_AMP_SERVICE, TENON_AMP_VERSION));
     static const auto* kernels = static_cast<const tenon_candidates_api*>(
         host->service_find(TENON_CANDIDATES_SERVICE, TENON_CANDIDATES_VERSION));
     add(amp ? amp->dtype() : -1);
@@ -153,8 +153,8 @@ int has_items(PyObject* container, PyObject* before) {
   }
   PyObject* items = PySequence_Tuple(container);
   if (!items) return -1;
-  const bool is_same = PyTuple_GET_SIZE(items) == count &&
-                       std::equal(old, old + count, &PyTuple_GET_ITEM(items, 0));
+  const bool is_same =
+      PyTuple_GET_SIZE(items) == count && std::equal(old, old + count, &PyTuple_GET_ITEM(items, 0));
   Py_DECREF(items);
   return is_same;
 }
