@@ -2,14 +2,29 @@
 # and SOURCES
 set(GPU_COMMON_DIR "${CMAKE_CURRENT_LIST_DIR}")
 
+# The sources in kernels/*.cu travel in the plugin as text and are compiled when they are first needed.
+function(embed_kernels out)
+  file(GLOB texts CONFIGURE_DEPENDS "${GPU_COMMON_DIR}/kernels/*.cu" kernels/*.cu)
+  set(embedded "// Generated from kernels/*.cu. Do not edit.\nnamespace gpu::kernels::text {\n")
+  foreach(file ${texts})
+    get_filename_component(name "${file}" NAME_WE)
+    file(READ "${file}" text)
+    string(APPEND embedded "extern const char ${name}[];\nconst char ${name}[] = R\"kernel(${text})kernel\";\n")
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${texts})
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/texts.cpp" CONTENT "${embedded}} // namespace\n" @ONLY)
+  set(${out} "${CMAKE_CURRENT_BINARY_DIR}/texts.cpp" PARENT_SCOPE)
+endfunction()
+
 function(gpu_plugin name device)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
-  set(sources)
+  embed_kernels(sources)
   foreach(file plugin device driver errors library memory copy staging stream event pool graph ipc profile
       collective compiler precompiled prelude program launch)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()
-  foreach(file blas blas_plan gemm matmul)
+  foreach(file library_kernels blas blas_plan gemm matmul array_call fft fft_layout fft_plan transforms solver solver_handles matrices
+      cholesky eigh ldl lu qr svd triangular)
     list(APPEND sources "${GPU_COMMON_DIR}/libraries/${file}.cpp")
   endforeach()
   tenon_add_plugin(${name}

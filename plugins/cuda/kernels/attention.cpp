@@ -6,12 +6,21 @@
 #include <tenon/unbox.h>
 
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <optional>
 
-#include "device_programs.hpp"
+#include "kernels/device_programs.hpp"
 
 namespace gpu::kernels {
+
+// The files kernels/*.cu, embedded by the build.
+namespace text {
+extern const char mma[];
+extern const char attention[];
+}  // namespace text
+
 namespace {
 
 constexpr int32_t kScore = 50;
@@ -124,6 +133,11 @@ tenon_kernel kernel_of(tenon_device device, const Attention& attention) {
       attention.features | int{attention.is_bfloat16} << 8 | int{attention.causal} << 9;
   return programs_of(device).kernel(variant, "tenon_attention",
                                     [&] { return source_of(attention); });
+}
+
+// Whether the device has the instructions of mma.cu: compute capability 8.0 or later.
+bool has_tensor_cores(tenon_device device) {
+  return std::atoi(device->architecture.c_str() + std::strlen("sm_")) >= 80;
 }
 
 int32_t can_run(const tenon_value* args, uint32_t) try {

@@ -6,7 +6,7 @@
 #include "device.hpp"
 #include "kernels/attention.hpp"
 #include "libraries/convolution.hpp"
-#include "libraries/matmul.hpp"
+#include "libraries/library_kernels.hpp"
 #include "library.hpp"
 
 namespace gpu::vendor {
@@ -93,9 +93,8 @@ Error allocation_bytes(void* memory, uint64_t* out) {
 }
 
 std::vector<tenon_kernel_def> library_kernels() {
-  std::vector<tenon_kernel_def> kernels;
-  for (const auto& list :
-       {blas::matmul_kernels(), dnn::convolution_kernels(), kernels::attention_kernels()})
+  std::vector<tenon_kernel_def> kernels = common_library_kernels();
+  for (const auto& list : {dnn::convolution_kernels(), kernels::attention_kernels()})
     kernels.insert(kernels.end(), list.begin(), list.end());
   return kernels;
 }

@@ -43,6 +43,27 @@ inline constexpr const char* kInstallBlas =
     "install cuBLAS (pip install nvidia-cublas, or the CUDA toolkit), or name the file in "
     "TENON_CUDA_BLAS";
 inline constexpr const char* kBlas = "cuBLASLt";
+inline constexpr const char* kFftVariable = "TENON_CUDA_FFT";
+inline constexpr const char* kFftNames =
+    "libcufft.so.12 libcufft.so.11 /usr/local/cuda/lib64/libcufft.so";
+inline constexpr const char* kInstallFft =
+    "install cuFFT (pip install nvidia-cufft, or the CUDA toolkit), or name the file in "
+    "TENON_CUDA_FFT";
+inline constexpr const char* kFft = "cuFFT";
+inline constexpr const char* kSolverVariable = "TENON_CUDA_SOLVER";
+inline constexpr const char* kSolverNames =
+    "libcusolver.so.12 libcusolver.so.11 /usr/local/cuda/lib64/libcusolver.so";
+inline constexpr const char* kInstallSolver =
+    "install cuSOLVER (pip install nvidia-cusolver, or the CUDA toolkit), or name the file in "
+    "TENON_CUDA_SOLVER";
+inline constexpr const char* kSolver = "cuSOLVER";
+inline constexpr const char* kDenseBlasVariable = "TENON_CUDA_DENSE_BLAS";
+inline constexpr const char* kDenseBlasNames =
+    "libcublas.so.13 libcublas.so.12 /usr/local/cuda/lib64/libcublas.so";
+inline constexpr const char* kInstallDenseBlas =
+    "install cuBLAS (pip install nvidia-cublas, or the CUDA toolkit), or name the file in "
+    "TENON_CUDA_DENSE_BLAS";
+inline constexpr const char* kDenseBlas = "cuBLAS";
 inline constexpr const char* kArchitectureOption = "--gpu-architecture=";
 inline constexpr const char* kBlockingVariable = "CUDA_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 2;  // kDLCUDA
@@ -95,6 +116,21 @@ inline constexpr int kPreferenceWorkspace = 1;
 inline constexpr int kPreferenceAlignment = 5;
 inline constexpr uint64_t kAlgorithmWords = 8;
 }  // namespace blas_number
+
+using FftHandle = int;  // cufftHandle
+
+// Numbers of cuBLAS and cuSOLVER (cublas_api.h and cusolver_common.h of CUDA 12 and 13).
+namespace solver_number {
+inline constexpr int kNotTransposed = 0;
+inline constexpr int kLower = 0;
+inline constexpr int kUpper = 1;
+inline constexpr int kLeft = 0;
+inline constexpr int kRight = 1;
+inline constexpr int kNonUnit = 0;
+inline constexpr int kUnit = 1;
+inline constexpr int kValues = 0;
+inline constexpr int kVectors = 1;
+}  // namespace solver_number
 
 // The size of each parameter of a kernel. Returns false if the driver does not tell.
 bool parameter_sizes(Function function, std::vector<size_t>* out);

@@ -23,7 +23,7 @@ class LibraryState {
  public:
   virtual ~LibraryState() = default;
 };
-enum LibraryKind { kBlasLibrary, kDnnLibrary, kOwnKernels, kLibraryCount };
+enum LibraryKind { kBlasLibrary, kDnnLibrary, kFftLibrary, kSolverLibrary, kOwnKernels, kLibraryCount };
 
 }  // namespace gpu
 

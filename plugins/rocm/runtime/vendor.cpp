@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "device.hpp"
-#include "libraries/matmul.hpp"
+#include "libraries/library_kernels.hpp"
 #include "library.hpp"
 
 namespace gpu::vendor {
@@ -78,9 +78,6 @@ Error allocation_bytes(void* memory, uint64_t* out) {
   return error;
 }
 
-std::vector<tenon_kernel_def> library_kernels() {
-  const auto matmul = blas::matmul_kernels();
-  return {matmul.begin(), matmul.end()};
-}
+std::vector<tenon_kernel_def> library_kernels() { return common_library_kernels(); }
 
 }  // namespace gpu::vendor

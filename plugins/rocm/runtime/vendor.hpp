@@ -41,6 +41,23 @@ inline constexpr const char* kBlasNames =
 inline constexpr const char* kInstallBlas =
     "install ROCm's hipBLASLt, or name the file in TENON_ROCM_BLAS";
 inline constexpr const char* kBlas = "hipBLASLt";
+inline constexpr const char* kFftVariable = "TENON_ROCM_FFT";
+inline constexpr const char* kFftNames = "libhipfft.so.0 libhipfft.so /opt/rocm/lib/libhipfft.so";
+inline constexpr const char* kInstallFft =
+    "install ROCm's hipFFT, or name the file in TENON_ROCM_FFT";
+inline constexpr const char* kFft = "hipFFT";
+inline constexpr const char* kSolverVariable = "TENON_ROCM_SOLVER";
+inline constexpr const char* kSolverNames =
+    "libhipsolver.so.1 libhipsolver.so.0 libhipsolver.so /opt/rocm/lib/libhipsolver.so";
+inline constexpr const char* kInstallSolver =
+    "install ROCm's hipSOLVER, or name the file in TENON_ROCM_SOLVER";
+inline constexpr const char* kSolver = "hipSOLVER";
+inline constexpr const char* kDenseBlasVariable = "TENON_ROCM_DENSE_BLAS";
+inline constexpr const char* kDenseBlasNames =
+    "libhipblas.so.3 libhipblas.so.2 libhipblas.so /opt/rocm/lib/libhipblas.so";
+inline constexpr const char* kInstallDenseBlas =
+    "install ROCm's hipBLAS, or name the file in TENON_ROCM_DENSE_BLAS";
+inline constexpr const char* kDenseBlas = "hipBLAS";
 inline constexpr const char* kArchitectureOption = "--offload-arch=";
 inline constexpr const char* kBlockingVariable = "HIP_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 10;  // kDLROCM
@@ -92,6 +109,21 @@ inline constexpr int kPreferenceWorkspace = 1;
 inline constexpr int kPreferenceAlignment = -1;  // its algorithms accept every alignment
 inline constexpr uint64_t kAlgorithmWords = 3;
 }  // namespace blas_number
+
+using FftHandle = void*;  // hipfftHandle
+
+// Numbers of hipBLAS and hipSOLVER (hipblas.h and hipsolver-types.h of ROCm 6).
+namespace solver_number {
+inline constexpr int kNotTransposed = 111;
+inline constexpr int kLower = 122;
+inline constexpr int kUpper = 121;
+inline constexpr int kLeft = 141;
+inline constexpr int kRight = 142;
+inline constexpr int kNonUnit = 131;
+inline constexpr int kUnit = 132;
+inline constexpr int kValues = 201;
+inline constexpr int kVectors = 202;
+}  // namespace solver_number
 
 // The size of each parameter of a kernel. Always false: HIP does not tell.
 bool parameter_sizes(Function function, std::vector<size_t>* out);

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs in *.cu that a device has compiled, and how their kernels are launched. The compiler of the group
-// `compile` makes them and keeps them on disk, as it does for every other program.
+// The programs in kernels/*.cu, of both vendors and of one, that a device has compiled, and how their kernels are launched.
+// The compiler of the group `compile` makes them and keeps them on disk, as it does for every other program.
 #pragma once
 
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "device.hpp"
 #include "program.hpp"
 
 namespace gpu::kernels {
-
-// The files kernels/*.cu, embedded by the build.
-namespace text {
-extern const char mma[];
-extern const char attention[];
-}  // namespace text
 
 class DevicePrograms : public LibraryState {
  public:
@@ -33,28 +28,42 @@ class DevicePrograms : public LibraryState {
     std::lock_guard lock(mutex_);
     const auto [entry, is_new] = programs_.try_emplace(variant);
     Program& program = entry->second;
-    if (is_new) {
-      const std::string source = make();
-      const tenon_program_request request = {.struct_size = sizeof request,
-                                             .reserved = 0,
-                                             .must_understand = 0,
-                                             .name = name,
-                                             .source = source.data(),
-                                             .source_bytes = source.size()};
-      tenon_err* err = host->err_create();
-      if (kCompile.program_create(device_, &request, &program.handle, err) != TENON_OK ||
-          kCompile.program_kernel(device_, program.handle, name, &program.kernel, err) != TENON_OK)
-        log(2, "the kernel %s is not used: %.600s", name, host->err_text(err));
-      host->err_destroy(err);
-    }
-    return program.kernel;
+    if (is_new) compile(name, make(), &program);
+    const auto [kernel, is_unknown] = program.kernels.try_emplace(name, nullptr);
+    if (is_unknown && program.handle) find(program.handle, name, &kernel->second);
+    return kernel->second;
   }
 
  private:
   struct Program {
     tenon_program handle = nullptr;
-    tenon_kernel kernel = nullptr;
+    std::map<std::string, tenon_kernel, std::less<>> kernels;
   };
+
+  template <class Work>
+  void log_failure(const char* name, const Work& work) {
+    tenon_err* err = host->err_create();
+    if (work(err) != TENON_OK)
+      log(2, "the kernel %s is not used: %.600s", name, host->err_text(err));
+    host->err_destroy(err);
+  }
+  void compile(const char* name, const std::string& source, Program* program) {
+    const tenon_program_request request = {.struct_size = sizeof request,
+                                           .reserved = 0,
+                                           .must_understand = 0,
+                                           .name = name,
+                                           .source = source.data(),
+                                           .source_bytes = source.size()};
+    log_failure(name, [&](tenon_err* err) {
+      return kCompile.program_create(device_, &request, &program->handle, err);
+    });
+  }
+  void find(tenon_program program, const char* name, tenon_kernel* kernel) {
+    log_failure(name, [&](tenon_err* err) {
+      return kCompile.program_kernel(device_, program, name, kernel, err);
+    });
+  }
+
   const tenon_device device_;
   std::mutex mutex_;
   std::map<int, Program> programs_;
@@ -65,15 +74,12 @@ inline DevicePrograms& programs_of(tenon_device device) {
       kOwnKernels, [&] { return std::make_unique<DevicePrograms>(device); });
 }
 
-// Whether the device has the instructions of mma.cu: compute capability 8.0 or later.
-inline bool has_tensor_cores(tenon_device device) {
-  return std::atoi(device->architecture.c_str() + std::strlen("sm_")) >= 80;
-}
-
 // The arguments of one launch, in order.
 class Arguments {
  public:
-  void buffer(void* memory) { args_[count_++] = {TENON_LAUNCH_BUFFER, 0, memory, 0}; }
+  void buffer(const void* memory) {
+    args_[count_++] = {TENON_LAUNCH_BUFFER, 0, const_cast<void*>(memory), 0};
+  }
 
   template <class T>
   void value(const T& value) {
@@ -97,7 +103,7 @@ class Arguments {
   }
 
  private:
-  static constexpr uint32_t kMax = 24, kSlotBytes = 32;
+  static constexpr uint32_t kMax = 24, kSlotBytes = 64;
   tenon_launch_arg args_[kMax];
   alignas(8) char values_[kMax][kSlotBytes];
   uint32_t count_ = 0;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fft_layout.hpp"
+
+#include <cstring>
+
+namespace gpu::fft {
+namespace {
+
+// Whether each axis holds the next one a whole number of times.
+bool nest(std::span<const Axis> axes, int64_t Axis::*stride, int64_t Axis::*extent, Side* out) {
+  out->stride = axes.back().*stride;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Axis& inner = axes[i];
+    if (i == 0) {
+      out->embed[0] = inner.*extent;
+      continue;
+    }
+    const int64_t outer_stride = axes[i - 1].*stride;
+    if (outer_stride % (inner.*stride) != 0 || outer_stride / (inner.*stride) < inner.*extent)
+      return false;
+    out->embed[i] = outer_stride / (inner.*stride);
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t LayoutHash::operator()(const Layout& layout) const {
+  static_assert(sizeof(Layout) % sizeof(uint64_t) == 0);
+  uint64_t words[sizeof(Layout) / sizeof(uint64_t)];
+  std::memcpy(words, &layout, sizeof words);
+  uint64_t hash = 14695981039346656037u;  // FNV-1a over words
+  for (uint64_t word : words) hash = (hash ^ word) * 1099511628211u;
+  return hash ^ hash >> 32;
+}
+
+std::optional<Layout> describe(int type, std::span<const Axis> axes, std::span<const Axis> others) {
+  Layout layout;
+  layout.type = type;
+  layout.rank = static_cast<Number>(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) layout.n[i] = axes[i].length;
+  if (!nest(axes, &Axis::in_stride, &Axis::in_extent, &layout.in) ||
+      !nest(axes, &Axis::out_stride, &Axis::out_extent, &layout.out))
+    return std::nullopt;
+  for (size_t i = others.size(); i-- > 0;) {
+    const Axis& axis = others[i];
+    if (axis.length == 1) continue;
+    if (layout.batch == 1) {
+      layout.in.distance = axis.in_stride;
+      layout.out.distance = axis.out_stride;
+    } else if (axis.in_stride != layout.in.distance * layout.batch ||
+               axis.out_stride != layout.out.distance * layout.batch) {
+      return std::nullopt;
+    }
+    layout.batch *= axis.length;
+  }
+  return layout;
+}
+
+}  // namespace gpu::fft

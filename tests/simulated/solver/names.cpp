@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of cuSOLVER, and those of hipSOLVER that have their parameters. Sizes, leading dimensions, workspaces and
+// addresses are checked, and what does not fit is refused.
+//
+// Sources: the cuSOLVER reference (13.0) and the hipSOLVER API reference (2.2).
+#include "call.hpp"
+
+using namespace simulated;
+
+namespace {
+
+#if SIMULATED_HIP
+#define NAME(name) hipsolverDn##name
+enum Status { kSuccess = 0, kNotInitialized = 1, kInvalidValue = 3, kFailed = 5 };
+enum Number { kUpper = 121, kLower = 122, kNone = 111, kValues = 201, kVectors = 202 };
+#else
+#define NAME(name) cusolverDn##name
+enum Status { kSuccess = 0, kNotInitialized = 1, kInvalidValue = 3, kFailed = 6 };
+enum Number { kUpper = 1, kLower = 0, kNone = 0, kValues = 0, kVectors = 1 };
+#endif
+
+bool is_triangle(int uplo) { return uplo == kUpper || uplo == kLower; }
+bool is_job(int job) { return job == kValues || job == kVectors; }
+
+// cuSOLVER counts elements, hipSOLVER bytes.
+template <class T>
+int size_of_work(int m, int n) {
+  const int elements = m * n + 2 * (m + n) + 7;
+  return SIMULATED_HIP ? elements * static_cast<int>(sizeof(T)) : elements;
+}
+template <class T>
+size_t elements_of(int size) {
+  return static_cast<size_t>(SIMULATED_HIP ? size / static_cast<int>(sizeof(T)) : size);
+}
+template <class T>
+bool is_work(const T* work, int size, int m, int n) {
+  return size >= size_of_work<T>(m, n) && on_device(work, elements_of<T>(size));
+}
+
+#define BEGIN(name)                              \
+  if (int error = count_call(#name)) return error; \
+  const SolverUse use(handle);                     \
+  if (!use) return kNotInitialized
+#define EXPECT(condition) \
+  if (!(condition)) return kInvalidValue
+
+template <class Work>
+int queue(const SolverUse& use, Work work) {
+  return enqueue(use.stream, std::move(work)) ? kSuccess : kFailed;
+}
+
+template <class T>
+int size_of(void* handle, int m, int n, const void* a, int lda, int* size) {
+  BEGIN(SolverBufferSize);
+  EXPECT(fits(m, n, lda) && size && matrix_on_device(static_cast<const T*>(a), m, n, lda));
+  *size = size_of_work<T>(m, n);
+  return kSuccess;
+}
+
+template <class T>
+void run_potrf(T* a, int n, int lda, bool lower, int* info) {
+  T* memory = matrix_on_device(a, n, n, lda);
+  int* found = on_device(info, 1);
+  if (!memory || !found) return;
+  auto x = load(memory, n, n, lda);
+  *found = cholesky(x, lower);
+  store(x, memory, lda);
+}
+
+template <class T>
+int potrf(void* handle, int uplo, int n, T* a, int lda, T* work, int size, int* info) {
+  BEGIN(SolverPotrf);
+  EXPECT(is_triangle(uplo) && fits(n, n, lda) && matrix_on_device(a, n, n, lda) &&
+         is_work(work, size, n, n) && on_device(info, 1));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    run_potrf(a, n, lda, uplo == kLower, info);
+  });
+}
+
+template <class T>
+int potrf_batched(void* handle, int uplo, int n, T* const* a, int lda, int* infos, int batch) {
+  BEGIN(SolverPotrfBatched);
+  EXPECT(is_triangle(uplo) && fits(n, n, lda) && batch >= 1);
+  EXPECT(on_device(a, static_cast<size_t>(batch)) && on_device(infos, static_cast<size_t>(batch)));
+  return queue(use, [=] {
+    T* const* matrices = on_device(a, static_cast<size_t>(batch));
+    for (int i = 0; matrices && i < batch; ++i)
+      run_potrf(matrices[i], n, lda, uplo == kLower, infos + i);
+  });
+}
+
+template <class T>
+int getrf(void* handle, int m, int n, T* a, int lda, T* work, int* pivots, int* info) {
+  BEGIN(SolverGetrf);
+  const auto room = static_cast<size_t>(m * n + 2 * (m + n) + 7);
+  EXPECT(fits(m, n, lda) && matrix_on_device(a, m, n, lda) && on_device(work, room) &&
+         on_device(pivots, static_cast<size_t>(std::min(m, n))) && on_device(info, 1));
+  return queue(use, [=] {
+    spoil(work, room);
+    T* memory = matrix_on_device(a, m, n, lda);
+    int *rows = on_device(pivots, static_cast<size_t>(std::min(m, n))), *found = on_device(info, 1);
+    if (!memory || !rows || !found) return;
+    auto x = load(memory, m, n, lda);
+    *found = factor_lu(x, rows);
+    store(x, memory, lda);
+  });
+}
+
+template <class T>
+int getrs(void* handle, int trans, int n, int columns, const T* a, int lda, const int* pivots, T* b,
+          int ldb, int* info) {
+  BEGIN(SolverGetrs);
+  EXPECT(trans == kNone && fits(n, n, lda) && fits(n, columns, ldb) &&
+         matrix_on_device(a, n, n, lda) && on_device(pivots, static_cast<size_t>(n)) &&
+         matrix_on_device(b, n, columns, ldb) && on_device(info, 1));
+  return queue(use, [=] {
+    const T* factors = matrix_on_device(a, n, n, lda);
+    const int* rows = on_device(pivots, static_cast<size_t>(n));
+    T* sides = matrix_on_device(b, n, columns, ldb);
+    int* found = on_device(info, 1);
+    if (!factors || !rows || !sides || !found) return;
+    auto x = load(sides, n, columns, ldb);
+    solve_lu(load(factors, n, n, lda), rows, x);
+    store(x, sides, ldb);
+    *found = 0;
+  });
+}
+
+template <class T>
+int geqrf(void* handle, int m, int n, T* a, int lda, T* tau, T* work, int size, int* info) {
+  BEGIN(SolverGeqrf);
+  const auto k = static_cast<size_t>(std::min(m, n));
+  EXPECT(fits(m, n, lda) && matrix_on_device(a, m, n, lda) && on_device(tau, k) &&
+         is_work(work, size, m, n) && on_device(info, 1));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    T *memory = matrix_on_device(a, m, n, lda), *scales = on_device(tau, k);
+    int* found = on_device(info, 1);
+    if (!memory || !scales || !found) return;
+    auto x = load(memory, m, n, lda);
+    std::vector<Wide<T>> factors;
+    reflect(x, factors);
+    store(x, memory, lda);
+    for (size_t i = 0; i < k; ++i) scales[i] = static_cast<T>(factors[i]);
+    *found = 0;
+  });
+}
+
+template <class T>
+int orgqr_size(void* handle, int m, int n, int k, const T* a, int lda, const T* tau, int* size) {
+  BEGIN(SolverBufferSize);
+  EXPECT(fits(m, n, lda) && n <= m && k >= 1 && k <= n && size && matrix_on_device(a, m, n, lda) &&
+         on_device(tau, static_cast<size_t>(k)));
+  *size = size_of_work<T>(m, n);
+  return kSuccess;
+}
+
+template <class T>
+int orgqr(void* handle, int m, int n, int k, T* a, int lda, const T* tau, T* work, int size,
+          int* info) {
+  BEGIN(SolverOrgqr);
+  EXPECT(fits(m, n, lda) && n <= m && k >= 1 && k <= n && matrix_on_device(a, m, n, lda) &&
+         on_device(tau, static_cast<size_t>(k)) && is_work(work, size, m, n) && on_device(info, 1));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    T* memory = matrix_on_device(a, m, n, lda);
+    const T* scales = on_device(tau, static_cast<size_t>(k));
+    int* found = on_device(info, 1);
+    if (!memory || !scales || !found) return;
+    auto x = load(memory, m, n, lda);
+    std::vector<Wide<T>> factors;
+    for (int i = 0; i < k; ++i) factors.push_back(static_cast<Wide<T>>(scales[i]));
+    multiply_reflections(x, factors);
+    store(x, memory, lda);
+    *found = 0;
+  });
+}
+
+template <class T>
+int syevd_size(void* handle, int job, int uplo, int n, const T* a, int lda, const RealPart<T>* w,
+               int* size) {
+  BEGIN(SolverBufferSize);
+  EXPECT(is_job(job) && is_triangle(uplo) && fits(n, n, lda) && size &&
+         matrix_on_device(a, n, n, lda) && on_device(w, static_cast<size_t>(n)));
+  *size = size_of_work<T>(n, n);
+  return kSuccess;
+}
+
+template <class T>
+int syevd(void* handle, int job, int uplo, int n, T* a, int lda, RealPart<T>* w, T* work, int size,
+          int* info) {
+  BEGIN(SolverSyevd);
+  EXPECT(is_job(job) && is_triangle(uplo) && fits(n, n, lda) && matrix_on_device(a, n, n, lda) &&
+         on_device(w, static_cast<size_t>(n)) && is_work(work, size, n, n) && on_device(info, 1));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    T* memory = matrix_on_device(a, n, n, lda);
+    RealPart<T>* values = on_device(w, static_cast<size_t>(n));
+    int* found = on_device(info, 1);
+    if (!memory || !values || !found) return;
+    auto x = load(memory, n, n, lda);
+    std::vector<double> own;
+    *found = eigenvalues(x, uplo == kLower, own);
+    for (size_t i = 0; i < own.size(); ++i) values[i] = static_cast<RealPart<T>>(own[i]);
+    if (job == kVectors)
+      store(x, memory, lda);
+    else  // nothing is said of what is left of the matrix
+      spoil(a, static_cast<size_t>(n));
+  });
+}
+
+template <class T>
+int gesvd_size(void* handle, int m, int n, int* size) {
+  BEGIN(SolverBufferSize);
+  EXPECT(n >= 1 && m >= n && size);  // "gesvd only supports m >= n"
+  *size = size_of_work<T>(m, n);
+  return kSuccess;
+}
+
+template <class T>
+int gesvd(void* handle, signed char job_u, signed char job_vt, int m, int n, T* a, int lda,
+          RealPart<T>* s, T* u, int ldu, T* vt, int ldvt, T* work, int size, RealPart<T>* real_work,
+          int* info) {
+  BEGIN(SolverGesvd);
+  EXPECT(n >= 1 && m >= n && fits(m, n, lda) && matrix_on_device(a, m, n, lda));
+  EXPECT(job_u == job_vt && (job_u == 'A' || job_u == 'S' || job_u == 'N'));
+  const int columns = job_u == 'A' ? m : n;
+  EXPECT(on_device(s, static_cast<size_t>(n)) && is_work(work, size, m, n) && on_device(info, 1) &&
+         (n == 1 || on_device(real_work, static_cast<size_t>(n - 1))));
+  EXPECT(ldu >= m && ldvt >= n);
+  EXPECT(job_u == 'N' || (matrix_on_device(u, m, columns, ldu) && matrix_on_device(vt, n, n, ldvt)));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    T* memory = matrix_on_device(a, m, n, lda);
+    RealPart<T>* values = on_device(s, static_cast<size_t>(n));
+    int* found = on_device(info, 1);
+    if (!memory || !values || !found) return;
+    std::vector<double> own;
+    Dense<Wide<T>> left(1, 1), right(1, 1);
+    *found = singular_values(load(memory, m, n, lda), own, columns, left, right);
+    for (size_t i = 0; i < own.size(); ++i) values[i] = static_cast<RealPart<T>>(own[i]);
+    spoil(a, static_cast<size_t>(m));
+    if (job_u == 'N') return;
+    T *to_left = matrix_on_device(u, m, columns, ldu), *to_right = matrix_on_device(vt, n, n, ldvt);
+    if (!to_left || !to_right) return;
+    store(left, to_left, ldu);
+    store(right, to_right, ldvt);
+  });
+}
+
+template <class T>
+int sytrf(void* handle, int uplo, int n, T* a, int lda, int* pivots, T* work, int size, int* info) {
+  BEGIN(SolverSytrf);
+  EXPECT(uplo == kLower && fits(n, n, lda) && matrix_on_device(a, n, n, lda) &&
+         on_device(pivots, static_cast<size_t>(n)) && is_work(work, size, n, n) &&
+         on_device(info, 1));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    T* memory = matrix_on_device(a, n, n, lda);
+    int *rows = on_device(pivots, static_cast<size_t>(n)), *found = on_device(info, 1);
+    if (!memory || !rows || !found) return;
+    auto x = load(memory, n, n, lda);
+    *found = factor_ldl(x, rows);
+    store(x, memory, lda);
+  });
+}
+
+}  // namespace
+
+EXPORT int NAME(Create)(void** out) {
+  if (int error = count_call("SolverCreate")) return error;
+  if (current_device() < 0) return kNotInitialized;
+  return solver_handles.add(out, {.device = current_device()}) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(Destroy)(void* handle) {
+  return solver_handles.drop(handle) ? kSuccess : kNotInitialized;
+}
+EXPORT int NAME(SetStream)(void* handle, void* stream) {
+  const SolverUse use(handle);
+  if (!use) return kNotInitialized;
+  solver_handles.change(handle, [&](SolverHandle& each) { each.stream = stream; });
+  return kSuccess;
+}
+
+#if SIMULATED_HIP
+#define FULL(letter, name) hipsolverDn##letter##name
+#else
+#define FULL(letter, name) cusolverDn##letter##name
+#endif
+
+#define ROUTINES(letter, T, orgqr_name, orgqr_size_name, syevd_name, syevd_size_name)                  \
+  EXPORT int FULL(letter, potrf_bufferSize)(void* handle, int uplo, int n, T* a, int lda, int* size) { \
+    return is_triangle(uplo) ? size_of<T>(handle, n, n, a, lda, size) : int{kInvalidValue};            \
+  }                                                                                                    \
+  EXPORT int FULL(letter, potrf)(void* handle, int uplo, int n, T* a, int lda, T* work, int size,      \
+                                 int* info) {                                                          \
+    return potrf(handle, uplo, n, a, lda, work, size, info);                                           \
+  }                                                                                                    \
+  EXPORT int FULL(letter, potrfBatched)(void* handle, int uplo, int n, T** a, int lda, int* infos,     \
+                                        int batch) {                                                   \
+    return potrf_batched(handle, uplo, n, a, lda, infos, batch);                                       \
+  }                                                                                                    \
+  EXPORT int FULL(letter, getrf_bufferSize)(void* handle, int m, int n, T* a, int lda, int* size) {    \
+    return size_of<T>(handle, m, n, a, lda, size);                                                     \
+  }                                                                                                    \
+  EXPORT int FULL(letter, getrf)(void* handle, int m, int n, T* a, int lda, T* work, int* pivots,      \
+                                 int* info) {                                                          \
+    return getrf(handle, m, n, a, lda, work, pivots, info);                                            \
+  }                                                                                                    \
+  EXPORT int FULL(letter, getrs)(void* handle, int trans, int n, int columns, const T* a, int lda,     \
+                                 const int* pivots, T* b, int ldb, int* info) {                        \
+    return getrs(handle, trans, n, columns, a, lda, pivots, b, ldb, info);                             \
+  }                                                                                                    \
+  EXPORT int FULL(letter, geqrf_bufferSize)(void* handle, int m, int n, T* a, int lda, int* size) {    \
+    return size_of<T>(handle, m, n, a, lda, size);                                                     \
+  }                                                                                                    \
+  EXPORT int FULL(letter, geqrf)(void* handle, int m, int n, T* a, int lda, T* tau, T* work, int size, \
+                                 int* info) {                                                          \
+    return geqrf(handle, m, n, a, lda, tau, work, size, info);                                         \
+  }                                                                                                    \
+  EXPORT int FULL(letter, orgqr_size_name)(void* handle, int m, int n, int k, const T* a, int lda,     \
+                                           const T* tau, int* size) {                                  \
+    return orgqr_size(handle, m, n, k, a, lda, tau, size);                                             \
+  }                                                                                                    \
+  EXPORT int FULL(letter, orgqr_name)(void* handle, int m, int n, int k, T* a, int lda, const T* tau,  \
+                                      T* work, int size, int* info) {                                  \
+    return orgqr(handle, m, n, k, a, lda, tau, work, size, info);                                      \
+  }                                                                                                    \
+  EXPORT int FULL(letter, syevd_size_name)(void* handle, int job, int uplo, int n, const T* a, int lda, \
+                                           const RealPart<T>* w, int* size) {                          \
+    return syevd_size<T>(handle, job, uplo, n, a, lda, w, size);                                       \
+  }                                                                                                    \
+  EXPORT int FULL(letter, syevd_name)(void* handle, int job, int uplo, int n, T* a, int lda,           \
+                                      RealPart<T>* w, T* work, int size, int* info) {                  \
+    return syevd<T>(handle, job, uplo, n, a, lda, w, work, size, info);                                \
+  }                                                                                                    \
+  EXPORT int FULL(letter, gesvd_bufferSize)(void* handle, int m, int n, int* size) {                   \
+    return gesvd_size<T>(handle, m, n, size);                                                          \
+  }                                                                                                    \
+  EXPORT int FULL(letter, gesvd)(void* handle, signed char job_u, signed char job_vt, int m, int n,    \
+                                 T* a, int lda, RealPart<T>* s, T* u, int ldu, T* vt, int ldvt,        \
+                                 T* work, int size, RealPart<T>* real_work, int* info) {               \
+    return gesvd<T>(handle, job_u, job_vt, m, n, a, lda, s, u, ldu, vt, ldvt, work, size, real_work,   \
+                    info);                                                                             \
+  }                                                                                                    \
+  EXPORT int FULL(letter, sytrf_bufferSize)(void* handle, int n, T* a, int lda, int* size) {           \
+    return size_of<T>(handle, n, n, a, lda, size);                                                     \
+  }                                                                                                    \
+  EXPORT int FULL(letter, sytrf)(void* handle, int uplo, int n, T* a, int lda, int* pivots, T* work,   \
+                                 int size, int* info) {                                                \
+    return sytrf(handle, uplo, n, a, lda, pivots, work, size, info);                                   \
+  }
+ROUTINES(S, float, orgqr, orgqr_bufferSize, syevd, syevd_bufferSize)
+ROUTINES(D, double, orgqr, orgqr_bufferSize, syevd, syevd_bufferSize)
+ROUTINES(C, std::complex<float>, ungqr, ungqr_bufferSize, heevd, heevd_bufferSize)
+ROUTINES(Z, std::complex<double>, ungqr, ungqr_bufferSize, heevd, heevd_bufferSize)
