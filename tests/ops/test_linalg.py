@@ -11,7 +11,19 @@ import pytest
 import scipy.linalg
 import tenon
 
-T = tenon.tensor
+DEVICE = "cpu"
+
+
+@pytest.fixture(autouse=True)
+def on_device(device):
+    global DEVICE
+    DEVICE = device
+
+
+def T(x, **options):
+    return tenon.tensor(x, **{"device": DEVICE, **options})
+
+
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 BATCHES = [(), (3,), (2, 3), (0,)]
 
@@ -47,7 +59,7 @@ def adjoint(x):
 
 
 def close(got, want, dtype="float64"):
-    got = got.to("cpu").numpy() if isinstance(got, tenon.Tensor) else got
+    got = got.cpu().numpy() if isinstance(got, tenon.Tensor) else got
     want = np.asarray(want)
     assert got.shape == want.shape
     np.testing.assert_allclose(got, want, rtol=tolerance(dtype), atol=tolerance(dtype))
@@ -154,7 +166,7 @@ def test_triangular_solve_reads_one_triangle(upper, left, unit, dtype):
     part = np.triu(a) if upper else np.tril(a)
     if unit:
         part = np.where(np.eye(4, dtype=bool), 1, part).astype(dtype)
-    x = tenon.triangular_solve(T(a), T(b), upper=upper, left=left, unitriangular=unit).numpy()
+    x = tenon.triangular_solve(T(a), T(b), upper=upper, left=left, unitriangular=unit).cpu().numpy()
     close(part @ x if left else x @ part, np.broadcast_to(b, (3, 4, 4)), dtype)
     other = tenon.triangular_solve(
         T(np.ascontiguousarray(a.swapaxes(-1, -2))).mT,
@@ -196,7 +208,7 @@ def test_matrix_exp_equals_scipy(scale, dtype):
     want = np.stack([scipy.linalg.expm(each.astype("complex128")) for each in x])
     want = want if "complex" in dtype else want.real
     bound = (1e-4 if tolerance(dtype) > 1e-6 else 1e-11) * np.abs(want).max()
-    np.testing.assert_allclose(tenon.matrix_exp(T(x)).numpy(), want, rtol=0, atol=bound)
+    np.testing.assert_allclose(tenon.matrix_exp(T(x)).cpu().numpy(), want, rtol=0, atol=bound)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 12, -1, -3])
@@ -206,7 +218,7 @@ def test_matrix_power_equals_numpy(n):
 
 
 def test_matrix_power_of_the_smallest_integer_ends():
-    assert tenon.matrix_power(T(np.eye(2)), -(2**63)).numpy().tolist() == [[1, 0], [0, 1]]
+    assert tenon.matrix_power(T(np.eye(2)), -(2**63)).cpu().numpy().tolist() == [[1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
@@ -224,9 +236,9 @@ def test_norms_of_matrices_equal_numpy(ord, dtype):
 
 def test_condition_of_singular_and_empty_matrices():
     assert tenon.cond(T(np.zeros((2, 2)))).item() == np.inf
-    assert tenon.cond(T(np.zeros((3, 0, 0)))).numpy().tolist() == [0, 0, 0]
+    assert tenon.cond(T(np.zeros((3, 0, 0)))).cpu().numpy().tolist() == [0, 0, 0]
     x = T([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 2.0]]])
-    assert tenon.cond(x, "1").numpy().tolist() == [np.inf, 2.0]
+    assert tenon.cond(x, "1").cpu().numpy().tolist() == [np.inf, 2.0]
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "complex128"])
@@ -294,7 +306,7 @@ def test_statistics_of_vectors_equal_numpy(dtype):
 def test_products_with_the_square_factor_of_qr(shape, dtype):
     x = random(*shape, dtype=dtype)
     a, tau = tenon.geqrf(T(x))
-    q = tenon.qr(T(x), mode="complete").q.numpy()
+    q = tenon.qr(T(x), mode="complete").q.cpu().numpy()
     b, c = random(shape[-2], 2, dtype=dtype), random(2, shape[-2], dtype=dtype, seed=1)
     close(tenon.ormqr(a, tau, T(b)), q @ b, dtype)
     close(tenon.ormqr(a, tau, T(b), True, True), adjoint(q) @ b, dtype)
@@ -308,7 +320,7 @@ def test_unpacking_gives_the_factors():
     for shape in ((4, 4), (2, 5, 3), (3, 5)):
         x = T(random(*shape))
         for got, want in zip(tenon.lu_unpack(*tenon.lu_factor(x)), tenon.lu(x)):
-            close(got, want.numpy())
+            close(got, want.cpu().numpy())
     assert tenon.linalg.lu_unpack(*tenon.linalg.lu_factor(x)).P.shape == (3, 3)
     a, b = invertible(3, 3), random(3, 2)
     close(
@@ -345,29 +357,29 @@ class TestFactors:
         x = random(*shape, dtype=dtype)
         for mode in ("reduced", "complete"):
             q, r = tenon.qr(T(x), mode=mode)
-            close(q.numpy() @ r.numpy(), x, dtype)
+            close(q.cpu().numpy() @ r.cpu().numpy(), x, dtype)
             columns = q.shape[-1]
             close(
-                adjoint(q.numpy()) @ q.numpy(),
+                adjoint(q.cpu().numpy()) @ q.cpu().numpy(),
                 np.broadcast_to(np.eye(columns), (*shape[:-2], columns, columns)),
                 dtype,
             )
-            close(r, np.triu(r.numpy()))
+            close(r, np.triu(r.cpu().numpy()))
         if x.size:
             q, r = tenon.qr(T(x), mode="r")
             assert q.size == 0
-            close(r, np.linalg.qr(x, mode="r") if x.ndim == 2 else tenon.qr(T(x))[1].numpy(), dtype)
+            close(r, np.linalg.qr(x, mode="r") if x.ndim == 2 else tenon.qr(T(x))[1].cpu().numpy(), dtype)
 
     def test_householder(self, shape, dtype):
         x = random(*shape, dtype=dtype)
         if shape[-1] > shape[-2]:
             return
         a, tau = tenon.geqrf(T(x))
-        close(tenon.householder_product(a, tau), tenon.qr(T(x)).q.numpy(), dtype)
+        close(tenon.householder_product(a, tau), tenon.qr(T(x)).q.cpu().numpy(), dtype)
 
     def test_lu(self, shape, dtype):
         x = random(*shape, dtype=dtype)
-        p, low, up = (each.numpy() for each in tenon.lu(T(x)))
+        p, low, up = (each.cpu().numpy() for each in tenon.lu(T(x)))
         close(p @ low @ up, x, dtype)
         close(low, np.tril(low))
         close(up, np.triu(up))
@@ -381,7 +393,7 @@ class TestFactors:
         x = random(*shape, dtype=dtype)
         k = min(shape[-2:])
         for full in (False, True):
-            u, s, vh = (each.numpy() for each in tenon.svd(T(x), full_matrices=full))
+            u, s, vh = (each.cpu().numpy() for each in tenon.svd(T(x), full_matrices=full))
             close(u[..., :k] * s[..., None, :] @ vh[..., :k, :], x, dtype)
             for square in (adjoint(u) @ u, vh @ adjoint(vh)):
                 close(square, np.broadcast_to(np.eye(square.shape[-1]), square.shape), dtype)
@@ -391,9 +403,9 @@ class TestFactors:
 
 def test_pivots_make_a_permutation():
     x = random(2, 5, 3)
-    rows = tenon.lu_permutation(tenon.lu_factor(T(x)).pivots, 5).numpy()
+    rows = tenon.lu_permutation(tenon.lu_factor(T(x)).pivots, 5).cpu().numpy()
     assert np.array_equal(np.sort(rows), np.broadcast_to(np.arange(5), (2, 5)))
-    _, low, up = (each.numpy() for each in tenon.lu(T(x)))
+    _, low, up = (each.cpu().numpy() for each in tenon.lu(T(x)))
     close(low @ up, np.take_along_axis(x, rows[..., None], -2))
     with pytest.raises(IndexError, match=r"\[lu_permutation\] expected pivots in \[0, 2\), got 2"):
         tenon.lu_permutation(T([0, 2]), 2)
@@ -406,25 +418,25 @@ class TestEigen:
         x = hermitian(*batch, 4, 4, dtype=dtype)
         for upper in (False, True):
             given = np.triu(x) if upper else np.tril(x)
-            w, v = (each.numpy() for each in tenon.eigh(T(given), upper=upper))
+            w, v = (each.cpu().numpy() for each in tenon.eigh(T(given), upper=upper))
             close(v * w[..., None, :] @ adjoint(v), x, dtype)
             assert np.all(np.diff(w, axis=-1) >= 0)
             close(tenon.eigvalsh(T(given), upper=upper), w, dtype)
 
     def test_eig(self, batch, dtype):
         x = random(*batch, 4, 4, dtype=dtype)
-        w, v = (each.numpy() for each in tenon.eig(T(x)))
+        w, v = (each.cpu().numpy() for each in tenon.eig(T(x)))
         assert w.dtype.kind == v.dtype.kind == "c"
         close(x @ v, v * w[..., None, :], dtype)
         close(np.linalg.norm(v, axis=-2), np.ones(w.shape), dtype)
-        close(np.sort_complex(tenon.eigvals(T(x)).numpy()), np.sort_complex(w), dtype)
+        close(np.sort_complex(tenon.eigvals(T(x)).cpu().numpy()), np.sort_complex(w), dtype)
 
     def test_cholesky(self, batch, dtype):
         x = positive(*batch, 4, 4, dtype=dtype)
         low, up = tenon.cholesky(T(x)), tenon.cholesky(T(x), upper=True)
-        close(low.numpy() @ adjoint(low.numpy()), x, dtype)
-        close(up, adjoint(low.numpy()), dtype)
-        close(tenon.cholesky(T(np.tril(x))), low.numpy(), dtype)
+        close(low.cpu().numpy() @ adjoint(low.cpu().numpy()), x, dtype)
+        close(up, adjoint(low.cpu().numpy()), dtype)
+        close(tenon.cholesky(T(np.tril(x))), low.cpu().numpy(), dtype)
         b = random(4, 2, dtype=dtype, seed=1)
         if x.size:
             for factor, upper in ((low, False), (up, True)):
@@ -471,12 +483,12 @@ CALLS = {
 def test_layout_does_not_matter(name, dtype):
     make, call = CALLS[name]
     x = make(2, 4, 4, dtype=dtype)
-    want = [each.numpy() for each in call(T(x))]
+    want = [each.cpu().numpy() for each in call(T(x))]
     storage = np.zeros((4, 8, 8), dtype)
     storage[::-2, ::2, ::-2] = x
     gaps = tenon.flip(T(storage)[:, ::2], [0, 2])[::2, :, ::2]
     for laid_out in (T(np.ascontiguousarray(x.swapaxes(-1, -2))).mT, gaps):
-        assert np.array_equal(laid_out.numpy(), x)
+        assert np.array_equal(laid_out.cpu().numpy(), x)
         for got, expected in zip(call(laid_out), want):
             close(got, expected)
 
@@ -496,16 +508,16 @@ def test_large_batches_run_in_parallel_and_give_the_same(name):
     threads = tenon.get_num_threads()
     try:
         tenon.set_num_threads(1)
-        want = [each.numpy() for each in call(T(x))]
+        want = [each.cpu().numpy() for each in call(T(x))]
         tenon.set_num_threads(4)
         for got, expected in zip(call(T(x)), want):
-            assert np.array_equal(got.numpy(), expected)
+            assert np.array_equal(got.cpu().numpy(), expected)
     finally:
         tenon.set_num_threads(threads)
 
 
 def test_integers_are_computed_in_float32():
-    assert tenon.inv(T([[2, 0], [0, 4]])).numpy().tolist() == [[0.5, 0.0], [0.0, 0.25]]
+    assert tenon.inv(T([[2, 0], [0, 4]])).cpu().numpy().tolist() == [[0.5, 0.0], [0.0, 0.25]]
     assert tenon.det(T([[1, 2], [3, 4]])).dtype == tenon.float32
     assert tenon.solve(T([[2, 0], [0, 4]]), T([2.0, 8.0], dtype="float64")).dtype == tenon.float64
 
@@ -531,14 +543,15 @@ def test_nan_passes_through_elimination():
         tenon.det(T(x)),
         tenon.matrix_exp(T(x)),
     ):
-        result = result.numpy()
+        result = result.cpu().numpy()
         assert np.isnan(result[1]).any() and np.isfinite(result[0]).all()
 
 
 def test_matrices_that_have_no_result_are_named():
     x = np.stack([np.eye(3)] * 4).reshape(2, 2, 3, 3)
     x[1, 0, 2, 2] = 0
-    where = r" in matrix \(1, 0\) of the batch \(LAPACK: info 3\)"
+    info = r" \((LAPACK|cuSOLVER|hipSOLVER): info 3\)"
+    where = r" in matrix \(1, 0\) of the batch" + info
     singular = r"expected invertible matrices, got a singular one"
     with pytest.raises(ValueError, match=rf"\[inv\] {singular}{where}; use pinv"):
         tenon.inv(T(x))
@@ -548,10 +561,10 @@ def test_matrices_that_have_no_result_are_named():
         ValueError, match=rf"\[cholesky\] expected positive definite matrices.*{where}"
     ):
         tenon.cholesky(T(x))
-    with pytest.raises(ValueError, match=rf"\[inv\] {singular} \(LAPACK: info 3\)"):
+    with pytest.raises(ValueError, match=rf"\[inv\] {singular}{info}"):
         tenon.inv(T(x[1, 0]))
-    assert tenon.det(T(x)).numpy().tolist() == [[1, 1], [0, 1]]
-    assert tenon.slogdet(T(x)).logabsdet.numpy().tolist() == [[0, 0], [-np.inf, 0]]
+    assert tenon.det(T(x)).cpu().numpy().tolist() == [[1, 1], [0, 1]]
+    assert tenon.slogdet(T(x)).logabsdet.cpu().numpy().tolist() == [[0, 0], [-np.inf, 0]]
 
 
 def test_shapes_and_dtypes_that_do_not_fit_are_refused():
@@ -614,9 +627,9 @@ def test_ldl(dtype, hermitian, shape):
     a = (a + (transposed.conj() if hermitian else transposed)).astype(dtype)
     factors = tenon.linalg.ldl_factor(tenon.tensor(np.tril(a)), hermitian=hermitian)
     assert str(factors.pivots.dtype) == "int64" and factors.pivots.shape == shape[:-1]
-    assert not np.triu(factors.LD.numpy(), 1).any()
+    assert not np.triu(factors.LD.cpu().numpy(), 1).any()
     b = rng.normal(size=(*shape[:-1], 3)).astype(dtype)
-    x = tenon.linalg.ldl_solve(*factors, tenon.tensor(b), hermitian=hermitian).numpy()
+    x = tenon.linalg.ldl_solve(*factors, tenon.tensor(b), hermitian=hermitian).cpu().numpy()
     assert x.dtype == dtype
     tolerance = 2e-3 if dtype in ("float32", "complex64") else 1e-9
     np.testing.assert_allclose(a @ x, b, rtol=tolerance, atol=tolerance)
@@ -628,11 +641,11 @@ def test_ldl_of_layouts_and_batches():
     assert min(factors.pivots.tolist()) < 0
     b = np.random.default_rng(1).normal(size=(4, 2, 3))
     x = tenon.linalg.ldl_solve(*factors, tenon.tensor(b).mT)
-    np.testing.assert_allclose(a @ x.numpy(), np.swapaxes(b, 1, 2), atol=1e-12)
+    np.testing.assert_allclose(a @ x.cpu().numpy(), np.swapaxes(b, 1, 2), atol=1e-12)
     reversed_ = tenon.linalg.ldl_factor(tenon.tensor(a[::-1, ::-1].copy()).flip([0, 1]))
-    np.testing.assert_array_equal(reversed_.LD.numpy(), factors.LD.numpy())
+    np.testing.assert_array_equal(reversed_.LD.cpu().numpy(), factors.LD.cpu().numpy())
     nan = tenon.linalg.ldl_factor(tenon.tensor([[1.0, 0.0], [np.nan, 2.0]]))
-    assert np.isnan(nan.LD.numpy()).any()
+    assert np.isnan(nan.LD.cpu().numpy()).any()
 
 
 def test_ldl_refuses():

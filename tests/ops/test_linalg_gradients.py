@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 import tenon
 
-T = tenon.tensor
+DEVICE = "cpu"
+
+
+@pytest.fixture(autouse=True)
+def on_device(device):
+    global DEVICE
+    DEVICE = device
+
+
+def T(x, **options):
+    return tenon.tensor(x, **{"device": DEVICE, **options})
+
+
 STEP = 1e-6
 
 
@@ -72,7 +84,7 @@ def of_householder_of_any_scale(a, tau):
 
 
 def positive(x):
-    return x @ x.mT + tenon.eye(x.shape[-1], dtype="float64")
+    return x @ x.mT + tenon.eye(x.shape[-1], dtype="float64", device=x.device)
 
 
 CASES = {
@@ -163,7 +175,7 @@ class Function:
 
     def gradient(self, arrays):
         tensors = [T(x, requires_grad=True) for x in arrays]
-        return [g.numpy() for g in tenon.grad(self(tensors), tensors)]
+        return [g.cpu().numpy() for g in tenon.grad(self(tensors), tensors)]
 
     def directions(self, seed):
         return [random(*x.shape, seed=seed) for x in self.point]
@@ -198,7 +210,7 @@ def test_second_derivative(name):
     along = sum((g * T(each)).sum() for g, each in zip(first, d))
     second = tenon.grad(along, tensors, allow_unused=True)
     got = dot(
-        [g.numpy() for g in second if g is not None],
+        [g.cpu().numpy() for g in second if g is not None],
         [x for x, g in zip(e, second) if g is not None],
     )
     assert abs(got - want) <= 2e-5 * max(1, abs(want)), (got, want)
@@ -207,20 +219,20 @@ def test_second_derivative(name):
 def test_det_has_a_gradient_at_singular_matrices():
     x = T(np.diag([2.0, 3.0, 0.0]), requires_grad=True)
     tenon.det(x).backward()
-    assert np.allclose(x.grad.numpy(), np.diag([0.0, 0.0, 6.0]))
+    assert np.allclose(x.grad.cpu().numpy(), np.diag([0.0, 0.0, 6.0]))
     x = T(np.zeros((3, 3)), requires_grad=True)
     tenon.det(x).backward()
-    assert not x.grad.numpy().any()
+    assert not x.grad.cpu().numpy().any()
 
 
 def test_values_of_equal_size_have_finite_gradients():
     x = T(np.eye(3), requires_grad=True)
     w, v = tenon.eigh(x)
     ((v * w.unsqueeze(-2)) @ v.mT).sum().backward()
-    assert np.allclose(x.grad.numpy(), np.eye(3))
+    assert np.allclose(x.grad.cpu().numpy(), np.eye(3))
     x = T(np.eye(3), requires_grad=True)
     tenon.svdvals(x).sum().backward()
-    assert np.allclose(x.grad.numpy(), np.eye(3))
+    assert np.allclose(x.grad.cpu().numpy(), np.eye(3))
 
 
 def test_modes_of_qr_without_a_gradient_say_so():
@@ -256,7 +268,7 @@ def rules(tmp_path_factory):
 
 def internal(name, *arrays, **attributes):
     result = getattr(tenon.ops.gradients_of_linalg, name)(*[T(x) for x in arrays], **attributes)
-    return [each.numpy() for each in (result if isinstance(result, tuple) else (result,))]
+    return [each.cpu().numpy() for each in (result if isinstance(result, tuple) else (result,))]
 
 
 def check_complex(function, gradient, *point, step=1e-6):
@@ -281,7 +293,7 @@ def check_complex(function, gradient, *point, step=1e-6):
 
 
 def arrays_of(*tensors):
-    return [each.numpy() for each in tensors]
+    return [each.cpu().numpy() for each in tensors]
 
 
 def test_complex_gradients_of_equations():
@@ -329,17 +341,17 @@ def test_complex_gradients_of_factors():
     a = complex_random(4, 4)
     check_complex(
         lambda a: arrays_of(tenon.lu_factor(T(a)).lu),
-        lambda w, r: internal("lu_factor_grad", w[0], r[0], tenon.lu_factor(T(a)).pivots.numpy()),
+        lambda w, r: internal("lu_factor_grad", w[0], r[0], tenon.lu_factor(T(a)).pivots.cpu().numpy()),
         a,
     )
     check_complex(
         lambda a: arrays_of(tenon.svdvals(T(a))), lambda w, r: internal("svdvals_grad", w[0], a), a
     )
     check_complex(
-        lambda a: [np.sort_complex(tenon.eigvals(T(a)).numpy())],
+        lambda a: [np.sort_complex(tenon.eigvals(T(a)).cpu().numpy())],
         lambda w, r: internal(
             "eigvals_grad",
-            w[0][np.argsort(np.argsort(tenon.eigvals(T(a)).numpy()))],
+            w[0][np.argsort(np.argsort(tenon.eigvals(T(a)).cpu().numpy()))],
             a,
         ),
         a,
@@ -365,7 +377,7 @@ def test_complex_gradients_of_vectors():
         u, s, vh = np.linalg.svd(x, full_matrices=False)
         return loss_of_vectors(u, np.sin(s), vh, weights)
 
-    u, s, vh = (each.numpy() for each in tenon.svd(T(x), full_matrices=False))
+    u, s, vh = (each.cpu().numpy() for each in tenon.svd(T(x), full_matrices=False))
     core = u.conj().T @ weights @ vh.conj().T
     gu = weights @ vh.conj().T * np.sin(s)
     gvh = np.sin(s)[:, None] * (u.conj().T @ weights)
@@ -383,7 +395,7 @@ def test_complex_gradients_of_vectors():
         w, v = np.linalg.eigh(h)
         return loss_of_vectors(v, np.sin(w), v.conj().T, weights)
 
-    w, v = (each.numpy() for each in tenon.eigh(T(h)))
+    w, v = (each.cpu().numpy() for each in tenon.eigh(T(h)))
     gv = (weights @ v) * np.sin(w) + (weights.conj().T @ v) * np.sin(w)
     gw = np.cos(w) * np.diagonal(v.conj().T @ weights @ v).real
     (gradient,) = internal("eigh_grad", gw, gv, w, v)
@@ -400,7 +412,7 @@ def test_complex_gradients_of_vectors():
         v = v[:, order] / np.linalg.norm(v[:, order], axis=0)
         return np.sum(weights.real * np.abs(v) ** 2) + np.sum(np.abs(w[order]) ** 2 * np.arange(3))
 
-    w, v = (each.numpy() for each in tenon.eig(T(a)))
+    w, v = (each.cpu().numpy() for each in tenon.eig(T(a)))
     rank = np.argsort(np.argsort(w))
     gv, gw = 2 * weights.real[:, rank] * v, 2 * w * rank
     (gradient,) = internal("eig_grad", gw, gv, a, w, v)

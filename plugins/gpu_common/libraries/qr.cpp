@@ -64,7 +64,8 @@ tenon_status qr(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, teno
   const int m = static_cast<int>(from.rows()), n = static_cast<int>(from.columns());
   const int k = std::min(m, n), of_q = q->numel == 0 ? 0 : static_cast<int>(to_q.columns());
   const int64_t count = from.count();
-  if (k == 0) return of_q ? call.identity(q->dtype, q->data, m, of_q, to_q.count()) : TENON_OK;
+  if (count == 0) return TENON_OK;
+  if (k == 0) return of_q ? call.identity(q->dtype, q->data, m, of_q, count) : TENON_OK;
   void *memory = nullptr, *tau = nullptr;
   Packed packed = by_columns(nullptr, m, n);
   packed.pitch = int64_t{m} * std::max(n, of_q);

@@ -6,6 +6,13 @@
 #include "dense.hpp"
 
 namespace simulated {
+namespace {
+
+// By which LAPACK chooses pivots: no square root is taken for a complex number.
+double size_of(double x) { return std::abs(x); }
+double size_of(std::complex<double> x) { return std::abs(x.real()) + std::abs(x.imag()); }
+
+}  // namespace
 
 template <class W>
 int cholesky(Dense<W>& a, bool lower) {
@@ -34,7 +41,7 @@ int factor_lu(Dense<W>& a, int* pivots) {
   for (int k = 0; k < std::min(a.rows, a.columns); ++k) {
     int best = k;
     for (int i = k + 1; i < a.rows; ++i)
-      if (std::abs(a(i, k)) > std::abs(a(best, k))) best = i;
+      if (size_of(a(i, k)) > size_of(a(best, k))) best = i;
     pivots[k] = best + 1;
     for (int j = 0; best != k && j < a.columns; ++j) std::swap(a(k, j), a(best, j));
     if (a(k, k) == W(0)) {

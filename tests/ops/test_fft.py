@@ -5,7 +5,19 @@ import numpy as np
 import pytest
 import tenon
 
-T = tenon.tensor
+DEVICE = "cpu"
+
+
+@pytest.fixture(autouse=True)
+def on_device(device):
+    global DEVICE
+    DEVICE = device
+
+
+def T(x, **options):
+    return tenon.tensor(x, **{"device": DEVICE, **options})
+
+
 PRECISION = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
 WIDE = {
     "float32": "complex64",
@@ -138,7 +150,7 @@ def test_large_batches_run_in_parallel_and_give_the_same():
             tenon.set_num_threads(count)
             results.append(
                 [
-                    each.numpy()
+                    each.cpu().numpy()
                     for each in (
                         tenon.fft.fft(T(x)),
                         tenon.fft.fftn(T(x)),
@@ -175,7 +187,7 @@ def test_empty_batches(shape):
 
 def test_other_dtypes():
     assert tenon.fft.fft(T([1, 2, 3])).dtype == tenon.complex64
-    assert tenon.fft.rfft(T([True, False])).numpy().tolist() == [1, 1]
+    assert tenon.fft.rfft(T([True, False])).cpu().numpy().tolist() == [1, 1]
     assert tenon.fft.irfft(T([1, 2, 3])).dtype == tenon.float32
     with pytest.raises(TypeError, match="expected one of float32, float64, got float16"):
         tenon.fft.fft(tenon.zeros([4], dtype="float16"))
@@ -225,13 +237,13 @@ def test_frequencies_and_shifts(n):
     for d in (1.0, 0.1):
         for name in ("fftfreq", "rfftfreq"):
             got = getattr(tenon.fft, name)(n, d=d, dtype="float64")
-            np.testing.assert_array_equal(got.numpy(), getattr(np.fft, name)(n, d))
+            np.testing.assert_array_equal(got.cpu().numpy(), getattr(np.fft, name)(n, d))
     assert tenon.fft.fftfreq(n).dtype == tenon.float32
     x = random(n, 3)
     for axes in (None, 0, (1,), (0, 1)):
         for name in ("fftshift", "ifftshift"):
             got = getattr(tenon.fft, name)(T(x), axes=axes)
-            np.testing.assert_array_equal(got.numpy(), getattr(np.fft, name)(x, axes))
+            np.testing.assert_array_equal(got.cpu().numpy(), getattr(np.fft, name)(x, axes))
     with pytest.raises(ValueError, match=r"fftfreq\(\): expected n of at least 1, got 0"):
         tenon.fft.fftfreq(0)
 
@@ -282,9 +294,9 @@ def test_first_and_second_derivatives(index, dtype):
 
     leaf, gradient = first(x, create_graph=True)
     want = slope(lambda x: loss(function(T(x)), 3).item())
-    assert abs(np.sum(np.conj(gradient.detach().numpy()) * d).real - want) <= 1e-6 * max(
+    assert abs(np.sum(np.conj(gradient.detach().cpu().numpy()) * d).real - want) <= 1e-6 * max(
         1, abs(want)
     )
     (second,) = tenon.grad(tenon.real(gradient * weights).sum(), leaf)
     want = slope(lambda x: tenon.real(first(x)[1] * weights).sum().item())
-    assert abs(np.sum(np.conj(second.detach().numpy()) * d).real - want) <= 1e-6 * max(1, abs(want))
+    assert abs(np.sum(np.conj(second.detach().cpu().numpy()) * d).real - want) <= 1e-6 * max(1, abs(want))
