@@ -299,4 +299,6 @@ def test_first_and_second_derivatives(index, dtype):
     )
     (second,) = tenon.grad(tenon.real(gradient * weights).sum(), leaf)
     want = slope(lambda x: tenon.real(first(x)[1] * weights).sum().item())
-    assert abs(np.sum(np.conj(second.detach().cpu().numpy()) * d).real - want) <= 1e-6 * max(1, abs(want))
+    assert abs(np.sum(np.conj(second.detach().cpu().numpy()) * d).real - want) <= 1e-6 * max(
+        1, abs(want)
+    )

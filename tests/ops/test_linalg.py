@@ -368,7 +368,11 @@ class TestFactors:
         if x.size:
             q, r = tenon.qr(T(x), mode="r")
             assert q.size == 0
-            close(r, np.linalg.qr(x, mode="r") if x.ndim == 2 else tenon.qr(T(x))[1].cpu().numpy(), dtype)
+            close(
+                r,
+                np.linalg.qr(x, mode="r") if x.ndim == 2 else tenon.qr(T(x))[1].cpu().numpy(),
+                dtype,
+            )
 
     def test_householder(self, shape, dtype):
         x = random(*shape, dtype=dtype)

@@ -341,7 +341,9 @@ def test_complex_gradients_of_factors():
     a = complex_random(4, 4)
     check_complex(
         lambda a: arrays_of(tenon.lu_factor(T(a)).lu),
-        lambda w, r: internal("lu_factor_grad", w[0], r[0], tenon.lu_factor(T(a)).pivots.cpu().numpy()),
+        lambda w, r: internal(
+            "lu_factor_grad", w[0], r[0], tenon.lu_factor(T(a)).pivots.cpu().numpy()
+        ),
         a,
     )
     check_complex(

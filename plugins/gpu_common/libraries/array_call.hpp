@@ -32,7 +32,8 @@ struct CopyOptions {
   Triangle triangle = kAll;  // the rest of each matrix becomes zeros
   bool conjugates = false;
   double factor = 1;
-  int* faults = nullptr;  // one for each matrix: becomes 1 if it is not finite; the last two axes were kept apart
+  int* faults =
+      nullptr;  // one for each matrix: becomes 1 if it is not finite; the last two axes were kept apart
 };
 
 class ArrayCall {

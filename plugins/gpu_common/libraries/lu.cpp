@@ -62,9 +62,9 @@ tenon_status solve_factored(const SolverCall& call, const Batch& of, const Packe
     GPU_TRY(call.addresses(of, of.leading(), b, &sides));
     return call.queue([&](Handles& handles) {
       int refused = 0;
-      const Status status = call.routines().getrs_batched(
-          handles.blas, number::kNotTransposed, n, width, matrices, n, pivots.rows, sides, n,
-          &refused, static_cast<int>(count));
+      const Status status =
+          call.routines().getrs_batched(handles.blas, number::kNotTransposed, n, width, matrices, n,
+                                        pivots.rows, sides, n, &refused, static_cast<int>(count));
       return status ? status : refused;
     });
   }
@@ -108,10 +108,9 @@ tenon_status lu_permutation(tenon_ctx* ctx, const tenon_value* args, tenon_value
                            out->numel / rows, fault));
   GPU_TRY(call.read(&found, fault, sizeof found));
   if (found == 0) return TENON_OK;
-  return tenon::fail_format(err, TENON_OUT_OF_RANGE,
-                            "[lu_permutation] expected pivots in [0, %lld), got %lld",
-                            static_cast<long long>(rows),
-                            static_cast<long long>(found > 0 ? found - 1 : found));
+  return tenon::fail_format(
+      err, TENON_OUT_OF_RANGE, "[lu_permutation] expected pivots in [0, %lld), got %lld",
+      static_cast<long long>(rows), static_cast<long long>(found > 0 ? found - 1 : found));
 }
 
 tenon_status solve(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, tenon_err* err) {
@@ -158,16 +157,15 @@ tenon_status inv(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, ten
 }
 
 constexpr tenon_kernel_def permutation_definition() {
-  tenon_kernel_def kernel = definition("tenon::lu_permutation", boxed<lu_permutation>,
-                                       uint64_t{1} << TENON_DTYPE_I64);
+  tenon_kernel_def kernel =
+      definition("tenon::lu_permutation", boxed<lu_permutation>, uint64_t{1} << TENON_DTYPE_I64);
   kernel.traits = 0;
   return kernel;
 }
 
-constexpr tenon_kernel_def kKernels[] = {definition("tenon::lu_factor", boxed<lu_factor>),
-                                         permutation_definition(),
-                                         definition("tenon::solve", boxed<solve>),
-                                         definition("tenon::inv", boxed<inv>)};
+constexpr tenon_kernel_def kKernels[] = {
+    definition("tenon::lu_factor", boxed<lu_factor>), permutation_definition(),
+    definition("tenon::solve", boxed<solve>), definition("tenon::inv", boxed<inv>)};
 
 }  // namespace
 

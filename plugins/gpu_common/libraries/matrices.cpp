@@ -58,9 +58,9 @@ int64_t Batch::index_in(std::span<const int64_t> batch, int64_t index) const {
 tenon_status SolverCall::expect_int(std::initializer_list<int64_t> extents) const {
   for (int64_t extent : extents)
     if (extent > INT_MAX)
-      return tenon::fail_format(
-          err(), TENON_UNSUPPORTED, "[%s] expected matrices with at most %d rows and columns, got %lld",
-          op(), INT_MAX, static_cast<long long>(extent));
+      return tenon::fail_format(err(), TENON_UNSUPPORTED,
+                                "[%s] expected matrices with at most %d rows and columns, got %lld",
+                                op(), INT_MAX, static_cast<long long>(extent));
   return TENON_OK;
 }
 

@@ -21,9 +21,9 @@ namespace gpu::solver {
 namespace number = vendor::solver_number;
 
 inline constexpr int32_t kScore = 50;
-inline constexpr uint64_t kDtypes = uint64_t{1} << TENON_DTYPE_F32 | uint64_t{1} << TENON_DTYPE_F64 |
-                                    uint64_t{1} << TENON_DTYPE_C64 |
-                                    uint64_t{1} << TENON_DTYPE_C128;
+inline constexpr uint64_t kDtypes =
+    uint64_t{1} << TENON_DTYPE_F32 | uint64_t{1} << TENON_DTYPE_F64 |
+    uint64_t{1} << TENON_DTYPE_C64 | uint64_t{1} << TENON_DTYPE_C128;
 
 // Matrices up to this size are worth one call for the whole batch; larger ones keep the device busy alone.
 inline constexpr int64_t kMaxBatchedExtent = 256;

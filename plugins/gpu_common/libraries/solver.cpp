@@ -8,11 +8,11 @@
 namespace gpu::solver {
 namespace {
 
-#define TENON_GPU_SYMBOL(letter, table, member, name) \
+#define TENON_GPU_SYMBOL(letter, table, member, name)                   \
   {TENON_GPU_NAME(cusolverDn##letter##name, hipsolverDn##letter##name), \
    offsetof(Library, table) + offsetof(Routines, member)},
-#define TENON_GPU_REAL(member, real, complex, parameters)  \
-  TENON_GPU_SYMBOL(S, float32, member, real)               \
+#define TENON_GPU_REAL(member, real, complex, parameters) \
+  TENON_GPU_SYMBOL(S, float32, member, real)              \
   TENON_GPU_SYMBOL(D, float64, member, real)
 #define TENON_GPU_COMPLEX(member, real, complex, parameters) \
   TENON_GPU_SYMBOL(C, complex64, member, complex)            \
@@ -27,10 +27,10 @@ constexpr Symbol kSolverSymbols[] = {TENON_GPU_SOLVER_FUNCTIONS(TENON_GPU_FUNCTI
 #define TENON_GPU_BLAS_SYMBOL(letter, table, member, cuda, hip) \
   {TENON_GPU_NAME(cublas##letter##cuda, hipblas##letter##hip),  \
    offsetof(Library, table) + offsetof(Routines, member)},
-#define TENON_GPU_BLAS_ROUTINE(member, cuda, hip, parameters)     \
-  TENON_GPU_BLAS_SYMBOL(S, float32, member, cuda, hip)            \
-  TENON_GPU_BLAS_SYMBOL(D, float64, member, cuda, hip)            \
-  TENON_GPU_BLAS_SYMBOL(C, complex64, member, cuda, hip)          \
+#define TENON_GPU_BLAS_ROUTINE(member, cuda, hip, parameters) \
+  TENON_GPU_BLAS_SYMBOL(S, float32, member, cuda, hip)        \
+  TENON_GPU_BLAS_SYMBOL(D, float64, member, cuda, hip)        \
+  TENON_GPU_BLAS_SYMBOL(C, complex64, member, cuda, hip)      \
   TENON_GPU_BLAS_SYMBOL(Z, complex128, member, cuda, hip)
 #define TENON_GPU_BLAS_FUNCTION(member, cuda, hip, parameters) \
   {TENON_GPU_NAME(cuda, hip), offsetof(Library, member)},
@@ -40,12 +40,12 @@ constexpr Symbol kBlasSymbols[] = {TENON_GPU_DENSE_BLAS_FUNCTIONS(TENON_GPU_BLAS
 
 struct Opened {
   Library functions = {};
-  KernelLibrary solver = open_kernel_library(
-      vendor::kSolver, vendor::kSolverVariable, vendor::kSolverNames, vendor::kInstallSolver,
-      kSolverSymbols, std::size(kSolverSymbols), &functions);
-  KernelLibrary blas = open_kernel_library(
-      vendor::kDenseBlas, vendor::kDenseBlasVariable, vendor::kDenseBlasNames,
-      vendor::kInstallDenseBlas, kBlasSymbols, std::size(kBlasSymbols), &functions);
+  KernelLibrary solver = open_kernel_library(vendor::kSolver, vendor::kSolverVariable,
+                                             vendor::kSolverNames, vendor::kInstallSolver,
+                                             kSolverSymbols, std::size(kSolverSymbols), &functions);
+  KernelLibrary blas = open_kernel_library(vendor::kDenseBlas, vendor::kDenseBlasVariable,
+                                           vendor::kDenseBlasNames, vendor::kInstallDenseBlas,
+                                           kBlasSymbols, std::size(kBlasSymbols), &functions);
 };
 
 const Opened& opened() {

@@ -14,7 +14,8 @@
 
 namespace gpu::solver {
 
-using Status = int;  // cusolverStatus_t, cublasStatus_t, hipsolverStatus_t, hipblasStatus_t: 0 is success
+using Status =
+    int;  // cusolverStatus_t, cublasStatus_t, hipsolverStatus_t, hipblasStatus_t: 0 is success
 using Handle = void*;
 
 // X(member, name without the vendor's prefix, parameters)

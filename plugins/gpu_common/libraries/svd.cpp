@@ -44,12 +44,12 @@ tenon_status decompose(const SolverCall& call, const Batch& from, const Problem&
       &work, &size));
   const int64_t real_bytes = host->dtype_size(real_of(call.dtype()));
   GPU_TRY(call.queue_each(count, [&](Handles& handles, int64_t index) {
-    return call.routines().gesvd(
-        handles.solver, job, job, problem.rows, problem.columns, call.matrix(packed, index),
-        problem.rows, static_cast<char*>(s) + index * problem.width() * real_bytes,
-        left.data ? call.matrix(left, index) : nullptr, problem.rows,
-        right.data ? call.matrix(right, index) : nullptr, problem.columns, work, size, real_work,
-        infos + index);
+    return call.routines().gesvd(handles.solver, job, job, problem.rows, problem.columns,
+                                 call.matrix(packed, index), problem.rows,
+                                 static_cast<char*>(s) + index * problem.width() * real_bytes,
+                                 left.data ? call.matrix(left, index) : nullptr, problem.rows,
+                                 right.data ? call.matrix(right, index) : nullptr, problem.columns,
+                                 work, size, real_work, infos + index);
   }));
   return call.check_infos(infos, from, from.leading(), kExpected, kHint);
 }
@@ -61,7 +61,8 @@ tenon_status svd(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, ten
   const SolverCall call(ctx, "svd", x->dtype, err);
   const Batch from(x), to_u(u), to_vh(vh);
   if (x->numel == 0) {
-    GPU_TRY(call.identity(u->dtype, u->data, to_u.rows(), to_u.columns(), u->numel ? to_u.count() : 0));
+    GPU_TRY(
+        call.identity(u->dtype, u->data, to_u.rows(), to_u.columns(), u->numel ? to_u.count() : 0));
     return call.identity(vh->dtype, vh->data, to_vh.rows(), to_vh.columns(),
                          vh->numel ? to_vh.count() : 0);
   }

@@ -263,8 +263,8 @@ tenon_status fft_r2c(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   half_shape[static_cast<size_t>(taken.back())] = x->shape[taken.back()] / 2 + 1;
   void* half = out->data;
   if (!onesided)
-    GPU_TRY(call.scratch(static_cast<uint64_t>(numel_of(half_shape)) * host->dtype_size(dtype),
-                         &half));
+    GPU_TRY(
+        call.scratch(static_cast<uint64_t>(numel_of(half_shape)) * host->dtype_size(dtype), &half));
   GPU_TRY(transform(call, {.type = kRealToComplex,
                            .in_dtype = x->dtype,
                            .out_dtype = dtype,
@@ -275,8 +275,7 @@ tenon_status fft_r2c(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
                            .axes = taken,
                            .forward = true,
                            .scale = tenon_arg_float(&args[3])}));
-  if (!onesided)
-    GPU_TRY(mirror(call, dtype, half, out->data, half_shape, shape_of(out), taken));
+  if (!onesided) GPU_TRY(mirror(call, dtype, half, out->data, half_shape, shape_of(out), taken));
   return transform_complex(call, dtype, out->data, out->data, shape_of(out), axes, true, 1);
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);

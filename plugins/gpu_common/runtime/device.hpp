@@ -23,7 +23,14 @@ class LibraryState {
  public:
   virtual ~LibraryState() = default;
 };
-enum LibraryKind { kBlasLibrary, kDnnLibrary, kFftLibrary, kSolverLibrary, kOwnKernels, kLibraryCount };
+enum LibraryKind {
+  kBlasLibrary,
+  kDnnLibrary,
+  kFftLibrary,
+  kSolverLibrary,
+  kOwnKernels,
+  kLibraryCount
+};
 
 }  // namespace gpu
 

@@ -174,6 +174,53 @@ TENON_DECOMPOSE(lstsq) {
   return finish(scope, outs, solution, residuals, found.rank, found.singular_values);
 }
 
+// By singular values, as LAPACK's gelsd does.
+TENON_DECOMPOSE(lstsq_solve) {
+  Scope scope(err);
+  Tensor a = operand(scope, args[0]), b = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const int32_t dtype = shapes::float_dtype(host->dtype_promote(a->dtype, b->dtype));
+  if (a->dtype != dtype) a = ops::cast(scope, a, dtype);
+  if (b->dtype != dtype) b = ops::cast(scope, b, dtype);
+  auto factors = ops::svd(scope, a, false);
+  if (!scope.ok()) return scope.status();
+  Tensor s = factors.s, counts = ops::zeros_like(scope, s, TENON_DTYPE_BOOL), inverse = s;
+  if (columns_of(s) > 0) {
+    const double rcond = is_none(args[2]) ? default_rtol(a) : float_of(args[2]);
+    Tensor cutoff = ops::multiply(scope, ops::max(scope, s, {-1}, true), rcond);
+    counts = ops::greater(scope, s, cutoff);
+    inverse = ops::where(scope, counts, ops::reciprocal(scope, ops::where(scope, counts, s, 1)), 0);
+  }
+  Tensor sides = product(scope, adjoint(scope, factors.u), b);
+  sides = ops::multiply(scope, sides, as_column(scope, inverse));
+  Tensor solution = product(scope, adjoint(scope, factors.vh), sides);
+  Tensor rank = ops::count_nonzero(scope, counts, {-1});
+  if (!scope.ok()) return scope.status();
+  // One rank, and one row of values, for each solution.
+  Shape batch = sizes_of(solution);
+  batch.resize(batch.size() - 2);
+  rank = ops::clone(scope, ops::expand(scope, rank, batch));
+  batch.push_back(columns_of(s));
+  return finish(scope, outs, solution, rank, ops::clone(scope, ops::expand(scope, s, batch)));
+}
+
+// x == u @ diag(s) @ vh gives det(u) * det(vh) * v @ diag(products of all other s) @ u.mH.
+TENON_DECOMPOSE(adjugate) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("adjugate", x, true, err));
+  auto factors = ops::svd(scope, x, false);
+  if (!scope.ok()) return scope.status();
+  Tensor own = eye_like(scope, factors.s, columns_of(factors.s), TENON_DTYPE_BOOL);
+  Tensor others = ops::prod(scope, ops::where(scope, own, 1, as_row(scope, factors.s)), {-1});
+  Tensor scale = ops::multiply(scope, ops::det(scope, factors.u), ops::det(scope, factors.vh));
+  Tensor v = ops::multiply(scope, adjoint(scope, factors.vh), as_row(scope, others));
+  return finish(
+      scope, outs,
+      ops::multiply(scope, product(scope, v, adjoint(scope, factors.u)), as_matrix(scope, scale)));
+}
+
 TENON_DECOMPOSE(pinv) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);

@@ -11,7 +11,15 @@ namespace {
 
 #if SIMULATED_HIP
 enum Status { kSuccess = 0, kNotInitialized = 1, kInvalidValue = 3, kFailed = 5 };
-enum Number { kUpper = 121, kLower = 122, kNone = 111, kLeft = 141, kRight = 142, kNonUnit = 131, kUnit = 132 };
+enum Number {
+  kUpper = 121,
+  kLower = 122,
+  kNone = 111,
+  kLeft = 141,
+  kRight = 142,
+  kNonUnit = 131,
+  kUnit = 132
+};
 #else
 enum Status { kSuccess = 0, kNotInitialized = 1, kInvalidValue = 7, kFailed = 13 };
 enum Number { kUpper = 1, kLower = 0, kNone = 0, kLeft = 0, kRight = 1, kNonUnit = 0, kUnit = 1 };
@@ -38,8 +46,9 @@ struct Triangular {
 
   int extent() const { return side == kLeft ? m : n; }
   bool is_known() const {
-    return (side == kLeft || side == kRight) && (uplo == kUpper || uplo == kLower) && trans == kNone &&
-           (diagonal == kUnit || diagonal == kNonUnit) && fits(m, n, ldb) && fits(extent(), extent(), lda);
+    return (side == kLeft || side == kRight) && (uplo == kUpper || uplo == kLower) &&
+           trans == kNone && (diagonal == kUnit || diagonal == kNonUnit) && fits(m, n, ldb) &&
+           fits(extent(), extent(), lda);
   }
   void run(const T* a, T* b) const {
     const T* triangle = matrix_on_device(a, extent(), extent(), lda);
@@ -47,7 +56,8 @@ struct Triangular {
     if (!triangle || !sides) return;
     auto x = load(sides, m, n, ldb);
     for (auto& each : x.data) each *= static_cast<Wide<T>>(alpha);
-    solve_triangular(load(triangle, extent(), extent(), lda), x, side == kLeft, uplo == kLower, diagonal == kUnit);
+    solve_triangular(load(triangle, extent(), extent(), lda), x, side == kLeft, uplo == kLower,
+                     diagonal == kUnit);
     store(x, sides, ldb);
   }
 };
@@ -61,7 +71,8 @@ int trsm(void* handle, const Triangular<T>& system, const T* a, T* b) {
 }
 
 template <class T>
-int trsm_batched(void* handle, const Triangular<T>& system, const T* const* a, T* const* b, int batch) {
+int trsm_batched(void* handle, const Triangular<T>& system, const T* const* a, T* const* b,
+                 int batch) {
   BEGIN(BlasTrsmBatched);
   const auto count = static_cast<size_t>(batch);
   EXPECT(system.is_known() && batch >= 1 && on_device(a, count) && on_device(b, count));
@@ -76,8 +87,8 @@ template <class T>
 int getrf_batched(void* handle, int n, T* const* a, int lda, int* pivots, int* infos, int batch) {
   BEGIN(BlasGetrfBatched);
   const auto count = static_cast<size_t>(batch), extent = static_cast<size_t>(n);
-  EXPECT(fits(n, n, lda) && batch >= 1 && on_device(a, count) && on_device(pivots, count * extent) &&
-         on_device(infos, count));
+  EXPECT(fits(n, n, lda) && batch >= 1 && on_device(a, count) &&
+         on_device(pivots, count * extent) && on_device(infos, count));
   return queue(use, [=] {
     T* const* matrices = on_device(a, count);
     int *rows = on_device(pivots, count * extent), *found = on_device(infos, count);
@@ -92,8 +103,8 @@ int getrf_batched(void* handle, int n, T* const* a, int lda, int* pivots, int* i
 }
 
 template <class T>
-int getrs_batched(void* handle, int trans, int n, int columns, T* const* a, int lda, const int* pivots,
-                  T* const* b, int ldb, int* info, int batch) {
+int getrs_batched(void* handle, int trans, int n, int columns, T* const* a, int lda,
+                  const int* pivots, T* const* b, int ldb, int* info, int batch) {
   BEGIN(BlasGetrsBatched);
   const auto count = static_cast<size_t>(batch), extent = static_cast<size_t>(n);
   // Unlike all others this number is the host's.
@@ -144,26 +155,27 @@ EXPORT int cublasDestroy_v2(void* handle) { return destroy(handle); }
 EXPORT int cublasSetStream_v2(void* handle, void* stream) { return set_stream(handle, stream); }
 #endif
 
-#define ROUTINES(letter, T)                                                                              \
-  EXPORT int TRSM(letter)(void* handle, int side, int uplo, int trans, int diagonal, int m, int n,       \
-                          const T* alpha, const T* a, int lda, T* b, int ldb) {                          \
-    if (!alpha) return kInvalidValue;                                                                    \
-    return trsm<T>(handle, {side, uplo, trans, diagonal, m, n, *alpha, lda, ldb}, a, b);                 \
-  }                                                                                                      \
-  EXPORT int FULL(letter, trsmBatched)(void* handle, int side, int uplo, int trans, int diagonal, int m, \
-                                       int n, const T* alpha, const T* const* a, int lda, T* const* b,   \
-                                       int ldb, int batch) {                                             \
-    if (!alpha) return kInvalidValue;                                                                    \
-    return trsm_batched<T>(handle, {side, uplo, trans, diagonal, m, n, *alpha, lda, ldb}, a, b, batch);  \
-  }                                                                                                      \
-  EXPORT int FULL(letter, getrfBatched)(void* handle, int n, T* const* a, int lda, int* pivots,          \
-                                        int* infos, int batch) {                                         \
-    return getrf_batched(handle, n, a, lda, pivots, infos, batch);                                       \
-  }                                                                                                      \
-  EXPORT int FULL(letter, getrsBatched)(void* handle, int trans, int n, int columns, T* const* a,        \
-                                        int lda, const int* pivots, T* const* b, int ldb, int* info,     \
-                                        int batch) {                                                     \
-    return getrs_batched(handle, trans, n, columns, a, lda, pivots, b, ldb, info, batch);                \
+#define ROUTINES(letter, T)                                                                        \
+  EXPORT int TRSM(letter)(void* handle, int side, int uplo, int trans, int diagonal, int m, int n, \
+                          const T* alpha, const T* a, int lda, T* b, int ldb) {                    \
+    if (!alpha) return kInvalidValue;                                                              \
+    return trsm<T>(handle, {side, uplo, trans, diagonal, m, n, *alpha, lda, ldb}, a, b);           \
+  }                                                                                                \
+  EXPORT int FULL(letter, trsmBatched)(void* handle, int side, int uplo, int trans, int diagonal,  \
+                                       int m, int n, const T* alpha, const T* const* a, int lda,   \
+                                       T* const* b, int ldb, int batch) {                          \
+    if (!alpha) return kInvalidValue;                                                              \
+    return trsm_batched<T>(handle, {side, uplo, trans, diagonal, m, n, *alpha, lda, ldb}, a, b,    \
+                           batch);                                                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, getrfBatched)(void* handle, int n, T* const* a, int lda, int* pivots,    \
+                                        int* infos, int batch) {                                   \
+    return getrf_batched(handle, n, a, lda, pivots, infos, batch);                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, getrsBatched)(void* handle, int trans, int n, int columns, T* const* a,  \
+                                        int lda, const int* pivots, T* const* b, int ldb,          \
+                                        int* info, int batch) {                                    \
+    return getrs_batched(handle, trans, n, columns, a, lda, pivots, b, ldb, info, batch);          \
   }
 ROUTINES(S, float)
 ROUTINES(D, double)

@@ -53,7 +53,8 @@ T* on_device(const T* memory, size_t count) {
 // Matrix of m rows and n columns, `ld` elements from one column to the next.
 template <class T>
 T* matrix_on_device(const T* memory, int m, int n, int ld) {
-  return on_device(memory, static_cast<size_t>(n - 1) * static_cast<size_t>(ld) + static_cast<size_t>(m));
+  return on_device(memory,
+                   static_cast<size_t>(n - 1) * static_cast<size_t>(ld) + static_cast<size_t>(m));
 }
 inline bool fits(int m, int n, int ld) { return m >= 1 && n >= 1 && ld >= m; }
 
@@ -69,7 +70,8 @@ bool enqueue(void* stream, Work work) {
 // A library leaves anything in the memory that it works in.
 template <class T>
 void spoil(T* work, size_t count) {
-  if (T* memory = on_device(work, count)) std::memset(static_cast<void*>(memory), 0xff, count * sizeof(T));
+  if (T* memory = on_device(work, count))
+    std::memset(static_cast<void*>(memory), 0xff, count * sizeof(T));
 }
 
 }  // namespace simulated

@@ -128,7 +128,8 @@ int eigenvalues(Dense<W>& a, bool lower, std::vector<double>& w) {
               std::abs(a(p, q)) > 1e-300))
           continue;
         // Below what any element of the matrix can resolve, nothing is left to do.
-        if (std::abs(a(p, q)) < kEpsilon * kEpsilon * (std::abs(first) + std::abs(second))) continue;
+        if (std::abs(a(p, q)) < kEpsilon * kEpsilon * (std::abs(first) + std::abs(second)))
+          continue;
         const Rotation<W> rotation(first, second, a(p, q));
         rotation.columns(a, p, q);
         rotation.rows(a, p, q);
@@ -138,7 +139,8 @@ int eigenvalues(Dense<W>& a, bool lower, std::vector<double>& w) {
   }
   std::vector<int> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return std::real(a(i, i)) < std::real(a(j, j)); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int i, int j) { return std::real(a(i, i)) < std::real(a(j, j)); });
   w.clear();
   for (int i : order) w.push_back(std::real(a(i, i)));
   for (int j = 0; j < n; ++j)
@@ -147,7 +149,8 @@ int eigenvalues(Dense<W>& a, bool lower, std::vector<double>& w) {
 }
 
 template <class W>
-int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dense<W>& u, Dense<W>& vh) {
+int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dense<W>& u,
+                    Dense<W>& vh) {
   const int m = a.rows, n = a.columns;
   Dense<W> x = a, v = identity<W>(n);
   bool rotated = true;
@@ -163,7 +166,9 @@ int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dens
           second += std::norm(x(i, q));
           product += conjugate(x(i, p)) * x(i, q);
         }
-        if (!(std::abs(product) > 4 * kEpsilon * std::sqrt(first * second)) || std::abs(product) < 1e-300) continue;
+        if (!(std::abs(product) > 4 * kEpsilon * std::sqrt(first * second)) ||
+            std::abs(product) < 1e-300)
+          continue;
         const Rotation<W> rotation(first, second, product);
         rotation.columns(x, p, q);
         rotation.columns(v, p, q);
@@ -178,7 +183,9 @@ int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dens
   }
   std::vector<int> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int i, int j) { return norms[static_cast<size_t>(i)] > norms[static_cast<size_t>(j)]; });
+  std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+    return norms[static_cast<size_t>(i)] > norms[static_cast<size_t>(j)];
+  });
   s.clear();
   u = Dense<W>(m, vectors);
   vh = Dense<W>(n, n);
@@ -196,10 +203,10 @@ int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dens
   return sweeps == kMaxSweeps && rotated ? 1 : 0;
 }
 
-#define INSTANTIATE(W)                                                      \
-  template void reflect(Dense<W>&, std::vector<W>&);                        \
-  template void multiply_reflections(Dense<W>&, const std::vector<W>&);     \
-  template int eigenvalues(Dense<W>&, bool, std::vector<double>&);          \
+#define INSTANTIATE(W)                                                  \
+  template void reflect(Dense<W>&, std::vector<W>&);                    \
+  template void multiply_reflections(Dense<W>&, const std::vector<W>&); \
+  template int eigenvalues(Dense<W>&, bool, std::vector<double>&);      \
   template int singular_values(const Dense<W>&, std::vector<double>&, int, Dense<W>&, Dense<W>&);
 INSTANTIATE(double)
 INSTANTIATE(std::complex<double>)

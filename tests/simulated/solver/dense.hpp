@@ -43,7 +43,9 @@ struct Dense {
 
   Dense(int m, int n)
       : rows(m), columns(n), data(static_cast<size_t>(m) * static_cast<size_t>(n)) {}
-  W& operator()(int i, int j) { return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)]; }
+  W& operator()(int i, int j) {
+    return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)];
+  }
   const W& operator()(int i, int j) const {
     return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)];
   }
@@ -54,14 +56,16 @@ Dense<Wide<T>> load(const T* from, int m, int n, int ld) {
   Dense<Wide<T>> x(m, n);
   for (int j = 0; j < n; ++j)
     for (int i = 0; i < m; ++i)
-      x(i, j) = static_cast<Wide<T>>(from[static_cast<size_t>(j) * static_cast<size_t>(ld) + static_cast<size_t>(i)]);
+      x(i, j) = static_cast<Wide<T>>(
+          from[static_cast<size_t>(j) * static_cast<size_t>(ld) + static_cast<size_t>(i)]);
   return x;
 }
 template <class T>
 void store(const Dense<Wide<T>>& x, T* to, int ld) {
   for (int j = 0; j < x.columns; ++j)
     for (int i = 0; i < x.rows; ++i)
-      to[static_cast<size_t>(j) * static_cast<size_t>(ld) + static_cast<size_t>(i)] = static_cast<T>(x(i, j));
+      to[static_cast<size_t>(j) * static_cast<size_t>(ld) + static_cast<size_t>(i)] =
+          static_cast<T>(x(i, j));
 }
 
 // Those that return a number return LAPACK's info. Pivots count from 1.
@@ -84,6 +88,7 @@ template <class W>
 int eigenvalues(Dense<W>& a, bool lower, std::vector<double>& w);
 // a == u @ diag(s) @ vh with as many rows as columns, or more; `u` gets `vectors` columns.
 template <class W>
-int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dense<W>& u, Dense<W>& vh);
+int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dense<W>& u,
+                    Dense<W>& vh);
 
 }  // namespace simulated

@@ -19,7 +19,9 @@ int cholesky(Dense<W>& a, bool lower) {
   const int n = a.rows;
   // The factor's element (i, j), i >= j, wherever it is stored.
   const auto get = [&](int i, int j) { return lower ? a(i, j) : conjugate(a(j, i)); };
-  const auto set = [&](int i, int j, W x) { (lower ? a(i, j) : a(j, i)) = lower ? x : conjugate(x); };
+  const auto set = [&](int i, int j, W x) {
+    (lower ? a(i, j) : a(j, i)) = lower ? x : conjugate(x);
+  };
   for (int j = 0; j < n; ++j) {
     double pivot = std::real(get(j, j));
     for (int k = 0; k < j; ++k) pivot -= std::norm(get(j, k));
@@ -130,7 +132,8 @@ int factor_ldl(Dense<W>& a, int* pivots) {
       }
       for (int j = k + 2; j < n; ++j)
         for (int i = j; i < n; ++i)
-          at(i, j) -= left[static_cast<size_t>(i)] * at(j, k) + right[static_cast<size_t>(i)] * at(j, k + 1);
+          at(i, j) -= left[static_cast<size_t>(i)] * at(j, k) +
+                      right[static_cast<size_t>(i)] * at(j, k + 1);
       for (int i = k + 2; i < n; ++i) {
         at(i, k) = left[static_cast<size_t>(i)];
         at(i, k + 1) = right[static_cast<size_t>(i)];
@@ -142,11 +145,11 @@ int factor_ldl(Dense<W>& a, int* pivots) {
   return info;
 }
 
-#define INSTANTIATE(W)                                                     \
-  template int cholesky(Dense<W>&, bool);                                  \
-  template int factor_lu(Dense<W>&, int*);                                 \
-  template void solve_lu(const Dense<W>&, const int*, Dense<W>&);          \
-  template int factor_ldl(Dense<W>&, int*);                                \
+#define INSTANTIATE(W)                                            \
+  template int cholesky(Dense<W>&, bool);                         \
+  template int factor_lu(Dense<W>&, int*);                        \
+  template void solve_lu(const Dense<W>&, const int*, Dense<W>&); \
+  template int factor_ldl(Dense<W>&, int*);                       \
   template void solve_triangular(const Dense<W>&, Dense<W>&, bool, bool, bool);
 INSTANTIATE(double)
 INSTANTIATE(std::complex<double>)

@@ -37,7 +37,7 @@ bool is_work(const T* work, int size, int m, int n) {
   return size >= size_of_work<T>(m, n) && on_device(work, elements_of<T>(size));
 }
 
-#define BEGIN(name)                              \
+#define BEGIN(name)                                \
   if (int error = count_call(#name)) return error; \
   const SolverUse use(handle);                     \
   if (!use) return kNotInitialized
@@ -229,7 +229,8 @@ int gesvd(void* handle, signed char job_u, signed char job_vt, int m, int n, T* 
   EXPECT(on_device(s, static_cast<size_t>(n)) && is_work(work, size, m, n) && on_device(info, 1) &&
          (n == 1 || on_device(real_work, static_cast<size_t>(n - 1))));
   EXPECT(ldu >= m && ldvt >= n);
-  EXPECT(job_u == 'N' || (matrix_on_device(u, m, columns, ldu) && matrix_on_device(vt, n, n, ldvt)));
+  EXPECT(job_u == 'N' ||
+         (matrix_on_device(u, m, columns, ldu) && matrix_on_device(vt, n, n, ldvt)));
   return queue(use, [=] {
     spoil(work, elements_of<T>(size));
     T* memory = matrix_on_device(a, m, n, lda);
@@ -289,67 +290,70 @@ EXPORT int NAME(SetStream)(void* handle, void* stream) {
 #define FULL(letter, name) cusolverDn##letter##name
 #endif
 
-#define ROUTINES(letter, T, orgqr_name, orgqr_size_name, syevd_name, syevd_size_name)                  \
-  EXPORT int FULL(letter, potrf_bufferSize)(void* handle, int uplo, int n, T* a, int lda, int* size) { \
-    return is_triangle(uplo) ? size_of<T>(handle, n, n, a, lda, size) : int{kInvalidValue};            \
-  }                                                                                                    \
-  EXPORT int FULL(letter, potrf)(void* handle, int uplo, int n, T* a, int lda, T* work, int size,      \
-                                 int* info) {                                                          \
-    return potrf(handle, uplo, n, a, lda, work, size, info);                                           \
-  }                                                                                                    \
-  EXPORT int FULL(letter, potrfBatched)(void* handle, int uplo, int n, T** a, int lda, int* infos,     \
-                                        int batch) {                                                   \
-    return potrf_batched(handle, uplo, n, a, lda, infos, batch);                                       \
-  }                                                                                                    \
-  EXPORT int FULL(letter, getrf_bufferSize)(void* handle, int m, int n, T* a, int lda, int* size) {    \
-    return size_of<T>(handle, m, n, a, lda, size);                                                     \
-  }                                                                                                    \
-  EXPORT int FULL(letter, getrf)(void* handle, int m, int n, T* a, int lda, T* work, int* pivots,      \
-                                 int* info) {                                                          \
-    return getrf(handle, m, n, a, lda, work, pivots, info);                                            \
-  }                                                                                                    \
-  EXPORT int FULL(letter, getrs)(void* handle, int trans, int n, int columns, const T* a, int lda,     \
-                                 const int* pivots, T* b, int ldb, int* info) {                        \
-    return getrs(handle, trans, n, columns, a, lda, pivots, b, ldb, info);                             \
-  }                                                                                                    \
-  EXPORT int FULL(letter, geqrf_bufferSize)(void* handle, int m, int n, T* a, int lda, int* size) {    \
-    return size_of<T>(handle, m, n, a, lda, size);                                                     \
-  }                                                                                                    \
-  EXPORT int FULL(letter, geqrf)(void* handle, int m, int n, T* a, int lda, T* tau, T* work, int size, \
-                                 int* info) {                                                          \
-    return geqrf(handle, m, n, a, lda, tau, work, size, info);                                         \
-  }                                                                                                    \
-  EXPORT int FULL(letter, orgqr_size_name)(void* handle, int m, int n, int k, const T* a, int lda,     \
-                                           const T* tau, int* size) {                                  \
-    return orgqr_size(handle, m, n, k, a, lda, tau, size);                                             \
-  }                                                                                                    \
-  EXPORT int FULL(letter, orgqr_name)(void* handle, int m, int n, int k, T* a, int lda, const T* tau,  \
-                                      T* work, int size, int* info) {                                  \
-    return orgqr(handle, m, n, k, a, lda, tau, work, size, info);                                      \
-  }                                                                                                    \
-  EXPORT int FULL(letter, syevd_size_name)(void* handle, int job, int uplo, int n, const T* a, int lda, \
-                                           const RealPart<T>* w, int* size) {                          \
-    return syevd_size<T>(handle, job, uplo, n, a, lda, w, size);                                       \
-  }                                                                                                    \
-  EXPORT int FULL(letter, syevd_name)(void* handle, int job, int uplo, int n, T* a, int lda,           \
-                                      RealPart<T>* w, T* work, int size, int* info) {                  \
-    return syevd<T>(handle, job, uplo, n, a, lda, w, work, size, info);                                \
-  }                                                                                                    \
-  EXPORT int FULL(letter, gesvd_bufferSize)(void* handle, int m, int n, int* size) {                   \
-    return gesvd_size<T>(handle, m, n, size);                                                          \
-  }                                                                                                    \
-  EXPORT int FULL(letter, gesvd)(void* handle, signed char job_u, signed char job_vt, int m, int n,    \
-                                 T* a, int lda, RealPart<T>* s, T* u, int ldu, T* vt, int ldvt,        \
-                                 T* work, int size, RealPart<T>* real_work, int* info) {               \
-    return gesvd<T>(handle, job_u, job_vt, m, n, a, lda, s, u, ldu, vt, ldvt, work, size, real_work,   \
-                    info);                                                                             \
-  }                                                                                                    \
-  EXPORT int FULL(letter, sytrf_bufferSize)(void* handle, int n, T* a, int lda, int* size) {           \
-    return size_of<T>(handle, n, n, a, lda, size);                                                     \
-  }                                                                                                    \
-  EXPORT int FULL(letter, sytrf)(void* handle, int uplo, int n, T* a, int lda, int* pivots, T* work,   \
-                                 int size, int* info) {                                                \
-    return sytrf(handle, uplo, n, a, lda, pivots, work, size, info);                                   \
+#define ROUTINES(letter, T, orgqr_name, orgqr_size_name, syevd_name, syevd_size_name)              \
+  EXPORT int FULL(letter, potrf_bufferSize)(void* handle, int uplo, int n, T* a, int lda,          \
+                                            int* size) {                                           \
+    return is_triangle(uplo) ? size_of<T>(handle, n, n, a, lda, size) : int{kInvalidValue};        \
+  }                                                                                                \
+  EXPORT int FULL(letter, potrf)(void* handle, int uplo, int n, T* a, int lda, T* work, int size,  \
+                                 int* info) {                                                      \
+    return potrf(handle, uplo, n, a, lda, work, size, info);                                       \
+  }                                                                                                \
+  EXPORT int FULL(letter, potrfBatched)(void* handle, int uplo, int n, T** a, int lda, int* infos, \
+                                        int batch) {                                               \
+    return potrf_batched(handle, uplo, n, a, lda, infos, batch);                                   \
+  }                                                                                                \
+  EXPORT int FULL(letter, getrf_bufferSize)(void* handle, int m, int n, T* a, int lda,             \
+                                            int* size) {                                           \
+    return size_of<T>(handle, m, n, a, lda, size);                                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, getrf)(void* handle, int m, int n, T* a, int lda, T* work, int* pivots,  \
+                                 int* info) {                                                      \
+    return getrf(handle, m, n, a, lda, work, pivots, info);                                        \
+  }                                                                                                \
+  EXPORT int FULL(letter, getrs)(void* handle, int trans, int n, int columns, const T* a, int lda, \
+                                 const int* pivots, T* b, int ldb, int* info) {                    \
+    return getrs(handle, trans, n, columns, a, lda, pivots, b, ldb, info);                         \
+  }                                                                                                \
+  EXPORT int FULL(letter, geqrf_bufferSize)(void* handle, int m, int n, T* a, int lda,             \
+                                            int* size) {                                           \
+    return size_of<T>(handle, m, n, a, lda, size);                                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, geqrf)(void* handle, int m, int n, T* a, int lda, T* tau, T* work,       \
+                                 int size, int* info) {                                            \
+    return geqrf(handle, m, n, a, lda, tau, work, size, info);                                     \
+  }                                                                                                \
+  EXPORT int FULL(letter, orgqr_size_name)(void* handle, int m, int n, int k, const T* a, int lda, \
+                                           const T* tau, int* size) {                              \
+    return orgqr_size(handle, m, n, k, a, lda, tau, size);                                         \
+  }                                                                                                \
+  EXPORT int FULL(letter, orgqr_name)(void* handle, int m, int n, int k, T* a, int lda,            \
+                                      const T* tau, T* work, int size, int* info) {                \
+    return orgqr(handle, m, n, k, a, lda, tau, work, size, info);                                  \
+  }                                                                                                \
+  EXPORT int FULL(letter, syevd_size_name)(void* handle, int job, int uplo, int n, const T* a,     \
+                                           int lda, const RealPart<T>* w, int* size) {             \
+    return syevd_size<T>(handle, job, uplo, n, a, lda, w, size);                                   \
+  }                                                                                                \
+  EXPORT int FULL(letter, syevd_name)(void* handle, int job, int uplo, int n, T* a, int lda,       \
+                                      RealPart<T>* w, T* work, int size, int* info) {              \
+    return syevd<T>(handle, job, uplo, n, a, lda, w, work, size, info);                            \
+  }                                                                                                \
+  EXPORT int FULL(letter, gesvd_bufferSize)(void* handle, int m, int n, int* size) {               \
+    return gesvd_size<T>(handle, m, n, size);                                                      \
+  }                                                                                                \
+  EXPORT int FULL(letter, gesvd)(void* handle, signed char job_u, signed char job_vt, int m,       \
+                                 int n, T* a, int lda, RealPart<T>* s, T* u, int ldu, T* vt,       \
+                                 int ldvt, T* work, int size, RealPart<T>* real_work, int* info) { \
+    return gesvd<T>(handle, job_u, job_vt, m, n, a, lda, s, u, ldu, vt, ldvt, work, size,          \
+                    real_work, info);                                                              \
+  }                                                                                                \
+  EXPORT int FULL(letter, sytrf_bufferSize)(void* handle, int n, T* a, int lda, int* size) {       \
+    return size_of<T>(handle, n, n, a, lda, size);                                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, sytrf)(void* handle, int uplo, int n, T* a, int lda, int* pivots,        \
+                                 T* work, int size, int* info) {                                   \
+    return sytrf(handle, uplo, n, a, lda, pivots, work, size, info);                               \
   }
 ROUTINES(S, float, orgqr, orgqr_bufferSize, syevd, syevd_bufferSize)
 ROUTINES(D, double, orgqr, orgqr_bufferSize, syevd, syevd_bufferSize)
