@@ -20,12 +20,18 @@ SIMULATED = {
         "TENON_CUDA_COLLECTIVE": "libsimulated_nccl.so",
         "TENON_CUDA_BLAS": "libsimulated_cublaslt.so",
         "TENON_CUDA_DNN": "libsimulated_cudnn.so",
+        "TENON_CUDA_FFT": "libsimulated_cufft.so",
+        "TENON_CUDA_SOLVER": "libsimulated_cusolver.so",
+        "TENON_CUDA_DENSE_BLAS": "libsimulated_cublas.so",
     },
     "hip": {
         "TENON_ROCM_DRIVER": "libsimulated_hip_driver.so",
         "TENON_ROCM_COMPILER": "libsimulated_hiprtc.so",
         "TENON_ROCM_COLLECTIVE": "libsimulated_rccl.so",
         "TENON_ROCM_BLAS": "libsimulated_hipblaslt.so",
+        "TENON_ROCM_FFT": "libsimulated_hipfft.so",
+        "TENON_ROCM_SOLVER": "libsimulated_hipsolver.so",
+        "TENON_ROCM_DENSE_BLAS": "libsimulated_hipblas.so",
     },
     "ascend": {
         "TENON_ASCEND_RUNTIME": "libsimulated_ascendcl.so",

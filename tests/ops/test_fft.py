@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tenon
+import vendor_libraries
 
 DEVICE = "cpu"
 
@@ -12,6 +13,8 @@ DEVICE = "cpu"
 def on_device(device):
     global DEVICE
     DEVICE = device
+    with tenon.fallback(vendor_libraries.POLICY):
+        yield
 
 
 def T(x, **options):

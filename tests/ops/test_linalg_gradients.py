@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tenon
+import vendor_libraries
 
 DEVICE = "cpu"
 
@@ -17,6 +18,8 @@ DEVICE = "cpu"
 def on_device(device):
     global DEVICE
     DEVICE = device
+    with tenon.fallback(vendor_libraries.POLICY):
+        yield
 
 
 def T(x, **options):

@@ -23,6 +23,15 @@ bool nest(std::span<const Axis> axes, int64_t Axis::*stride, int64_t Axis::*exte
   return true;
 }
 
+// Transforms lie behind one another, or all of them between neighbours of the innermost axis: the layouts that programs
+// commonly give to a library.
+bool lies_apart(const Side& side, const Layout& layout, int64_t outer_extent) {
+  Number span = side.stride;
+  for (size_t i = 1; i < static_cast<size_t>(layout.rank); ++i) span *= side.embed[i];
+  return layout.batch == 1 || side.distance >= span * outer_extent ||
+         side.distance * layout.batch <= side.stride;
+}
+
 }  // namespace
 
 size_t LayoutHash::operator()(const Layout& layout) const {
@@ -54,6 +63,9 @@ std::optional<Layout> describe(int type, std::span<const Axis> axes, std::span<c
     }
     layout.batch *= axis.length;
   }
+  if (!lies_apart(layout.in, layout, axes[0].in_extent) ||
+      !lies_apart(layout.out, layout, axes[0].out_extent))
+    return std::nullopt;
   return layout;
 }
 
