@@ -75,3 +75,19 @@ def test_attention_on_tensor_cores_compiles(compiler, architecture, defines, fea
     sizes = f"#define FEATURES {features}\n#define KEYS {keys}\n"
     message = message_of(compiler, (TYPES + defines + sizes + text).encode(), architecture)
     assert message is None, message
+
+
+@pytest.mark.parametrize("kind", ["cuda"], indirect=True)
+def test_copies_around_libraries_compile(compiler, run, kind, tmp_path):
+    code = """
+        for dtype in ["float32", "float64", "complex64", "complex128"]:
+            tenon.inv(tenon.eye(3).to(dtype).to(KIND))
+    """
+    result = run(code, XDG_CACHE_HOME=str(tmp_path), TENON_FALLBACK="deny")
+    assert result.returncode == 0, result.stderr
+    sources = [source for source, _ in precompile.entries(tmp_path / "tenon/cuda")]
+    copies = [source for source in sources if b"tenon_copy" in source]
+    assert len(copies) == 4
+    for source, architecture in zip(copies, [*ARCHITECTURES, "sm_90"]):
+        message = message_of(compiler, source, architecture)
+        assert message is None, f"{architecture}: {message}"

@@ -187,7 +187,11 @@ def test_the_first_matrix_without_a_result_is_named(run):
     singular = "expected invertible matrices, got a singular one in matrix"
     assert lines[0] == f"[inv] {singular} (1, 0) of the batch ({name}: info 3); use pinv"
     assert "positive definite matrices, got a leading minor" in lines[1] and "(1, 0)" in lines[1]
-    assert lines[2] == lines[3] == f"[solve] {singular} (0, 0) of the batch ({name}: info 3); use lstsq"
+    assert (
+        lines[2]
+        == lines[3]
+        == f"[solve] {singular} (0, 0) of the batch ({name}: info 3); use lstsq"
+    )
     assert lines[4] == "[lu_permutation] expected pivots in [0, 2), got -4"
 
 

@@ -9,17 +9,17 @@
 namespace gpu::solver {
 #define CHECK_FUNCTION(member, name, parameters) \
   CHECK_CALL(Status, member, parameters, cusolverDn##name)
-#define CHECK_ROUTINE(member, real, complex, parameters)         \
-  CHECK_CALL(Status, member, parameters, cusolverDnS##real)      \
-  CHECK_CALL(Status, member, parameters, cusolverDnD##real)      \
-  CHECK_CALL(Status, member, parameters, cusolverDnC##complex)   \
+#define CHECK_ROUTINE(member, real, complex, parameters)       \
+  CHECK_CALL(Status, member, parameters, cusolverDnS##real)    \
+  CHECK_CALL(Status, member, parameters, cusolverDnD##real)    \
+  CHECK_CALL(Status, member, parameters, cusolverDnC##complex) \
   CHECK_CALL(Status, member, parameters, cusolverDnZ##complex)
 #define CHECK_BLAS_FUNCTION(member, cuda, hip, parameters) \
   CHECK_CALL(Status, member, parameters, cuda)
-#define CHECK_BLAS_ROUTINE(member, cuda, hip, parameters)   \
-  CHECK_CALL(Status, member, parameters, cublasS##cuda)     \
-  CHECK_CALL(Status, member, parameters, cublasD##cuda)     \
-  CHECK_CALL(Status, member, parameters, cublasC##cuda)     \
+#define CHECK_BLAS_ROUTINE(member, cuda, hip, parameters) \
+  CHECK_CALL(Status, member, parameters, cublasS##cuda)   \
+  CHECK_CALL(Status, member, parameters, cublasD##cuda)   \
+  CHECK_CALL(Status, member, parameters, cublasC##cuda)   \
   CHECK_CALL(Status, member, parameters, cublasZ##cuda)
 TENON_GPU_SOLVER_FUNCTIONS(CHECK_FUNCTION)
 TENON_GPU_SOLVER_ROUTINES(CHECK_ROUTINE)

@@ -10,17 +10,17 @@
 namespace gpu::solver {
 #define CHECK_FUNCTION(member, name, parameters) \
   CHECK_CALL(Status, member, parameters, hipsolverDn##name)
-#define CHECK_ROUTINE(member, real, complex, parameters)          \
-  CHECK_CALL(Status, member, parameters, hipsolverDnS##real)      \
-  CHECK_CALL(Status, member, parameters, hipsolverDnD##real)      \
-  CHECK_CALL(Status, member, parameters, hipsolverDnC##complex)   \
+#define CHECK_ROUTINE(member, real, complex, parameters)        \
+  CHECK_CALL(Status, member, parameters, hipsolverDnS##real)    \
+  CHECK_CALL(Status, member, parameters, hipsolverDnD##real)    \
+  CHECK_CALL(Status, member, parameters, hipsolverDnC##complex) \
   CHECK_CALL(Status, member, parameters, hipsolverDnZ##complex)
 #define CHECK_BLAS_FUNCTION(member, cuda, hip, parameters) \
   CHECK_CALL(Status, member, parameters, hip)
-#define CHECK_BLAS_ROUTINE(member, cuda, hip, parameters)   \
-  CHECK_CALL(Status, member, parameters, hipblasS##hip)     \
-  CHECK_CALL(Status, member, parameters, hipblasD##hip)     \
-  CHECK_CALL(Status, member, parameters, hipblasC##hip)     \
+#define CHECK_BLAS_ROUTINE(member, cuda, hip, parameters) \
+  CHECK_CALL(Status, member, parameters, hipblasS##hip)   \
+  CHECK_CALL(Status, member, parameters, hipblasD##hip)   \
+  CHECK_CALL(Status, member, parameters, hipblasC##hip)   \
   CHECK_CALL(Status, member, parameters, hipblasZ##hip)
 TENON_GPU_SOLVER_FUNCTIONS(CHECK_FUNCTION)
 TENON_GPU_SOLVER_ROUTINES(CHECK_ROUTINE)
