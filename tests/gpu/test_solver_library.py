@@ -103,6 +103,24 @@ def test_batches_of_more_axes_than_a_kernel_takes(run):
     assert "in matrix (1, 1, 1, 1, 1, 0, 0, 0, 0) of the batch" in result.stdout, result.stdout
 
 
+def test_each_matrix_of_an_exponential_is_squared_as_often_as_it_needs(run):
+    code = """
+        x = normal(6, 4, 4) * np.array([0.1, 30, 1, 300, 0, 8])[:, None, None] / 4
+        x[3] -= 300 * np.eye(4)  # so that nothing overflows
+        single = [tenon.matrix_exp(tenon.tensor(each)).numpy() for each in x]
+        before = calls("BlasGemmBatched")
+        got = tenon.matrix_exp(device(x)).cpu().numpy()
+        assert calls("BlasGemmBatched") > before
+        for one, expected in zip(got, single):
+            np.testing.assert_allclose(one, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+        x[2, 1, 1] = np.inf
+        got = tenon.matrix_exp(device(x)).cpu().numpy()
+        assert np.isnan(got[2]).all() and np.isfinite(got[[0, 1, 3, 4, 5]]).all()
+        assert (got[4] == np.eye(4)).all()
+    """
+    passes(run(program(code), TENON_FALLBACK="deny"))
+
+
 def test_streams_have_handles_of_their_own(run):
     code = """
         import threading

@@ -9,6 +9,12 @@ static __device__ inline Element zero() { return {0, 0}; }
 static __device__ inline Element one() { return {1, 0}; }
 static __device__ inline Element conjugated(Element x) { return {x.re, -x.im}; }
 static __device__ inline Element scaled(Element x, Real factor) { return {x.re * factor, x.im * factor}; }
+static __device__ inline Element sum(Element x, Element y) { return {x.re + y.re, x.im + y.im}; }
+static __device__ inline double magnitude(Element x) {
+  const double a = x.re < 0 ? -x.re : x.re, b = x.im < 0 ? -x.im : x.im, larger = a > b ? a : b;
+  if (!(larger > 0) || a != a || b != b || larger - larger != 0) return a + b;
+  return larger * sqrt((a / larger) * (a / larger) + (b / larger) * (b / larger));
+}
 // Infinity less itself is NaN, and NaN is not equal to anything.
 static __device__ inline bool is_finite(Element x) { return x.re - x.re == 0 && x.im - x.im == 0; }
 #else
@@ -17,6 +23,8 @@ static __device__ inline Element zero() { return 0; }
 static __device__ inline Element one() { return 1; }
 static __device__ inline Element conjugated(Element x) { return x; }
 static __device__ inline Element scaled(Element x, Real factor) { return x * factor; }
+static __device__ inline Element sum(Element x, Element y) { return x + y; }
+static __device__ inline double magnitude(Element x) { return x < 0 ? -x : x; }
 static __device__ inline bool is_finite(Element x) { return x - x == 0; }
 #endif
 
@@ -51,6 +59,47 @@ TK_KERNEL void tenon_copy(const Element *from, Element *to, Extents extents, Ext
 TK_KERNEL void tenon_identity(Element *to, tk_i64 rows, tk_i64 columns, tk_i64 count) {
   for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0))
     to[index] = index / columns % rows == index % columns ? one() : zero();
+}
+
+// The largest sum of magnitudes in a column of each of the packed square matrices, NaN if there is one. A group takes a matrix.
+TK_KERNEL void tenon_norms(const Element *matrices, double *to, tk_i64 n, tk_i64 count) {
+  TK_LOCAL double largest[256];
+  const int thread = (int)tk_local_id(0), threads = (int)tk_local_size(0);
+  for (tk_i64 matrix = tk_group_id(0); matrix < count; matrix += tk_group_count(0)) {
+    double own = 0;
+    for (tk_i64 column = thread; column < n; column += threads) {
+      double sum = 0;
+      for (tk_i64 row = 0; row < n; ++row) sum += magnitude(matrices[(matrix * n + row) * n + column]);
+      if (own == own && !(sum <= own)) own = sum;
+    }
+    largest[thread] = own;
+    tk_barrier();
+    if (thread == 0) {
+      for (int other = 1; other < threads; ++other)
+        if (own == own && !(largest[other] <= own)) own = largest[other];
+      to[matrix] = own;
+    }
+    tk_barrier();
+  }
+}
+
+// Multiplies each of the packed matrices of `size` elements by its factor.
+TK_KERNEL void tenon_scale(Element *matrices, const double *factors, tk_i64 size, tk_i64 count) {
+  for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0))
+    matrices[index] = scaled(matrices[index], (Real)factors[index / size]);
+}
+
+TK_KERNEL void tenon_add_scaled(Element *to, const Element *from, double factor, tk_i64 count) {
+  for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0))
+    to[index] = sum(to[index], scaled(from[index], (Real)factor));
+}
+
+// `count`: the rows of all the packed square matrices.
+TK_KERNEL void tenon_add_diagonal(Element *to, double number, tk_i64 n, tk_i64 count) {
+  for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0)) {
+    Element *element = to + index * n + index % n;
+    *element = sum(*element, scaled(one(), (Real)number));
+  }
 }
 
 // The addresses of matrices in a batch, to which `strides` (in bytes) may broadcast them.

@@ -212,6 +212,46 @@ tenon_status ArrayCall::real_ends(int dtype, void* rows, int64_t length, bool is
   });
 }
 
+tenon_status ArrayCall::norms(int dtype, const void* matrices, double* to, int64_t n,
+                              int64_t batch) const {
+  return launch(dtype, "tenon_norms", batch * kThreads, [&](kernels::Arguments& arguments) {
+    arguments.buffer(matrices);
+    arguments.buffer(to);
+    arguments.value(n);
+    arguments.value(batch);
+  });
+}
+
+tenon_status ArrayCall::scale(int dtype, void* matrices, const double* factors, int64_t size,
+                              int64_t batch) const {
+  return launch(dtype, "tenon_scale", size * batch, [&](kernels::Arguments& arguments) {
+    arguments.buffer(matrices);
+    arguments.buffer(factors);
+    arguments.value(size);
+    arguments.value(size * batch);
+  });
+}
+
+tenon_status ArrayCall::add_scaled(int dtype, void* to, const void* from, double factor,
+                                   int64_t count) const {
+  return launch(dtype, "tenon_add_scaled", count, [&](kernels::Arguments& arguments) {
+    arguments.buffer(to);
+    arguments.buffer(from);
+    arguments.value(factor);
+    arguments.value(count);
+  });
+}
+
+tenon_status ArrayCall::add_diagonal(int dtype, void* to, double number, int64_t n,
+                                     int64_t batch) const {
+  return launch(dtype, "tenon_add_diagonal", n * batch, [&](kernels::Arguments& arguments) {
+    arguments.buffer(to);
+    arguments.value(number);
+    arguments.value(n);
+    arguments.value(n * batch);
+  });
+}
+
 tenon_status ArrayCall::fill(void* memory, uint64_t bytes, unsigned char value) const {
   return gpu::fill(device_, memory, 0, bytes, &value, 1, stream_, err_);
 }
@@ -222,8 +262,16 @@ tenon_status ArrayCall::read(void* to, const void* from, uint64_t bytes) const {
                 "%s: expected a call outside of a recording, as it waits for the device to say "
                 "whether it succeeded; compute it before the recording",
                 op_);
+  return transfer(TENON_COPY_DEVICE_TO_HOST, to, from, bytes);
+}
+
+tenon_status ArrayCall::write(void* to, const void* from, uint64_t bytes) const {
+  return transfer(TENON_COPY_HOST_TO_DEVICE, to, from, bytes);
+}
+
+tenon_status ArrayCall::transfer(int direction, void* to, const void* from, uint64_t bytes) const {
   const tenon_copy_request request = {.struct_size = sizeof request,
-                                      .direction = TENON_COPY_DEVICE_TO_HOST,
+                                      .direction = direction,
                                       .must_understand = 0,
                                       .dst = to,
                                       .src = from,

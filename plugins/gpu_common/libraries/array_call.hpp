@@ -65,12 +65,20 @@ class ArrayCall {
   tenon_status mirror(int dtype, const void* half, void* to, std::span<const int64_t> extents,
                       std::span<const int64_t> half_strides, int halved, int transformed) const;
   tenon_status real_ends(int dtype, void* rows, int64_t length, bool is_even, int64_t count) const;
+  tenon_status norms(int dtype, const void* matrices, double* to, int64_t n, int64_t batch) const;
+  tenon_status scale(int dtype, void* matrices, const double* factors, int64_t size,
+                     int64_t batch) const;
+  tenon_status add_scaled(int dtype, void* to, const void* from, double factor,
+                          int64_t count) const;
+  tenon_status add_diagonal(int dtype, void* to, double number, int64_t n, int64_t batch) const;
 
   tenon_status fill(void* memory, uint64_t bytes, unsigned char value) const;
   // Waits for the stream, after a copy of memory of the device. Recorded work cannot wait: an error.
   tenon_status read(void* to, const void* from, uint64_t bytes) const;
+  tenon_status write(void* to, const void* from, uint64_t bytes) const;
 
  private:
+  tenon_status transfer(int direction, void* to, const void* from, uint64_t bytes) const;
   template <class Add>
   tenon_status launch(int dtype, const char* name, int64_t count, const Add& add) const;
 

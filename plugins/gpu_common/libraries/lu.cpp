@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Gaussian elimination gives: lu_factor, solve, inv; and lu_permutation.
+#include "lu.hpp"
+
 #include "factorizations.hpp"
-#include "matrices.hpp"
 
 namespace gpu::solver {
-namespace {
 
-constexpr const char* kSingular = "invertible matrices, got a singular one";
-
-struct Pivots {
-  int* rows = nullptr;   // counted from 1, as many as the shorter extent of each matrix
-  int* infos = nullptr;  // the first pivot of each matrix that is zero
-};
-
-// Factors in place matrices that are packed as those of `of`.
 tenon_status factor(const SolverCall& call, const Batch& of, const Packed& packed, int m, int n,
                     Pivots* pivots) {
   const int64_t count = of.count();
@@ -41,7 +33,6 @@ tenon_status factor(const SolverCall& call, const Batch& of, const Packed& packe
   });
 }
 
-// Solves in place: matrices `of` that were factored broadcast to `batch`, whose right-hand sides are `b`.
 tenon_status solve_factored(const SolverCall& call, const Batch& of, const Packed& factors,
                             const Pivots& pivots, std::span<const int64_t> batch, int64_t count,
                             const Packed& b, int n, int64_t columns) {
@@ -75,6 +66,10 @@ tenon_status solve_factored(const SolverCall& call, const Batch& of, const Packe
                                  call.matrix(b, index), n, info);
   });
 }
+
+namespace {
+
+constexpr const char* kSingular = "invertible matrices, got a singular one";
 
 tenon_status lu_factor(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, tenon_err* err) {
   const tenon_tensor *x = tenon_arg_tensor(&args[0]), *lu = tenon_out_tensor(&outs[0]),

@@ -30,6 +30,8 @@ inline constexpr int64_t kMaxBatchedExtent = 256;
 
 bool is_complex(int dtype);
 int real_of(int dtype);
+// 0 or 1 as an element, on the host.
+const void* number_of(int dtype, int number);
 
 // The matrices in the last two axes of a tensor. `vector`: the last axis alone, as one column.
 class Batch {

@@ -2,8 +2,8 @@
 // The vendor's libraries of factorizations, cuSOLVER or hipSOLVER, and of triangular systems and batches, cuBLAS or
 // hipBLAS, opened at run time. hipSOLVER has functions with the parameters of cuSOLVER's under the prefix hipsolverDn.
 //
-// Sources of the signatures: cusolverDn.h and cublas_api.h of CUDA 13.0, and the API references of hipSOLVER (2.2) and
-// hipBLAS (2.2). tests/gpu/declarations compares them with the headers.
+// Sources of the signatures: cusolverDn.h and cublas_api.h of CUDA 13.0, and the API references of hipSOLVER (2.4) and
+// hipBLAS (2.4). tests/gpu/declarations compares them with the headers.
 #pragma once
 
 #include <cstddef>
@@ -72,6 +72,10 @@ using Handle = void*;
   X(trsm_batched, trsmBatched, trsmBatched,                                                                 \
     (Handle, int side, int uplo, int trans, int diagonal, int m, int n, const void* alpha,                  \
      const void* const* a, int lda, void* const* b, int ldb, int batch))                                    \
+  X(gemm_batched, gemmStridedBatched, gemmStridedBatched,                                                   \
+    (Handle, int trans_a, int trans_b, int m, int n, int k, const void* alpha, const void* a, int lda,      \
+     long long a_pitch, const void* b, int ldb, long long b_pitch, const void* beta, void* c, int ldc,      \
+     long long c_pitch, int batch))                                                                         \
   X(getrf_batched, getrfBatched, getrfBatched,                                                              \
     (Handle, int n, void* const* a, int lda, int* pivots, int* infos, int batch))                           \
   X(getrs_batched, getrsBatched, getrsBatched,                                                              \

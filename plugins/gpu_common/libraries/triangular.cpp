@@ -6,12 +6,6 @@
 namespace gpu::solver {
 namespace {
 
-const void* one_of(int dtype) {
-  static constexpr float kOne32[] = {1, 0};
-  static constexpr double kOne64[] = {1, 0};
-  return real_of(dtype) == TENON_DTYPE_F32 ? static_cast<const void*>(kOne32) : kOne64;
-}
-
 // a @ x == b is x.T @ a.T == b.T, and the library sees the transpose of what rows hold: the side and the triangle change.
 tenon_status triangular_solve(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs,
                               tenon_err* err) {
@@ -43,14 +37,14 @@ tenon_status triangular_solve(tenon_ctx* ctx, const tenon_value* args, tenon_val
     GPU_TRY(call.addresses(to, to.leading(), result, &sides));
     return call.queue([&](Handles& handles) {
       return call.routines().trsm_batched(handles.blas, side, uplo, number::kNotTransposed,
-                                          diagonal, height, width, one_of(out->dtype), from, lda,
-                                          sides, height, static_cast<int>(count));
+                                          diagonal, height, width, number_of(out->dtype, 1), from,
+                                          lda, sides, height, static_cast<int>(count));
     });
   }
   return call.queue_each(count, [&](Handles& handles, int64_t index) {
     const int64_t own = joins ? 0 : matrices.index_in(to.leading(), index);
     return call.routines().trsm(handles.blas, side, uplo, number::kNotTransposed, diagonal, height,
-                                width, one_of(out->dtype), call.matrix(triangles, own), lda,
+                                width, number_of(out->dtype, 1), call.matrix(triangles, own), lda,
                                 call.matrix(result, index), height);
   });
 }

@@ -2,7 +2,7 @@
 // The functions of cuBLAS and hipBLAS for triangular systems and batches of factorizations. Sizes, leading dimensions and
 // addresses are checked, and what does not fit is refused.
 //
-// Sources: the cuBLAS reference (13.0) and the hipBLAS API reference (2.2).
+// Sources: the cuBLAS reference (13.0) and the hipBLAS API reference (2.4).
 #include "call.hpp"
 
 using namespace simulated;
@@ -81,6 +81,57 @@ int trsm_batched(void* handle, const Triangular<T>& system, const T* const* a, T
     T* const* sides = on_device(b, count);
     for (size_t i = 0; from && sides && i < count; ++i) system.run(from[i], sides[i]);
   });
+}
+
+template <class T>
+struct Product {
+  int trans_a, trans_b, m, n, k;
+  const T* alpha;
+  const T* a;
+  int lda;
+  long long a_pitch;
+  const T* b;
+  int ldb;
+  long long b_pitch;
+  const T* beta;
+  T* c;
+  int ldc;
+  long long c_pitch;
+  int batch;
+
+  bool is_known() const {
+    return trans_a == kNone && trans_b == kNone && fits(m, k, lda) && fits(k, n, ldb) &&
+           fits(m, n, ldc) && alpha && beta && *alpha == T(1) && *beta == T(0) && batch >= 1 &&
+           a_pitch >= 0 && b_pitch >= 0 &&
+           (batch == 1 || c_pitch >= static_cast<long long>(ldc) * n);
+  }
+  bool is_on_device() const {
+    const long long last = batch - 1;
+    return matrix_on_device(a, m, k, lda) && matrix_on_device(a + last * a_pitch, m, k, lda) &&
+           matrix_on_device(b, k, n, ldb) && matrix_on_device(b + last * b_pitch, k, n, ldb) &&
+           matrix_on_device(c, m, n, ldc) && matrix_on_device(c + last * c_pitch, m, n, ldc);
+  }
+  void run() const {
+    for (long long i = 0; i < batch; ++i) {
+      const T *left = matrix_on_device(a + i * a_pitch, m, k, lda),
+              *right = matrix_on_device(b + i * b_pitch, k, n, ldb);
+      T* to = matrix_on_device(c + i * c_pitch, m, n, ldc);
+      if (!left || !right || !to) continue;
+      const auto x = load(left, m, k, lda), y = load(right, k, n, ldb);
+      Dense<Wide<T>> z(m, n);
+      for (int column = 0; column < n; ++column)
+        for (int row = 0; row < m; ++row)
+          for (int j = 0; j < k; ++j) z(row, column) += x(row, j) * y(j, column);
+      store(z, to, ldc);
+    }
+  }
+};
+
+template <class T>
+int gemm_batched(void* handle, const Product<T>& product) {
+  BEGIN(BlasGemmBatched);
+  EXPECT(product.is_known() && product.is_on_device());
+  return queue(use, [=] { product.run(); });
 }
 
 template <class T>
@@ -167,6 +218,13 @@ EXPORT int cublasSetStream_v2(void* handle, void* stream) { return set_stream(ha
     if (!alpha) return kInvalidValue;                                                              \
     return trsm_batched<T>(handle, {side, uplo, trans, diagonal, m, n, *alpha, lda, ldb}, a, b,    \
                            batch);                                                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, gemmStridedBatched)(                                                     \
+      void* handle, int trans_a, int trans_b, int m, int n, int k, const T* alpha, const T* a,     \
+      int lda, long long a_pitch, const T* b, int ldb, long long b_pitch, const T* beta, T* c,     \
+      int ldc, long long c_pitch, int batch) {                                                     \
+    return gemm_batched<T>(handle, {trans_a, trans_b, m, n, k, alpha, a, lda, a_pitch, b, ldb,     \
+                                    b_pitch, beta, c, ldc, c_pitch, batch});                       \
   }                                                                                                \
   EXPORT int FULL(letter, getrfBatched)(void* handle, int n, T* const* a, int lda, int* pivots,    \
                                         int* infos, int batch) {                                   \

@@ -2,7 +2,7 @@
 // The functions of cuSOLVER, and those of hipSOLVER that have their parameters. Sizes, leading dimensions, workspaces and
 // addresses are checked, and what does not fit is refused.
 //
-// Sources: the cuSOLVER reference (13.0) and the hipSOLVER API reference (2.2).
+// Sources: the cuSOLVER reference (13.0) and the hipSOLVER API reference (2.4).
 #include "call.hpp"
 
 using namespace simulated;
