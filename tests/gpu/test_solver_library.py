@@ -52,6 +52,30 @@ def test_small_matrices_are_one_call_and_large_ones_one_each(run):
         assert count("BlasGetrsBatched", lambda: tenon.inv(device(small))) == 1
         assert count("SolverGetrf", lambda: tenon.lu_factor(device(normal(3, 4, 2))).lu) == 3
         assert count("BlasTrsmBatched", lambda: tenon.triangular_solve(device(small), device(small))) == 1
+        assert count("BlasGeqrfBatched", lambda: tenon.qr(device(small)).r) == 1
+        assert count("SolverOrgqr", lambda: tenon.qr(device(small)).q) == 0
+        assert count("SolverSyevjBatched", lambda: tenon.eigvalsh(device(small))) == 1
+        assert count("SolverGesvdjBatched", lambda: tenon.svd(device(small)).u) == 1
+        for shape in [(2, 40, 34), (2, 34, 40), (2, 33, 33), (2, 20, 33)]:
+            x = normal(*shape)
+            for full in (False, True):
+                before = calls("SolverGesvd")
+                u, s, vh = tenon.svd(device(x), full_matrices=full)
+                assert calls("SolverGesvd") == before + 2
+                k = min(shape[1:])
+                check((u[..., :k] * s.unsqueeze(-2)) @ vh[:, :k], x)
+                check(u.mT @ u, np.broadcast_to(np.eye(u.shape[-1]), u.shape[:1] + (u.shape[-1],) * 2))
+            check(tenon.svdvals(device(x)), np.linalg.svd(x, compute_uv=False))
+        x = normal(2, 36, 36)
+        before = calls("SolverSyevd")
+        w, v = tenon.eigh(device(x), upper=True)
+        assert calls("SolverSyevd") == before + 2
+        check((v * w.unsqueeze(-2)) @ v.mT, np.triu(x) + np.triu(x, 1).swapaxes(-1, -2))
+        x = normal(2, 258, 3)
+        before = calls("SolverGeqrf"), calls("SolverOrgqr")
+        q, r = tenon.qr(device(x))
+        assert (calls("SolverGeqrf"), calls("SolverOrgqr")) == (before[0] + 2, before[1] + 2)
+        check(q @ r, x)
         check(tenon.cholesky(device(large)), np.linalg.cholesky(large))
         check(tenon.inv(device(large)) @ device(large), np.broadcast_to(np.eye(260), large.shape), 1e-6)
         check(tenon.solve(device(large), device(large[:, :, :3])), np.linalg.solve(large, large[:, :, :3]), 1e-6)

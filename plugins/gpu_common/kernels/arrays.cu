@@ -10,6 +10,9 @@ static __device__ inline Element one() { return {1, 0}; }
 static __device__ inline Element conjugated(Element x) { return {x.re, -x.im}; }
 static __device__ inline Element scaled(Element x, Real factor) { return {x.re * factor, x.im * factor}; }
 static __device__ inline Element sum(Element x, Element y) { return {x.re + y.re, x.im + y.im}; }
+static __device__ inline Element product(Element x, Element y) {
+  return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+}
 static __device__ inline double magnitude(Element x) {
   const double a = x.re < 0 ? -x.re : x.re, b = x.im < 0 ? -x.im : x.im, larger = a > b ? a : b;
   if (!(larger > 0) || a != a || b != b || larger - larger != 0) return a + b;
@@ -24,6 +27,7 @@ static __device__ inline Element one() { return 1; }
 static __device__ inline Element conjugated(Element x) { return x; }
 static __device__ inline Element scaled(Element x, Real factor) { return x * factor; }
 static __device__ inline Element sum(Element x, Element y) { return x + y; }
+static __device__ inline Element product(Element x, Element y) { return x * y; }
 static __device__ inline double magnitude(Element x) { return x < 0 ? -x : x; }
 static __device__ inline bool is_finite(Element x) { return x - x == 0; }
 #endif
@@ -59,6 +63,26 @@ TK_KERNEL void tenon_copy(const Element *from, Element *to, Extents extents, Ext
 TK_KERNEL void tenon_identity(Element *to, tk_i64 rows, tk_i64 columns, tk_i64 count) {
   for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0))
     to[index] = index / columns % rows == index % columns ? one() : zero();
+}
+
+// The first columns of products of Householder reflections I - tau * v @ v.mH. The vectors of a matrix are columns of `rows`
+// elements, `pitch` from matrix to matrix: those of reflection i have a one at i, and zeros before it. A thread makes one
+// column of a packed matrix by rows.
+TK_KERNEL void tenon_reflect(const Element *vectors, const Element *tau, Element *to, tk_i64 rows, tk_i64 columns,
+                             tk_i64 reflections, tk_i64 pitch, tk_i64 count) {
+  for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0)) {
+    const tk_i64 matrix = index / columns, column = index % columns;
+    Element *own = to + matrix * rows * columns + column;
+    for (tk_i64 row = 0; row < rows; ++row) own[row * columns] = row == column ? one() : zero();
+    for (tk_i64 i = reflections - 1; i >= 0; --i) {
+      const Element *v = vectors + matrix * pitch + i * rows;
+      Element along = own[i * columns];
+      for (tk_i64 row = i + 1; row < rows; ++row) along = sum(along, product(conjugated(v[row]), own[row * columns]));
+      along = scaled(product(tau[matrix * reflections + i], along), -1);
+      own[i * columns] = sum(own[i * columns], along);
+      for (tk_i64 row = i + 1; row < rows; ++row) own[row * columns] = sum(own[row * columns], product(v[row], along));
+    }
+  }
 }
 
 // The largest sum of magnitudes in a column of each of the packed square matrices, NaN if there is one. A group takes a matrix.

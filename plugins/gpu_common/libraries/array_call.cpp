@@ -212,6 +212,22 @@ tenon_status ArrayCall::real_ends(int dtype, void* rows, int64_t length, bool is
   });
 }
 
+tenon_status ArrayCall::reflect(int dtype, const void* vectors, const void* tau, void* to,
+                                int64_t rows, int64_t columns, int64_t reflections, int64_t pitch,
+                                int64_t batch) const {
+  const int64_t count = columns * batch;
+  return launch(dtype, "tenon_reflect", count, [&](kernels::Arguments& arguments) {
+    arguments.buffer(vectors);
+    arguments.buffer(tau);
+    arguments.buffer(to);
+    arguments.value(rows);
+    arguments.value(columns);
+    arguments.value(reflections);
+    arguments.value(pitch);
+    arguments.value(count);
+  });
+}
+
 tenon_status ArrayCall::norms(int dtype, const void* matrices, double* to, int64_t n,
                               int64_t batch) const {
   return launch(dtype, "tenon_norms", batch * kThreads, [&](kernels::Arguments& arguments) {

@@ -65,6 +65,9 @@ class ArrayCall {
   tenon_status mirror(int dtype, const void* half, void* to, std::span<const int64_t> extents,
                       std::span<const int64_t> half_strides, int halved, int transformed) const;
   tenon_status real_ends(int dtype, void* rows, int64_t length, bool is_even, int64_t count) const;
+  // Products of Householder reflections, see tenon_reflect.
+  tenon_status reflect(int dtype, const void* vectors, const void* tau, void* to, int64_t rows,
+                       int64_t columns, int64_t reflections, int64_t pitch, int64_t batch) const;
   tenon_status norms(int dtype, const void* matrices, double* to, int64_t n, int64_t batch) const;
   tenon_status scale(int dtype, void* matrices, const double* factors, int64_t size,
                      int64_t batch) const;

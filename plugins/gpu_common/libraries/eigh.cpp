@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigh and eigvalsh, by divide and conquer (syevd, heevd).
+// eigh and eigvalsh, by divide and conquer (syevd, heevd), or of batches of small matrices by Jacobi's method (syevjBatched).
 #include "factorizations.hpp"
 #include "matrices.hpp"
 
@@ -22,18 +22,32 @@ tenon_status decompose(const SolverCall& call, const Batch& from, bool upper, co
   GPU_TRY(call.pack(from, packed, {.triangle = upper ? kUpper : kLower, .faults = faults}));
   GPU_TRY(call.check_finite(faults, from));
   GPU_TRY(call.make_infos(count, &infos));
-  GPU_TRY(call.workspace(
-      [&](Handles& handles, int* wanted) {
-        return call.routines().syevd_size(handles.solver, job, uplo, n, packed.data, n, w->data,
-                                          wanted);
-      },
-      &work, &size));
-  const int64_t real_bytes = host->dtype_size(real_of(call.dtype()));
-  GPU_TRY(call.queue_each(count, [&](Handles& handles, int64_t index) {
-    return call.routines().syevd(handles.solver, job, uplo, n, call.matrix(packed, index), n,
-                                 static_cast<char*>(w->data) + index * n * real_bytes, work, size,
-                                 infos + index);
-  }));
+  if (count > 1 && n <= kMaxJacobiExtent) {
+    const int batch = static_cast<int>(count);
+    GPU_TRY(call.workspace(
+        [&](Handles& handles, int* wanted) {
+          return call.routines().syevj_batched_size(handles.solver, job, uplo, n, memory, n,
+                                                    w->data, wanted, handles.syevj, batch);
+        },
+        &work, &size));
+    GPU_TRY(call.queue([&](Handles& handles) {
+      return call.routines().syevj_batched(handles.solver, job, uplo, n, memory, n, w->data, work,
+                                           size, infos, handles.syevj, batch);
+    }));
+  } else {
+    GPU_TRY(call.workspace(
+        [&](Handles& handles, int* wanted) {
+          return call.routines().syevd_size(handles.solver, job, uplo, n, memory, n, w->data,
+                                            wanted);
+        },
+        &work, &size));
+    const int64_t real_bytes = host->dtype_size(real_of(call.dtype()));
+    GPU_TRY(call.queue_each(count, [&](Handles& handles, int64_t index) {
+      return call.routines().syevd(handles.solver, job, uplo, n, call.matrix(packed, index), n,
+                                   static_cast<char*>(w->data) + index * n * real_bytes, work, size,
+                                   infos + index);
+    }));
+  }
   if (vectors)
     GPU_TRY(call.unpack(by_columns(memory, n, n), Batch(vectors),
                         {.conjugates = is_complex(call.dtype())}));

@@ -136,9 +136,8 @@ class Exponential {
   }
 
   tenon_status multiply(void* x, void* y, void* to) const {
-    return call_.queue([&](Handles& handles) {
-      return product(handles, x, y, to, 0, static_cast<int>(count_));
-    });
+    return call_.queue(
+        [&](Handles& handles) { return product(handles, x, y, to, 0, static_cast<int>(count_)); });
   }
   Status product(Handles& handles, void* x, void* y, void* to, int64_t first, int batch) const {
     return call_.routines().gemm_batched(

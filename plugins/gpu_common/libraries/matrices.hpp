@@ -27,6 +27,8 @@ inline constexpr uint64_t kDtypes =
 
 // Matrices up to this size are worth one call for the whole batch; larger ones keep the device busy alone.
 inline constexpr int64_t kMaxBatchedExtent = 256;
+// Up to this size the libraries have Jacobi's method for batches.
+inline constexpr int64_t kMaxJacobiExtent = 32;
 
 bool is_complex(int dtype);
 int real_of(int dtype);

@@ -1,19 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// qr, geqrf and householder_product.
+// qr, geqrf and householder_product. Batches of small matrices are one call, and their products a kernel from source, for which the
+// libraries have none.
 #include "factorizations.hpp"
 #include "matrices.hpp"
 
 namespace gpu::solver {
 namespace {
 
-// Householder reflections of matrices by columns, whose scales `tau` has `k` of each.
+// Householder reflections of matrices by columns, packed as those of `of`, whose scales `tau` has `k` of each.
 class Reflections {
  public:
-  Reflections(const SolverCall& call, const Packed& packed, int64_t count, int m, int k, void* tau)
-      : call_(call), packed_(packed), count_(count), m_(m), k_(k), tau_(tau) {}
+  Reflections(const SolverCall& call, const Batch& of, const Packed& packed, int k, void* tau)
+      : call_(call),
+        of_(of),
+        packed_(packed),
+        count_(of.count()),
+        m_(static_cast<int>(of.rows())),
+        k_(k),
+        tau_(tau),
+        is_small_(count_ > 1 && std::max(of.rows(), of.columns()) <= kMaxBatchedExtent) {}
 
   // Of the first `n` columns.
   tenon_status factor(int n) const {
+    if (is_small_) {
+      void **matrices = nullptr, **scales = nullptr;
+      GPU_TRY(call_.addresses(of_, of_.leading(), packed_, &matrices));
+      GPU_TRY(call_.addresses(of_, of_.leading(), by_columns(tau_, k_, 1), &scales));
+      return call_.queue([&](Handles& handles) {
+        int refused = 0;
+        const Status status = call_.routines().geqrf_batched(
+            handles.blas, m_, n, matrices, m_, scales, &refused, static_cast<int>(count_));
+        return status ? status : refused;
+      });
+    }
     void* work = nullptr;
     int size = 0, *info = nullptr;
     GPU_TRY(call_.make_infos(1, &info));
@@ -28,8 +47,18 @@ class Reflections {
     });
   }
 
-  // The first `columns` columns of their product, in place.
-  tenon_status multiply(int columns) const {
+  // The first columns of their product, as many as `to` has, which is contiguous.
+  tenon_status multiply(const Batch& to) const {
+    const int columns = static_cast<int>(to.columns());
+    if (is_small_)
+      return call_.reflect(call_.dtype(), packed_.data, tau_, to.data(), m_, columns, k_,
+                           packed_.pitch, count_);
+    GPU_TRY(multiply_in_place(columns));
+    return call_.unpack(packed_, to);
+  }
+
+ private:
+  tenon_status multiply_in_place(int columns) const {
     void* work = nullptr;
     int size = 0, *info = nullptr;
     GPU_TRY(call_.make_infos(1, &info));
@@ -45,14 +74,15 @@ class Reflections {
     });
   }
 
- private:
   void* tau(int64_t index) const { return call_.at(tau_, index * k_); }
 
   const SolverCall& call_;
+  const Batch& of_;
   const Packed packed_;
   const int64_t count_;
   const int m_, k_;
   void* const tau_;
+  const bool is_small_;
 };
 
 tenon_status qr(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, tenon_err* err) {
@@ -73,12 +103,10 @@ tenon_status qr(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, teno
   GPU_TRY(call.elements(int64_t{k} * count, &tau));
   packed.data = memory;
   GPU_TRY(call.pack(from, packed));
-  const Reflections reflections(call, packed, count, m, k, tau);
+  const Reflections reflections(call, from, packed, k, tau);
   GPU_TRY(reflections.factor(n));
   GPU_TRY(call.unpack(packed, to_r, {.triangle = kUpper}));
-  if (of_q == 0) return TENON_OK;
-  GPU_TRY(reflections.multiply(of_q));
-  return call.unpack(packed, to_q);
+  return of_q == 0 ? TENON_OK : reflections.multiply(to_q);
 }
 
 tenon_status geqrf(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, tenon_err* err) {
@@ -93,7 +121,7 @@ tenon_status geqrf(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, t
   GPU_TRY(call.elements(x->numel, &memory));
   const Packed packed = by_columns(memory, m, n);
   GPU_TRY(call.pack(from, packed));
-  GPU_TRY(Reflections(call, packed, from.count(), m, std::min(m, n), tau->data).factor(n));
+  GPU_TRY(Reflections(call, from, packed, std::min(m, n), tau->data).factor(n));
   return call.unpack(packed, Batch(a));
 }
 
@@ -114,8 +142,7 @@ tenon_status householder_product(tenon_ctx* ctx, const tenon_value* args, tenon_
   const Packed packed = by_columns(memory, m, n);
   GPU_TRY(call.pack(from, packed));
   GPU_TRY(call.pack(scales, by_columns(own, k, 1)));
-  GPU_TRY(Reflections(call, packed, from.count(), m, k, own).multiply(n));
-  return call.unpack(packed, to);
+  return Reflections(call, from, packed, k, own).multiply(to);
 }
 
 constexpr tenon_kernel_def kKernels[] = {

@@ -23,7 +23,11 @@ using Handle = void*;
 #define TENON_GPU_SOLVER_FUNCTIONS(X)             \
   X(create, Create, (Handle* out))                \
   X(destroy, Destroy, (Handle))                   \
-  X(set_stream, SetStream, (Handle, Stream))
+  X(set_stream, SetStream, (Handle, Stream))      \
+  X(create_syevj, CreateSyevjInfo, (Handle* out)) \
+  X(destroy_syevj, DestroySyevjInfo, (Handle))    \
+  X(create_gesvdj, CreateGesvdjInfo, (Handle* out)) \
+  X(destroy_gesvdj, DestroyGesvdjInfo, (Handle))
 
 // One for each element type. Matrices are in columns; addresses are the device's, but for the sizes of workspaces, which
 // are written on the host.
@@ -50,6 +54,18 @@ using Handle = void*;
     (Handle, int job, int uplo, int n, const void* a, int lda, const void* w, int* size))                   \
   X(syevd, syevd, heevd,                                                                                    \
     (Handle, int job, int uplo, int n, void* a, int lda, void* w, void* work, int size, int* info))         \
+  X(syevj_batched_size, syevjBatched_bufferSize, heevjBatched_bufferSize,                                   \
+    (Handle, int job, int uplo, int n, const void* a, int lda, const void* w, int* size, Handle options,    \
+     int batch))                                                                                            \
+  X(syevj_batched, syevjBatched, heevjBatched,                                                              \
+    (Handle, int job, int uplo, int n, void* a, int lda, void* w, void* work, int size, int* infos,         \
+     Handle options, int batch))                                                                            \
+  X(gesvdj_batched_size, gesvdjBatched_bufferSize, gesvdjBatched_bufferSize,                                \
+    (Handle, int job, int m, int n, const void* a, int lda, const void* s, const void* u, int ldu,          \
+     const void* v, int ldv, int* size, Handle options, int batch))                                         \
+  X(gesvdj_batched, gesvdjBatched, gesvdjBatched,                                                           \
+    (Handle, int job, int m, int n, void* a, int lda, void* s, void* u, int ldu, void* v, int ldv,          \
+     void* work, int size, int* infos, Handle options, int batch))                                          \
   X(gesvd_size, gesvd_bufferSize, gesvd_bufferSize, (Handle, int m, int n, int* size))                      \
   X(gesvd, gesvd, gesvd,                                                                                    \
     (Handle, signed char job_u, signed char job_vt, int m, int n, void* a, int lda, void* s, void* u,       \
@@ -76,6 +92,8 @@ using Handle = void*;
     (Handle, int trans_a, int trans_b, int m, int n, int k, const void* alpha, const void* a, int lda,      \
      long long a_pitch, const void* b, int ldb, long long b_pitch, const void* beta, void* c, int ldc,      \
      long long c_pitch, int batch))                                                                         \
+  X(geqrf_batched, geqrfBatched, geqrfBatched,                                                              \
+    (Handle, int m, int n, void* const* a, int lda, void* const* tau, int* info, int batch)) /* on the host */ \
   X(getrf_batched, getrfBatched, getrfBatched,                                                              \
     (Handle, int n, void* const* a, int lda, int* pivots, int* infos, int batch))                           \
   X(getrs_batched, getrsBatched, getrsBatched,                                                              \

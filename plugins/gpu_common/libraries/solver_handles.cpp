@@ -11,8 +11,19 @@ constexpr size_t kMaxStreams = 32;
 }  // namespace
 
 Handles::~Handles() {
+  if (syevj) library.destroy_syevj(syevj);
+  if (gesvdj) library.destroy_gesvdj(gesvdj);
   if (solver) library.destroy(solver);
   if (blas) library.blas_destroy(blas);
+}
+
+Status Handles::make(Stream stream) {
+  Status status = library.create(&solver);
+  if (status == 0) status = library.blas_create(&blas);
+  if (status == 0) status = library.set_stream(solver, stream);
+  if (status == 0) status = library.blas_set_stream(blas, stream);
+  if (status == 0) status = library.create_syevj(&syevj);
+  return status ? status : library.create_gesvdj(&gesvdj);
 }
 
 std::shared_ptr<Handles> HandlesOfStreams::find(const tenon_stream_s& stream, Status* status) {
@@ -24,10 +35,7 @@ std::shared_ptr<Handles> HandlesOfStreams::find(const tenon_stream_s& stream, St
     if (handles_.size() >= kMaxStreams)
       std::erase_if(handles_, [](const auto& entry) { return !entry.second->recorded; });
     handles = std::make_shared<Handles>(library_);
-    *status = library_.create(&handles->solver);
-    if (*status == 0) *status = library_.blas_create(&handles->blas);
-    if (*status == 0) *status = library_.set_stream(handles->solver, stream.stream);
-    if (*status == 0) *status = library_.blas_set_stream(handles->blas, stream.stream);
+    *status = handles->make(stream.stream);
     if (*status) return nullptr;
     handles_.emplace(stream.stream, handles);
   }

@@ -15,13 +15,16 @@ namespace gpu::solver {
 struct Handles {
   explicit Handles(const Library& functions) : library(functions) {}
   ~Handles();
+  Status make(Stream stream);
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
   const Library& library;
   Handle solver = nullptr, blas = nullptr;
-  bool recorded = false;  // a graph replays work that uses the handles' memory
-  std::mutex mutex;       // held while work is queued
+  Handle syevj = nullptr,
+         gesvdj = nullptr;  // how Jacobi's method works: as the library does by default
+  bool recorded = false;    // a graph replays work that uses the handles' memory
+  std::mutex mutex;         // held while work is queued
 };
 
 // Every function is called with the device current, from any thread.

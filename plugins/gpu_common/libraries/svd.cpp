@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// svd and svdvals, by the QR iteration (gesvd).
+// svd and svdvals, by the QR iteration (gesvd), or of batches of small matrices by Jacobi's method (gesvdjBatched).
 #include "factorizations.hpp"
 #include "matrices.hpp"
 
@@ -54,6 +54,44 @@ tenon_status decompose(const SolverCall& call, const Batch& from, const Problem&
   return call.check_infos(infos, from, from.leading(), kExpected, kHint);
 }
 
+// Jacobi's method gives square u and v of each matrix, of which as many columns are copied as are wanted.
+tenon_status decompose_small(const SolverCall& call, const Batch& from, const tenon_tensor* s,
+                             const tenon_tensor* u, const tenon_tensor* vh) {
+  const int m = static_cast<int>(from.rows()), n = static_cast<int>(from.columns()),
+            batch = static_cast<int>(from.count());
+  const int job = u ? number::kVectors : number::kValues;
+  void *memory = nullptr, *left = nullptr, *right = nullptr, *work = nullptr;
+  int size = 0, *infos = nullptr, *faults = nullptr;
+  GPU_TRY(call.elements(from.size() * batch, &memory));
+  GPU_TRY(call.elements(int64_t{m} * m * batch, &left));
+  GPU_TRY(call.elements(int64_t{n} * n * batch, &right));
+  GPU_TRY(call.make_infos(batch, &faults));
+  GPU_TRY(call.pack(from, by_columns(memory, m, n), {.faults = faults}));
+  GPU_TRY(call.check_finite(faults, from));
+  GPU_TRY(call.make_infos(batch, &infos));
+  GPU_TRY(call.workspace(
+      [&](Handles& handles, int* wanted) {
+        return call.routines().gesvdj_batched_size(handles.solver, job, m, n, memory, m, s->data,
+                                                   left, m, right, n, wanted, handles.gesvdj,
+                                                   batch);
+      },
+      &work, &size));
+  GPU_TRY(call.queue([&](Handles& handles) {
+    return call.routines().gesvdj_batched(handles.solver, job, m, n, memory, m, s->data, left, m,
+                                          right, n, work, size, infos, handles.gesvdj, batch);
+  }));
+  if (u) {
+    GPU_TRY(call.unpack(by_columns(left, m, m), Batch(u)));
+    // The adjoint of what is stored by columns is the conjugate of what is read by rows.
+    GPU_TRY(call.unpack(by_rows(right, n, n), Batch(vh), {.conjugates = is_complex(call.dtype())}));
+  }
+  return call.check_infos(infos, from, from.leading(), kExpected, kHint);
+}
+
+bool is_small(const Batch& x) {
+  return x.count() > 1 && std::max(x.rows(), x.columns()) <= kMaxJacobiExtent;
+}
+
 tenon_status svd(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, tenon_err* err) {
   const tenon_tensor *x = tenon_arg_tensor(&args[0]), *u = tenon_out_tensor(&outs[0]),
                      *s = tenon_out_tensor(&outs[1]), *vh = tenon_out_tensor(&outs[2]);
@@ -67,6 +105,7 @@ tenon_status svd(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, ten
                          vh->numel ? to_vh.count() : 0);
   }
   GPU_TRY(call.expect_int({from.rows(), from.columns(), from.count()}));
+  if (is_small(from)) return decompose_small(call, from, s, u, vh);
   const Problem problem = problem_of(from);
   const int width = full ? problem.rows : problem.columns;
   void *left_memory = vh->data, *right_memory = u->data;
@@ -88,6 +127,7 @@ tenon_status svdvals(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs,
   const SolverCall call(ctx, "svdvals", x->dtype, err);
   const Batch from(x);
   GPU_TRY(call.expect_int({from.rows(), from.columns(), from.count()}));
+  if (is_small(from)) return decompose_small(call, from, s, nullptr, nullptr);
   const Packed none = by_columns(nullptr, 0, 0);
   return decompose(call, from, problem_of(from), 'N', s->data, none, none);
 }

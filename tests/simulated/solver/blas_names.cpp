@@ -154,6 +154,28 @@ int getrf_batched(void* handle, int n, T* const* a, int lda, int* pivots, int* i
 }
 
 template <class T>
+int geqrf_batched(void* handle, int m, int n, T* const* a, int lda, T* const* tau, int* info,
+                  int batch) {
+  BEGIN(BlasGeqrfBatched);
+  const auto count = static_cast<size_t>(batch), k = static_cast<size_t>(std::min(m, n));
+  EXPECT(info && !on_device(info, 1));
+  *info = fits(m, n, lda) ? 0 : -4;
+  EXPECT(*info == 0 && batch >= 1 && on_device(a, count) && on_device(tau, count));
+  return queue(use, [=] {
+    T *const *matrices = on_device(a, count), *const *scales = on_device(tau, count);
+    for (size_t i = 0; matrices && scales && i < count; ++i) {
+      T *memory = matrix_on_device(matrices[i], m, n, lda), *to = on_device(scales[i], k);
+      if (!memory || !to) continue;
+      auto x = load(memory, m, n, lda);
+      std::vector<Wide<T>> factors;
+      reflect(x, factors);
+      store(x, memory, lda);
+      for (size_t j = 0; j < k; ++j) to[j] = static_cast<T>(factors[j]);
+    }
+  });
+}
+
+template <class T>
 int getrs_batched(void* handle, int trans, int n, int columns, T* const* a, int lda,
                   const int* pivots, T* const* b, int ldb, int* info, int batch) {
   BEGIN(BlasGetrsBatched);
@@ -229,6 +251,10 @@ EXPORT int cublasSetStream_v2(void* handle, void* stream) { return set_stream(ha
   EXPORT int FULL(letter, getrfBatched)(void* handle, int n, T* const* a, int lda, int* pivots,    \
                                         int* infos, int batch) {                                   \
     return getrf_batched(handle, n, a, lda, pivots, infos, batch);                                 \
+  }                                                                                                \
+  EXPORT int FULL(letter, geqrfBatched)(void* handle, int m, int n, T* const* a, int lda,          \
+                                        T* const* tau, int* info, int batch) {                     \
+    return geqrf_batched(handle, m, n, a, lda, tau, info, batch);                                  \
   }                                                                                                \
   EXPORT int FULL(letter, getrsBatched)(void* handle, int trans, int n, int columns, T* const* a,  \
                                         int lda, const int* pivots, T* const* b, int ldb,          \

@@ -210,6 +210,119 @@ int syevd(void* handle, int job, int uplo, int n, T* a, int lda, RealPart<T>* w,
   });
 }
 
+constexpr int kMaxJacobiExtent = 32;
+Objects<int> options_of_syevj, options_of_gesvdj;
+bool is_known(const Objects<int>& options, void* handle) {
+  int unused;
+  return options.find(handle, &unused);
+}
+
+template <class T>
+int syevj_batched_size(void* handle, int job, int uplo, int n, const T* a, int lda,
+                       const RealPart<T>* w, int* size, void* options, int batch) {
+  BEGIN(SolverBufferSize);
+  EXPECT(is_job(job) && is_triangle(uplo) && batch >= 1 && lda == n && n >= 1 && size &&
+         n <= kMaxJacobiExtent && is_known(options_of_syevj, options));
+  EXPECT(matrix_on_device(a, n, n * batch, n) && on_device(w, static_cast<size_t>(n * batch)));
+  *size = size_of_work<T>(n, n * batch);
+  return kSuccess;
+}
+
+template <class T>
+int syevj_batched(void* handle, int job, int uplo, int n, T* a, int lda, RealPart<T>* w, T* work,
+                  int size, int* infos, void* options, int batch) {
+  BEGIN(SolverSyevjBatched);
+  EXPECT(is_job(job) && is_triangle(uplo) && batch >= 1 && lda == n && n >= 1 &&
+         n <= kMaxJacobiExtent && is_known(options_of_syevj, options));
+  const auto matrix = static_cast<size_t>(n * n), count = static_cast<size_t>(batch);
+  EXPECT(on_device(a, matrix * count) && on_device(w, static_cast<size_t>(n) * count) &&
+         is_work(work, size, n, n * batch) && on_device(infos, count));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    T* memory = on_device(a, matrix * count);
+    RealPart<T>* values = on_device(w, static_cast<size_t>(n) * count);
+    int* found = on_device(infos, count);
+    for (size_t i = 0; memory && values && found && i < count; ++i) {
+      auto x = load(memory + i * matrix, n, n, n);
+      std::vector<double> own;
+      found[i] = eigenvalues(x, uplo == kLower, own);
+      for (double each : own) *values++ = static_cast<RealPart<T>>(each);
+      if (job == kVectors)
+        store(x, memory + i * matrix, n);
+      else
+        spoil(a + i * matrix, matrix);
+    }
+  });
+}
+
+template <class W>
+Dense<W> adjoint(const Dense<W>& x) {
+  Dense<W> result(x.columns, x.rows);
+  for (int i = 0; i < x.rows; ++i)
+    for (int j = 0; j < x.columns; ++j) result(j, i) = conjugate(x(i, j));
+  return result;
+}
+
+// What square u and v the batches get: the adjoint of a wide matrix is a high one.
+template <class W>
+int square_factors(const Dense<W>& x, std::vector<double>& s, Dense<W>& u, Dense<W>& v) {
+  if (x.rows < x.columns) return square_factors(adjoint(x), s, v, u);
+  Dense<W> vh(1, 1);
+  const int info = singular_values(x, s, x.rows, u, vh);
+  v = adjoint(vh);
+  return info;
+}
+
+template <class T>
+bool is_jacobi_problem(int job, int m, int n, const T* a, int lda, const RealPart<T>* s, const T* u,
+                       int ldu, const T* v, int ldv, void* options, int batch) {
+  const auto count = static_cast<size_t>(batch), rows = static_cast<size_t>(m),
+             columns = static_cast<size_t>(n);
+  return is_job(job) && m >= 1 && n >= 1 && std::max(m, n) <= kMaxJacobiExtent && lda == m &&
+         ldu == m && ldv == n && batch >= 1 && is_known(options_of_gesvdj, options) &&
+         on_device(a, rows * columns * count) && on_device(s, std::min(rows, columns) * count) &&
+         (job == kValues ||
+          (on_device(u, rows * rows * count) && on_device(v, columns * columns * count)));
+}
+
+template <class T>
+int gesvdj_batched_size(void* handle, int job, int m, int n, const T* a, int lda,
+                        const RealPart<T>* s, const T* u, int ldu, const T* v, int ldv, int* size,
+                        void* options, int batch) {
+  BEGIN(SolverBufferSize);
+  EXPECT(is_jacobi_problem(job, m, n, a, lda, s, u, ldu, v, ldv, options, batch) && size);
+  *size = size_of_work<T>(m, n * batch);
+  return kSuccess;
+}
+
+template <class T>
+int gesvdj_batched(void* handle, int job, int m, int n, T* a, int lda, RealPart<T>* s, T* u,
+                   int ldu, T* v, int ldv, T* work, int size, int* infos, void* options,
+                   int batch) {
+  BEGIN(SolverGesvdjBatched);
+  const auto count = static_cast<size_t>(batch), rows = static_cast<size_t>(m),
+             columns = static_cast<size_t>(n);
+  EXPECT(is_jacobi_problem<T>(job, m, n, a, lda, s, u, ldu, v, ldv, options, batch) &&
+         is_work(work, size, m, n * batch) && on_device(infos, count));
+  return queue(use, [=] {
+    spoil(work, elements_of<T>(size));
+    const T* memory = on_device(a, rows * columns * count);
+    RealPart<T>* values = on_device(s, std::min(rows, columns) * count);
+    T *left = on_device(u, rows * rows * count), *right = on_device(v, columns * columns * count);
+    int* found = on_device(infos, count);
+    for (size_t i = 0; memory && values && found && i < count; ++i) {
+      std::vector<double> own;
+      Dense<Wide<T>> to_left(1, 1), to_right(1, 1);
+      found[i] = square_factors(load(memory + i * rows * columns, m, n, m), own, to_left, to_right);
+      for (double each : own) *values++ = static_cast<RealPart<T>>(each);
+      if (job == kValues || !left || !right) continue;
+      store(to_left, left + i * rows * rows, m);
+      store(to_right, right + i * columns * columns, n);
+    }
+    spoil(a, rows * columns * count);
+  });
+}
+
 template <class T>
 int gesvd_size(void* handle, int m, int n, int* size) {
   BEGIN(SolverBufferSize);
@@ -277,6 +390,18 @@ EXPORT int NAME(Create)(void** out) {
 EXPORT int NAME(Destroy)(void* handle) {
   return solver_handles.drop(handle) ? kSuccess : kNotInitialized;
 }
+EXPORT int NAME(CreateSyevjInfo)(void** out) {
+  return options_of_syevj.add(out) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(DestroySyevjInfo)(void* options) {
+  return options_of_syevj.drop(options) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(CreateGesvdjInfo)(void** out) {
+  return options_of_gesvdj.add(out) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(DestroyGesvdjInfo)(void* options) {
+  return options_of_gesvdj.drop(options) ? kSuccess : kInvalidValue;
+}
 EXPORT int NAME(SetStream)(void* handle, void* stream) {
   const SolverUse use(handle);
   if (!use) return kNotInitialized;
@@ -290,7 +415,8 @@ EXPORT int NAME(SetStream)(void* handle, void* stream) {
 #define FULL(letter, name) cusolverDn##letter##name
 #endif
 
-#define ROUTINES(letter, T, orgqr_name, orgqr_size_name, syevd_name, syevd_size_name)              \
+#define ROUTINES(letter, T, orgqr_name, orgqr_size_name, syevd_name, syevd_size_name, syevj_name,  \
+                 syevj_size_name)                                                                  \
   EXPORT int FULL(letter, potrf_bufferSize)(void* handle, int uplo, int n, T* a, int lda,          \
                                             int* size) {                                           \
     return is_triangle(uplo) ? size_of<T>(handle, n, n, a, lda, size) : int{kInvalidValue};        \
@@ -339,6 +465,28 @@ EXPORT int NAME(SetStream)(void* handle, void* stream) {
                                       RealPart<T>* w, T* work, int size, int* info) {              \
     return syevd<T>(handle, job, uplo, n, a, lda, w, work, size, info);                            \
   }                                                                                                \
+  EXPORT int FULL(letter, syevj_size_name)(void* handle, int job, int uplo, int n, const T* a,     \
+                                           int lda, const RealPart<T>* w, int* size,               \
+                                           void* options, int batch) {                             \
+    return syevj_batched_size<T>(handle, job, uplo, n, a, lda, w, size, options, batch);           \
+  }                                                                                                \
+  EXPORT int FULL(letter, syevj_name)(void* handle, int job, int uplo, int n, T* a, int lda,       \
+                                      RealPart<T>* w, T* work, int size, int* infos,               \
+                                      void* options, int batch) {                                  \
+    return syevj_batched<T>(handle, job, uplo, n, a, lda, w, work, size, infos, options, batch);   \
+  }                                                                                                \
+  EXPORT int FULL(letter, gesvdjBatched_bufferSize)(                                               \
+      void* handle, int job, int m, int n, const T* a, int lda, const RealPart<T>* s, const T* u,  \
+      int ldu, const T* v, int ldv, int* size, void* options, int batch) {                         \
+    return gesvdj_batched_size<T>(handle, job, m, n, a, lda, s, u, ldu, v, ldv, size, options,     \
+                                  batch);                                                          \
+  }                                                                                                \
+  EXPORT int FULL(letter, gesvdjBatched)(void* handle, int job, int m, int n, T* a, int lda,       \
+                                         RealPart<T>* s, T* u, int ldu, T* v, int ldv, T* work,    \
+                                         int size, int* infos, void* options, int batch) {         \
+    return gesvdj_batched<T>(handle, job, m, n, a, lda, s, u, ldu, v, ldv, work, size, infos,      \
+                             options, batch);                                                      \
+  }                                                                                                \
   EXPORT int FULL(letter, gesvd_bufferSize)(void* handle, int m, int n, int* size) {               \
     return gesvd_size<T>(handle, m, n, size);                                                      \
   }                                                                                                \
@@ -355,7 +503,12 @@ EXPORT int NAME(SetStream)(void* handle, void* stream) {
                                  T* work, int size, int* info) {                                   \
     return sytrf(handle, uplo, n, a, lda, pivots, work, size, info);                               \
   }
-ROUTINES(S, float, orgqr, orgqr_bufferSize, syevd, syevd_bufferSize)
-ROUTINES(D, double, orgqr, orgqr_bufferSize, syevd, syevd_bufferSize)
-ROUTINES(C, std::complex<float>, ungqr, ungqr_bufferSize, heevd, heevd_bufferSize)
-ROUTINES(Z, std::complex<double>, ungqr, ungqr_bufferSize, heevd, heevd_bufferSize)
+#define OF_REAL \
+  orgqr, orgqr_bufferSize, syevd, syevd_bufferSize, syevjBatched, syevjBatched_bufferSize
+#define OF_COMPLEX \
+  ungqr, ungqr_bufferSize, heevd, heevd_bufferSize, heevjBatched, heevjBatched_bufferSize
+#define EXPANDED(letter, T, ...) ROUTINES(letter, T, __VA_ARGS__)
+EXPANDED(S, float, OF_REAL)
+EXPANDED(D, double, OF_REAL)
+EXPANDED(C, std::complex<float>, OF_COMPLEX)
+EXPANDED(Z, std::complex<double>, OF_COMPLEX)
