@@ -36,6 +36,7 @@ struct Binding {
   std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;
   bool deterministic = true;  // the same arguments give the same bits
+  bool reusable = true;       // what the library plans for a call may serve later ones
   bool broadcasts = false;    // the function does; otherwise its operands arrive expanded
   std::string source;
   std::string assumes;  // what the source does not say, and has to be seen on a device

@@ -28,7 +28,7 @@ std::span<Binding> bindings();
 
 constexpr const char* kKernel = R"(
 // @origin@: @source@
-Function function_@name@{.name = "@function@"@symbol@};
+Function function_@name@{.name = "@function@"@symbol@@reuse@};
 tenon_status run_@name@(tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                         tenon_err* err) try {
   Call call(ctx, "@op@", function_@name@, err);
@@ -85,6 +85,7 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
          {"name", name},
          {"function", binding.function},
          {"symbol", binding.symbol.empty() ? "" : cat(", .symbol = \"", binding.symbol, "\"")},
+         {"reuse", binding.reusable ? "" : ", .is_reusable = false"},
          {"op", binding.op->qualified_name()},
          {"run", binding.run},
          {"parameters", join(binding.parameters, ", ")},

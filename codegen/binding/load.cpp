@@ -54,8 +54,8 @@ struct FileRules {
 std::vector<Binding> read_binding(const YAML::Node& node, const std::string& path,
                                   const Package& package, const FileRules& rules) {
   YamlEntry entry(node, path, "a binding");
-  entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "deterministic", "broadcast",
-                    "returns", "assumes", "source"});
+  entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "deterministic", "reusable",
+                    "broadcast", "returns", "assumes", "source"});
   Binding common;
   common.where = entry.where();
   const std::string name = entry.text("op");
@@ -67,10 +67,13 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
   if (const DtypeMask more = common.dtypes & ~common.op->dtypes.allow)
     throw Error(entry.where("dtypes"),
                 cat("`dtypes`: ", common.op->name, " does not take ", describe(more)));
-  if (const YAML::Node value = entry.find("deterministic")) {
+  for (const auto& [key, flag] :
+       {std::pair{"deterministic", &common.deterministic}, {"reusable", &common.reusable}}) {
+    const YAML::Node value = entry.find(key);
+    if (!value) continue;
     if (value.Scalar() != "false")
-      throw Error(entry.where("deterministic"), "`deterministic`: expected false, or no such key");
-    common.deterministic = false;
+      throw Error(entry.where(key), cat("`", key, "`: expected false, or no such key"));
+    *flag = false;
   }
   common.broadcasts = entry.flag_or("broadcast", false);
   common.assumes = entry.text_or("assumes", "");

@@ -169,6 +169,18 @@ TEST(Binding, SaysWhichKernelsAreNotDeterministic) {
                                    .find(".traits = TENON_KERNEL_NONDETERMINISTIC"));
 }
 
+TEST(Binding, SaysWhosePlansServeOneCall) {
+  const std::string lines = "  call: acmeShift(Tensor x, Tensor y, Scalar by, Tensor out)\n" +
+                            std::string(kRest);
+  EXPECT_EQ(std::string::npos, binding_of(lines).errors.at(1).find("is_reusable"));
+  EXPECT_NE(std::string::npos,
+            binding_of(lines + "  reusable: false\n")
+                .errors.at(1)
+                .find("function_shift{.name = \"acmeShift\", .is_reusable = false};"));
+  EXPECT_EQ("9: `reusable`: expected false, or no such key",
+            binding_of(lines + "  reusable: 1\n").errors.at(0));
+}
+
 TEST(Binding, RefusesPropertiesAndUnneededParametersThatAreNot) {
   const auto refused = [](const std::string& lines) {
     return binding_of("  call: acmeJoin(Tensor out)\n  dtypes: float32\n" + lines, "join")

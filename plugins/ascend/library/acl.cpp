@@ -25,7 +25,6 @@ std::string open_runtime() {
 #define ASCEND_FIND_OPTIONAL(result, name, parameters) \
   acl.name = reinterpret_cast<result(*) parameters>(libraries.find(#name));
   ASCEND_OPTIONAL_FUNCTIONS(ASCEND_FIND_OPTIONAL)
-#undef ASCEND_FIND_OPTIONAL
   const int error = acl.aclInit(nullptr);
   if (error && error != kRepeatInitialize) return describe_failure("aclInit", error);
   return "";
@@ -45,6 +44,8 @@ std::string open_operators() {
     return "the operators of CANN were not found (" + libraries.problem() + "); " + kInstall +
            "TENON_ASCEND_OPERATORS to the paths of libopapi.so and libnnopbase.so";
   ASCEND_OPERATOR_FUNCTIONS(ASCEND_FIND)
+  ASCEND_OPTIONAL_OPERATOR_FUNCTIONS(ASCEND_FIND_OPTIONAL)
+#undef ASCEND_FIND_OPTIONAL
 #undef ASCEND_FIND
   return "";
 }

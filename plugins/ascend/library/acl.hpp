@@ -2,7 +2,7 @@
 // The functions of CANN that this plugin calls, found at run time: neither headers nor libraries of CANN
 // are needed to build. Numbers and prototypes are those of the public headers of hicann/runtime
 // (include/external/acl/acl_base_rt.h, acl_rt.h) and, for aclCreateTensor and its family, of CANN's
-// documentation of aclnn.
+// documentation of aclnn (hicann/opbase, docs/en/api/nnopbase/aclnn).
 #pragma once
 
 #include <cstddef>
@@ -30,6 +30,7 @@ constexpr int kStorageOverLimit = 300000;
 constexpr int kDeviceOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
 // aclFormat; functions of images ask for the one that names their axes.
 constexpr int kFormatNchw = 0, kFormatNd = 2, kFormatNcdhw = 30, kFormatNc = 35, kFormatNcl = 47;
+constexpr int kDeterministic = 0;       // aclSysParamOpt
 constexpr int kHugeFirst = 0;           // aclrtMemMallocPolicy
 constexpr int kHbm = 1;                 // aclrtMemAttr
 constexpr uint32_t kEventSync = 1;      // ACL_EVENT_SYNC
@@ -77,7 +78,8 @@ constexpr int kNotReady = 1;            // aclrtStreamStatus
   X(int, aclmdlRICaptureBegin, (Stream, int))        \
   X(int, aclmdlRICaptureEnd, (Stream, Model*))       \
   X(int, aclmdlRIExecuteAsync, (Model, Stream))      \
-  X(int, aclmdlRIDestroy, (Model))
+  X(int, aclmdlRIDestroy, (Model))                   \
+  X(int, aclrtGetSysParamOpt, (int, int64_t*))
 
 // Parameters of aclnn functions.
 #define ASCEND_OPERATOR_FUNCTIONS(X)                                                        \
@@ -94,11 +96,18 @@ constexpr int kNotReady = 1;            // aclrtStreamStatus
   X(int, aclDestroyIntArray, (const aclIntArray*))                                          \
   X(int, aclDestroyBoolArray, (const aclBoolArray*))
 
+// Executors that run again (executor.hpp); NULL where this version of CANN has none.
+#define ASCEND_OPTIONAL_OPERATOR_FUNCTIONS(X)               \
+  X(int, aclSetAclOpExecutorRepeatable, (aclOpExecutor*))   \
+  X(int, aclDestroyAclOpExecutor, (aclOpExecutor*))         \
+  X(int, aclSetTensorAddr, (aclOpExecutor*, size_t, aclTensor*, void*))
+
 struct Functions {
 #define ASCEND_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_MEMBER)
   ASCEND_OPERATOR_FUNCTIONS(ASCEND_MEMBER)
   ASCEND_OPTIONAL_FUNCTIONS(ASCEND_MEMBER)
+  ASCEND_OPTIONAL_OPERATOR_FUNCTIONS(ASCEND_MEMBER)
 #undef ASCEND_MEMBER
 };
 extern Functions acl;

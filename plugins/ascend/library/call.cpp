@@ -38,20 +38,52 @@ tenon_status Call::fail(const char* phase, int error) {
   return status;
 }
 
-tenon_status Call::execute(uint64_t workspace_bytes, aclOpExecutor* executor) {
+tenon_status Call::fail_to_make(const char* maker) {
+  return tenon::fail_format(err_, TENON_INTERNAL, "[%s] ascend: %s returned no object", op_, maker);
+}
+
+bool Call::make_repeatable(Executor& executor) {
+  if (acl.aclSetAclOpExecutorRepeatable(executor.handle)) {
+    function_.is_reusable = false;  // CANN says that its executors are not; this one runs once
+    return false;
+  }
+  executor.owner.reset(executor.handle);
+  return true;
+}
+
+tenon_status Call::run_kept(Executors::Entry* entry) {
+  const tenon_status status = execute(entry->executor);
+  status ? executors().discard(entry) : executors().give_back(entry);
+  return status;
+}
+
+tenon_status Call::run_again(Executors::Entry* entry, const ExecutorKey& key) {
+  const std::span<aclTensor* const> tensors = entry->executor.objects.tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i]) continue;
+    const int error =
+        acl.aclSetTensorAddr(entry->executor.handle, i, tensors[i], key.addresses()[i]);
+    if (!error) continue;
+    executors().discard(entry);
+    return fail(": aclSetTensorAddr", error);
+  }
+  return run_kept(entry);
+}
+
+tenon_status Call::execute(const Executor& executor) {
   void* workspace = nullptr;
-  if (workspace_bytes)
-    if (const tenon_status status = host->scratch(ctx_, workspace_bytes, &workspace, err_))
+  if (executor.workspace_bytes)
+    if (const tenon_status status =
+            host->scratch(ctx_, executor.workspace_bytes, &workspace, err_))
       return status;
   using Execute = int (*)(void*, uint64_t, aclOpExecutor*, Stream);
   const auto queue = [&](Stream stream) {
-    return reinterpret_cast<Execute>(function_.execute)(workspace, workspace_bytes, executor,
-                                                        stream);
+    return reinterpret_cast<Execute>(function_.execute)(workspace, executor.workspace_bytes,
+                                                        executor.handle, stream);
   };
-  const tenon_stream stream = host->ctx_stream(ctx_);
-  Profile::Scope profile(device_, stream, TENON_PROFILE_KERNEL);
-  if (stream) {
-    const int error = queue(stream->stream);
+  Profile::Scope profile(device_, stream_, TENON_PROFILE_KERNEL);
+  if (stream_) {
+    const int error = queue(stream_->stream);
     if (error) return fail("", error);
     profile.finish(function_.name);
     return TENON_OK;

@@ -12,13 +12,11 @@ Function minimum_function{.name = "aclnnMinimum"};
 tenon_status run_clip_range(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
                             uint32_t, tenon_err* err) try {
   Call raise(ctx, "tenon::clip_range", maximum_function, err);
-  aclTensor* const x = raise.tensor(args[0]);
-  aclTensor* const low = raise.tensor(args[1]);
-  aclTensor* const raised = raise.scratch(outs[0]);
-  if (const tenon_status status = raise.run(x, low, raised)) return status;
+  const Tensor raised = raise.scratch(outs[0]);
+  if (const tenon_status status = raise.run(raise.tensor(args[0]), raise.tensor(args[1]), raised))
+    return status;
   Call lower(ctx, "tenon::clip_range", minimum_function, err);
-  aclTensor* const high = lower.tensor(args[2]);
-  return lower.run(raised, high, lower.tensor(outs[0]));
+  return lower.run(raised, lower.tensor(args[2]), lower.tensor(outs[0]));
 } catch (const std::bad_alloc&) {
   return tenon::fail_host_memory(err);
 }

@@ -6,7 +6,8 @@
 namespace ascend {
 namespace {
 
-Function copy_function{.name = "aclnnInplaceCopy"};
+// It may copy from device to device inside (hicann/ops-math, conversion/tensor_move), so that it is planned each time.
+Function copy_function{.name = "aclnnInplaceCopy", .is_reusable = false};
 Function flip_function{.name = "aclnnFlip"};
 Function cast_function{.name = "aclnnCast"};
 
@@ -34,7 +35,7 @@ struct Layout {
       if (shape[axis] > 1 && strides[axis] != step) return false;
     return true;
   }
-  aclTensor* in(Parameters& parameters) const {
+  Tensor in(Parameters& parameters) const {
     std::vector<int64_t> known = strides;
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (shape[axis] == 1) known[axis] = 1;  // those of one element may be anything
@@ -86,14 +87,12 @@ class Copier {
 
   tenon_status copy(const Layout& from, const Layout& to) {
     Call call(ctx_, op_, copy_function, err_);
-    aclTensor* const target = to.in(call);
-    return call.run(target, from.in(call));
+    return call.run(to.in(call), from.in(call));
   }
 
   tenon_status cast(const Layout& from, const Layout& to) {
     Call call(ctx_, op_, cast_function, err_);
-    aclTensor* const source = from.in(call);
-    return call.run(source, acl_dtype(to.dtype), to.in(call));
+    return call.run(from.in(call), acl_dtype(to.dtype), to.in(call));
   }
 
   tenon_status flip(const Layout& from, const std::vector<int64_t>& axes, const Layout& to) {
@@ -101,9 +100,7 @@ class Copier {
     const tenon_value list = {.tag = TENON_VALUE_INTS,
                               .aux = static_cast<uint32_t>(axes.size()),
                               .v = {.p = const_cast<int64_t*>(axes.data())}};
-    aclTensor* const source = from.in(call);
-    aclIntArray* const flipped = call.ints(list);
-    return call.run(source, flipped, to.in(call));
+    return call.run(from.in(call), call.ints(list), to.in(call));
   }
 
   tenon_ctx* ctx_;

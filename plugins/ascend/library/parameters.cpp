@@ -8,25 +8,7 @@
 
 namespace ascend {
 
-Parameters::~Parameters() {
-  for (aclTensorList* list : lists_) acl.aclDestroyTensorList(list);  // with its tensors
-  for (aclTensor* tensor : tensors_) acl.aclDestroyTensor(tensor);
-  for (aclScalar* scalar : scalars_) acl.aclDestroyScalar(scalar);
-  for (aclIntArray* array : int_arrays_) acl.aclDestroyIntArray(array);
-  for (aclBoolArray* array : bool_arrays_) acl.aclDestroyBoolArray(array);
-}
-
-template <class T>
-T* Parameters::made(T* parameter, std::vector<T*>& owner, const char* function) {
-  if (parameter)
-    owner.push_back(parameter);
-  else if (!status_)
-    status_ = tenon::fail_format(err_, TENON_INTERNAL, "[%s] ascend: %s returned no object", op_,
-                                 function);
-  return parameter;
-}
-
-Parameters::Description Parameters::dense(Description d) {
+Tensor Parameters::dense(Tensor d) {
   d.storage = d.shape;
   d.strides.resize(d.shape.size());
   int64_t step = 1;
@@ -35,34 +17,26 @@ Parameters::Description Parameters::dense(Description d) {
 }
 
 // Kernels get dense tensors, whose strides along axes of one element may be anything, negative too.
-Parameters::Description Parameters::describe(const tenon_tensor& tensor) {
+Tensor Parameters::describe(const tenon_tensor& tensor) {
   has_empty_ |= tensor.numel == 0;
   return dense(
       {tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
 }
 
-aclTensor* Parameters::create(const Description& d) {
-  if (status_) return nullptr;
-  return made(
-      acl.aclCreateTensor(d.shape.data(), d.shape.size(), acl_dtype(d.dtype), d.strides.data(), 0,
-                          d.format, d.storage.data(), d.storage.size(), d.data),
-      tensors_, "aclCreateTensor");
+Tensor Parameters::tensor(const tenon_value& value) {
+  if (value.tag == TENON_VALUE_NONE) return no_tensor();
+  return describe(*tenon_arg_tensor(&value));
 }
 
-aclTensor* Parameters::tensor(const tenon_value& value) {
-  if (value.tag == TENON_VALUE_NONE) return nullptr;
-  return create(describe(*tenon_arg_tensor(&value)));
-}
-
-aclTensor* Parameters::view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides,
+Tensor Parameters::view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides,
                             void* data) {
   int64_t span = 1;
   for (size_t axis = 0; axis < shape.size(); ++axis) span += (shape[axis] - 1) * strides[axis];
-  return create({dtype, kFormatNd, std::move(shape), std::move(strides), data, {span}});
+  return {dtype, kFormatNd, std::move(shape), std::move(strides), data, {span}};
 }
 
-aclTensor* Parameters::image(const tenon_value& value) {
-  Description d = describe(*tenon_arg_tensor(&value));
+Tensor Parameters::image(const tenon_value& value) {
+  Tensor d = describe(*tenon_arg_tensor(&value));
   switch (d.shape.size()) {
     case 2:
       d.format = kFormatNc;
@@ -77,29 +51,29 @@ aclTensor* Parameters::image(const tenon_value& value) {
       d.format = kFormatNcdhw;
       break;
   }
-  return create(d);
+  return d;
 }
 
-aclTensor* Parameters::transposed(const tenon_value& value) {
-  Description d = describe(*tenon_arg_tensor(&value));
+Tensor Parameters::transposed(const tenon_value& value) {
+  Tensor d = describe(*tenon_arg_tensor(&value));
   std::iter_swap(d.shape.end() - 1, d.shape.end() - 2);
   std::iter_swap(d.strides.end() - 1, d.strides.end() - 2);
-  return create(d);
+  return d;
 }
 
-aclTensor* Parameters::matrix(const tenon_value& value) {
+Tensor Parameters::matrix(const tenon_value& value) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&value);
-  Description d = describe(tensor);
+  Tensor d = describe(tensor);
   const int64_t columns = d.shape.back();
   d.shape = {columns ? tensor.numel / columns : 0, columns};
-  return create(dense(d));
+  return dense(d);
 }
 
-aclTensor* Parameters::vector(const tenon_value& value) {
+Tensor Parameters::vector(const tenon_value& value) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&value);
-  Description d = describe(tensor);
+  Tensor d = describe(tensor);
   d.shape = {tensor.numel};
-  return create(dense(d));
+  return dense(d);
 }
 
 const tenon_tensor& Parameters::first_of(const tenon_value& value) {
@@ -107,100 +81,84 @@ const tenon_tensor& Parameters::first_of(const tenon_value& value) {
                                           : *tenon_arg_tensor(&value);
 }
 
-aclTensor* Parameters::coordinates(const tenon_value& value) {
-  Description d = describe(first_of(value));
+Tensor Parameters::coordinates(const tenon_value& value) {
+  Tensor d = describe(first_of(value));
   d.shape.push_back(1);
-  return create(dense(d));
+  return dense(d);
 }
 
-aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
+Tensor Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
                                  const tenon_value& like) {
-  Description d = describe(*tenon_arg_tensor(&value));
+  Tensor d = describe(*tenon_arg_tensor(&value));
   d.shape.insert(d.shape.begin() + axis_of(axis, like), 1);
-  return create(dense(d));
+  return dense(d);
 }
 
-aclTensor* Parameters::merged(const tenon_value& value, const tenon_value& axis,
+Tensor Parameters::merged(const tenon_value& value, const tenon_value& axis,
                               const tenon_value& like) {
   const tenon_tensor &whole = *tenon_arg_tensor(&value), &target = *tenon_arg_tensor(&like);
   const auto at = static_cast<size_t>(axis_of(axis, like));
-  Description d = describe(whole);
+  Tensor d = describe(whole);
   d.shape.assign(target.shape, target.shape + target.ndim);
   d.shape[at] = whole.numel / (target.numel / target.shape[at]);
-  return create(dense(d));
+  return dense(d);
 }
 
-aclTensorList* Parameters::list_of_last(size_t count) {
-  if (status_) return nullptr;
-  aclTensorList* list =
-      made(acl.aclCreateTensorList(tensors_.data() + tensors_.size() - count, count), lists_,
-           "aclCreateTensorList");
-  if (list) tensors_.resize(tensors_.size() - count);  // the list owns them
-  return list;
-}
-
-aclTensorList* Parameters::tensors(const tenon_value& list) {
+TensorList Parameters::tensors(const tenon_value& list) {
   const tenon_tensor* const* const first = tenon_arg_tensors(&list);
-  const uint64_t count = tenon_arg_count(&list);
-  for (uint64_t i = 0; i < count; ++i)
-    if (!create(describe(*first[i]))) return nullptr;
-  return list_of_last(count);
+  TensorList all;
+  all.tensors.reserve(tenon_arg_count(&list));
+  for (uint32_t i = 0; i < tenon_arg_count(&list); ++i)
+    all.tensors.push_back(describe(*first[i]));
+  return all;
 }
 
-aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
-  if (status_) return nullptr;
+Tensor Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
   int64_t bytes = host->dtype_size(dtype);
   for (int64_t extent : shape) bytes *= extent;
   void* memory = nullptr;
-  if ((status_ =
-           host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory, err_)))
-    return nullptr;
-  return create(dense({dtype, kFormatNd, std::move(shape), {}, memory}));
+  if (!status_)
+    status_ =
+        host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory, err_);
+  return dense({dtype, kFormatNd, std::move(shape), {}, memory});
 }
 
-aclTensor* Parameters::scratch(const tenon_value& like) {
+Tensor Parameters::scratch(const tenon_value& like) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&like);
   return scratch_of({tensor.shape, tensor.shape + tensor.ndim}, tensor.dtype);
 }
 
-aclTensor* Parameters::scratch_indices(const tenon_value& like) {
+Tensor Parameters::scratch_indices(const tenon_value& like) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&like);
   return scratch_of({tensor.shape, tensor.shape + tensor.ndim}, TENON_DTYPE_I64);
 }
 
-aclTensor* Parameters::scratch_rows(const tenon_value& like) {
+Tensor Parameters::scratch_rows(const tenon_value& like) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&like);
   std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
   shape.back() = 1;
   return scratch_of(std::move(shape), TENON_DTYPE_F32);
 }
 
-aclTensor* Parameters::scratch_vector(const tenon_value& like, const tenon_value& dtype) {
+Tensor Parameters::scratch_vector(const tenon_value& like, const tenon_value& dtype) {
   return scratch_of({tenon_arg_tensor(&like)->numel}, tenon_arg_tensor(&dtype)->dtype);
 }
 
-aclTensor* Parameters::scratch_groups(const tenon_value& image, const tenon_value& groups) {
+Tensor Parameters::scratch_groups(const tenon_value& image, const tenon_value& groups) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&image);
   return scratch_of({tensor.shape[0], groups.v.i}, tensor.dtype);
 }
 
-aclTensor* Parameters::scratch_channels(const tenon_value& image) {
+Tensor Parameters::scratch_channels(const tenon_value& image) {
   return scratch_of({tenon_arg_tensor(&image)->shape[1]}, TENON_DTYPE_F32);
 }
 
-aclScalar* Parameters::scalar_of(const void* value, int dtype) {
-  if (status_) return nullptr;
-  // The parameter is not const in CANN's header; the function copies the value.
-  return made(acl.aclCreateScalar(const_cast<void*>(value), acl_dtype(dtype)), scalars_,
-              "aclCreateScalar");
-}
-
-aclScalar* Parameters::scalar(const tenon_value& value) {
+Scalar Parameters::scalar(const tenon_value& value) {
   if (value.tag == TENON_VALUE_FLOAT) return scalar(value.v.f);
   return scalar(value.v.i);
 }
 
-aclScalar* Parameters::scalar_as(const tenon_value& value, const tenon_value& tensor) {
+Scalar Parameters::scalar_as(const tenon_value& value, const tenon_value& tensor) {
   switch (tenon_arg_tensor(&tensor)->dtype) {
     case TENON_DTYPE_F16:
     case TENON_DTYPE_BF16:
@@ -215,38 +173,16 @@ aclScalar* Parameters::scalar_as(const tenon_value& value, const tenon_value& te
   }
 }
 
-aclScalar* Parameters::float_scalar(double value) {
-  const auto number = static_cast<float>(value);
-  return scalar_of(&number, TENON_DTYPE_F32);
-}
-
-aclScalar* Parameters::int32_scalar(const tenon_value& value) {
-  const auto number = static_cast<int32_t>(value.v.i);
-  return scalar_of(&number, TENON_DTYPE_I32);
-}
-
-aclBoolArray* Parameters::flags(int64_t first, int64_t second, int64_t third) {
-  if (status_) return nullptr;
-  const bool values[] = {first != 0, second != 0, third != 0};
-  return made(acl.aclCreateBoolArray(values, 3), bool_arrays_, "aclCreateBoolArray");
-}
-
 std::span<const int64_t> Parameters::list_of(const tenon_value& value) {
   if (value.tag == TENON_VALUE_INTS) return {tenon_arg_ints(&value), tenon_arg_count(&value)};
   return {&value.v.i, 1};
 }
 
-aclIntArray* Parameters::int_array(std::span<const int64_t> values) {
-  if (status_) return nullptr;
-  return made(acl.aclCreateIntArray(values.data(), values.size()), int_arrays_,
-              "aclCreateIntArray");
-}
-
-aclIntArray* Parameters::axes(const tenon_value& value, const tenon_value& tensor) {
+IntArray Parameters::axes(const tenon_value& value, const tenon_value& tensor) {
   if (value.tag != TENON_VALUE_NONE) return ints(value);
   std::vector<int64_t> all(static_cast<size_t>(tenon_arg_tensor(&tensor)->ndim));
   std::iota(all.begin(), all.end(), int64_t{0});
-  return int_array(all);
+  return {std::move(all)};
 }
 
 int64_t Parameters::extent_behind(const tenon_value& tensor, int64_t axis) {
@@ -259,24 +195,24 @@ int64_t Parameters::axis_of(const tenon_value& axis, const tenon_value& tensor) 
   return given < 0 ? given + tenon_arg_tensor(&tensor)->ndim : given;
 }
 
-aclIntArray* Parameters::extent(const tenon_value& tensor, int64_t axis) {
-  return int_array(std::span(tenon_arg_tensor(&tensor)->shape + axis, 1));
+IntArray Parameters::extent(const tenon_value& tensor, int64_t axis) {
+  return array_of(std::span(tenon_arg_tensor(&tensor)->shape + axis, 1));
 }
 
-aclIntArray* Parameters::last_extents(const tenon_value& count, const tenon_value& tensor) {
+IntArray Parameters::last_extents(const tenon_value& count, const tenon_value& tensor) {
   const tenon_tensor& t = *tenon_arg_tensor(&tensor);
-  return int_array(std::span(t.shape + t.ndim - count.v.i, static_cast<size_t>(count.v.i)));
+  return array_of(std::span(t.shape + t.ndim - count.v.i, static_cast<size_t>(count.v.i)));
 }
 
-aclIntArray* Parameters::margins(const tenon_value& padding) {
+IntArray Parameters::margins(const tenon_value& padding) {
   const std::span<const int64_t> pairs = list_of(padding);
   std::vector<int64_t> reversed;
   for (size_t i = pairs.size(); i >= 2; i -= 2)
     reversed.insert(reversed.end(), {pairs[i - 2], pairs[i - 1]});
-  return int_array(reversed);
+  return {std::move(reversed)};
 }
 
-aclIntArray* Parameters::margins_of_slice(const tenon_value& slice, const tenon_value& axes,
+IntArray Parameters::margins_of_slice(const tenon_value& slice, const tenon_value& axes,
                                           const tenon_value& starts, const tenon_value& whole) {
   const tenon_tensor &part = *tenon_arg_tensor(&slice), &all = *tenon_arg_tensor(&whole);
   const std::span<const int64_t> named = list_of(axes), first = list_of(starts);
@@ -291,10 +227,10 @@ aclIntArray* Parameters::margins_of_slice(const tenon_value& slice, const tenon_
     reversed[pair] = before;
     reversed[pair + 1] = extent - before - part.shape[axis];
   }
-  return int_array(reversed);
+  return {std::move(reversed)};
 }
 
-aclIntArray* Parameters::margins_of_index(const tenon_value& axis, const tenon_value& index,
+IntArray Parameters::margins_of_index(const tenon_value& axis, const tenon_value& index,
                                           const tenon_value& whole) {
   const tenon_tensor& all = *tenon_arg_tensor(&whole);
   const int64_t at = axis_of(axis, whole), extent = all.shape[at];
@@ -303,7 +239,7 @@ aclIntArray* Parameters::margins_of_index(const tenon_value& axis, const tenon_v
   const auto pair = 2 * static_cast<size_t>(all.ndim - 1 - at);
   reversed[pair] = before;
   reversed[pair + 1] = extent - before - 1;
-  return int_array(reversed);
+  return {std::move(reversed)};
 }
 
 }  // namespace ascend

@@ -56,6 +56,7 @@ tenon_status open(uint32_t index, tenon_device* out, tenon_err* err) {
 void close(tenon_device device) {
   acl.aclrtSetDevice(device->index);
   device->profile.close();
+  device->executors.clear();
   acl.aclrtDestroyStream(device->stream);
   acl.aclrtResetDevice(device->index);
   delete device;

@@ -11,7 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "library/acl.hpp"
+#include "library/executor.hpp"
 #include "profile.hpp"
 
 // `stream` is the synchronous stream of the ABI: what is queued there is waited for before the call returns.
@@ -24,6 +24,7 @@ struct tenon_device_s {
   std::unordered_set<tenon_stream> streams;  // all but the synchronous one
   std::atomic<uint32_t> aborts{0};           // grows when work of streams is dropped
   ascend::Profile profile;
+  ascend::Executors executors;  // of the synchronous stream
 };
 
 struct tenon_stream_s {
@@ -31,6 +32,7 @@ struct tenon_stream_s {
   std::atomic<bool> aborted{false};  // Note [Aborted communicators]; no wait has told it yet
   std::atomic<bool> capturing{false};
   std::vector<void*> captured_memory;  // pinned; becomes the graph's
+  ascend::Executors executors;
 };
 
 namespace ascend {

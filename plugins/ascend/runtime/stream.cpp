@@ -42,6 +42,7 @@ void stream_destroy(tenon_device device, tenon_stream stream) {
     device->streams.erase(stream);
   }
   acl.aclrtSynchronizeStream(stream->stream);
+  stream->executors.clear();
   acl.aclrtDestroyStream(stream->stream);
   delete stream;
 }

@@ -119,22 +119,24 @@ ACLNN_EXPORT int aclnnConvolutionGetWorkspaceSize(
     return error;
   REQUIRE(!bias || (bias->shape == std::vector<int64_t>{weight->shape[0]} && bias->format == kNd),
           "expected a bias for each filter");
-  std::vector<const aclTensor*> tensors = {input, weight, output};
+  std::vector<const aclTensor*> tensors = {input, weight};
   if (bias) tensors.push_back(bias);
+  tensors.push_back(output);
   return plan(
       "aclnnConvolution", tensors,
       [=, has_bias = bias != nullptr](std::vector<View>& views) {
-        Sums sums(views[2]);
-        for_products(w, groups, views[0].of.shape, views[1].of.shape, views[2].of.shape,
+        View& to = views.back();
+        Sums sums(to);
+        for_products(w, groups, views[0].of.shape, views[1].of.shape, to.of.shape,
                      [&](const Coordinates& x, const Coordinates& k, const Coordinates& y) {
                        sums.at(y) += views[0].number(offset_of(views[0], x)) *
                                      views[1].number(offset_of(views[1], k));
                      });
         if (has_bias)
           for (size_t i = 0; i < sums.values.size(); ++i)
-            sums.values[i] += views[3].number(offset_of(
-                views[3], {coordinates_of(static_cast<int64_t>(i), views[2].of.shape)[1]}));
-        sums.store(views[2]);
+            sums.values[i] += views[2].number(offset_of(
+                views[2], {coordinates_of(static_cast<int64_t>(i), to.of.shape)[1]}));
+        sums.store(to);
       },
       bytes, executor);
 }

@@ -40,9 +40,10 @@ ACLNN_EXPORT int aclnnLayerNormGetWorkspaceSize(const aclTensor* x, const aclInt
   }
   REQUIRE(is_served(x) && out->dtype == x->dtype && out->shape == x->shape,
           "a dtype or shape is not served");
-  std::vector<const aclTensor*> tensors = {x, out};
+  std::vector<const aclTensor*> tensors = {x};
   if (weight) tensors.push_back(weight);
   if (bias) tensors.push_back(bias);
+  tensors.push_back(out);
   int64_t length = 1;
   for (int64_t extent : extents) length *= extent;
   return plan(
@@ -60,9 +61,10 @@ ACLNN_EXPORT int aclnnLayerNormGetWorkspaceSize(const aclTensor* x, const aclInt
           const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + eps);
           for (int64_t k = 0; k < length; ++k) {
             double y = (at(k) - average) * scale;
-            if (has_weight) y *= views[2].number(views[2].offset(k, views[2].of.shape));
-            if (has_bias) y += views.back().number(views.back().offset(k, views.back().of.shape));
-            views[1].store(views[1].offset(start + k, from.of.shape), y);
+            const View& shift = views[has_weight ? 2 : 1];
+            if (has_weight) y *= views[1].number(views[1].offset(k, views[1].of.shape));
+            if (has_bias) y += shift.number(shift.offset(k, shift.of.shape));
+            views.back().store(views.back().offset(start + k, from.of.shape), y);
           }
         }
       },
@@ -178,9 +180,10 @@ ACLNN_EXPORT int aclnnBatchNormGetWorkspaceSize(const aclTensor* x, const aclTen
     REQUIRE(!one || (one->shape == std::vector<int64_t>{x->shape[1]} && is_served(one)),
             "expected one number for each channel");
   }
-  std::vector<const aclTensor*> tensors = {x, out, mean, var};
+  std::vector<const aclTensor*> tensors = {x};
   if (weight) tensors.push_back(weight);
   if (bias) tensors.push_back(bias);
+  tensors.insert(tensors.end(), {mean, var, out});
   return plan(
       "aclnnBatchNorm", tensors,
       [=, has_weight = weight != nullptr, has_bias = bias != nullptr](std::vector<View>& views) {
@@ -188,11 +191,12 @@ ACLNN_EXPORT int aclnnBatchNormGetWorkspaceSize(const aclTensor* x, const aclTen
         for (int64_t i = 0, n = views[0].count(); i < n; ++i) {
           const int64_t channel = coordinates_of(i, shape)[1];
           const auto of = [&](const View& view) { return view.number(offset_of(view, {channel})); };
-          double y = (views[0].number(views[0].offset(i, shape)) - of(views[2])) /
-                     std::sqrt(of(views[3]) + eps);
-          if (has_weight) y *= of(views[4]);
-          if (has_bias) y += of(views.back());
-          views[1].store(views[1].offset(i, shape), y);
+          View& to = views.back();
+          double y = (views[0].number(views[0].offset(i, shape)) - of(views[views.size() - 3])) /
+                     std::sqrt(of(views[views.size() - 2]) + eps);
+          if (has_weight) y *= of(views[1]);
+          if (has_bias) y += of(views[has_weight ? 2 : 1]);
+          to.store(to.offset(i, shape), y);
         }
       },
       bytes, executor);

@@ -38,6 +38,7 @@ constexpr uint32_t kTimeLine = 8;
 std::mutex mutex;
 bool initialized = false;
 std::map<void*, size_t> pinned;
+int64_t options[3] = {};  // aclSysParamOpt
 thread_local int32_t current = -1;
 thread_local std::string message;
 
@@ -544,6 +545,33 @@ EXPORT int aclmdlRIDestroy(void* model) {
   return 0;
 }
 
+// ---- options of the process ----------------------------------------------------------------------------
+
+EXPORT int aclrtSetSysParamOpt(int option, int64_t value) {
+  ENTER_WITHOUT_DEVICE();
+  if (option < 0 || option > 2) return fail(kInvalidParameter, "aclrtSetSysParamOpt: no option");
+  const std::lock_guard lock(mutex);
+  options[option] = value;
+  return 0;
+}
+EXPORT int aclrtGetSysParamOpt(int option, int64_t* value) {
+  ENTER_WITHOUT_DEVICE();
+  if (option < 0 || option > 2) return fail(kInvalidParameter, "aclrtGetSysParamOpt: no option");
+  const std::lock_guard lock(mutex);
+  *value = options[option];
+  return 0;
+}
+
+EXPORT int64_t simulated_ascend_determinism() {
+  const std::lock_guard lock(mutex);
+  return options[0];
+}
+EXPORT bool simulated_ascend_is_captured(void* stream) {
+  if (!is_stream(stream)) return false;
+  auto& self = *static_cast<Stream*>(stream);
+  const std::lock_guard lock(self.mutex);
+  return self.captured != nullptr;
+}
 EXPORT int simulated_ascend_current_device() { return current; }
 
 EXPORT int simulated_ascend_queue_abortable(void* stream, int (*work)(void*), void (*abort)(void*),

@@ -9,6 +9,7 @@
 #include "../failures.hpp"
 #include "../stored_float.hpp"
 #include "device_memory.hpp"
+#include "executor.hpp"
 
 namespace simulated::aclnn {
 namespace {
@@ -37,9 +38,6 @@ int forget(const T* object) {
   delete object;
   return 0;
 }
-
-// Plans ask for workspace, so that a caller who forgets it is found out.
-constexpr uint64_t kWorkspace = 512;
 
 template <class T>
 T read(const char* bytes, int64_t offset) {
@@ -171,6 +169,7 @@ bool broadcasts(const std::vector<int64_t>& from, const std::vector<int64_t>& to
 }
 
 int refuse(const char* function, int error, const std::string& text) {
+  count_call("refused");
   std::fprintf(stderr, "simulated aclnn: %s: %s\n", function, text.c_str());
   return error;
 }
@@ -190,33 +189,8 @@ int plan(const char* function, std::vector<const aclTensor*> tensors,
     views.emplace_back(*tensor);
   }
   *workspace_bytes = kWorkspace;
-  *executor = remember(new aclOpExecutor{
-      function, kWorkspace, [function, views = std::move(views), work = std::move(work)]() mutable {
-        for (View& view : views)
-          if (!view.open()) return refuse(function, 507015, "an address is not of the chip");
-        work(views);
-        return 0;
-      }});
+  *executor = make_executor(function, std::move(tensors), std::move(views), std::move(work));
   return 0;
-}
-
-int execute(const char* function, void* workspace, uint64_t bytes, aclOpExecutor* executor,
-            void* stream) {
-  if (!is_remembered(executor))
-    return refuse(function, kInvalid, "the executor was used before, or is none");
-  if (std::string(executor->function) != function)
-    return refuse(function, kInvalid, "the executor is that of another function");
-  if (bytes < executor->workspace_bytes || !simulated_ascend_translate(workspace, bytes))
-    return refuse(function, kInvalid, "the workspace is not memory of the chip, or too small");
-  {
-    const std::lock_guard lock(mutex);
-    alive.erase(executor);
-  }
-  return simulated_ascend_queue(
-             stream, [](void* user) { return static_cast<aclOpExecutor*>(user)->work(); },
-             [](void* user) { delete static_cast<aclOpExecutor*>(user); }, executor)
-             ? kRuntime
-             : 0;
 }
 
 }  // namespace simulated::aclnn

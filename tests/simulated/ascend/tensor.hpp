@@ -28,11 +28,7 @@ struct aclIntArray {
 struct aclBoolArray {
   std::vector<bool> values;
 };
-struct aclOpExecutor {
-  const char* function;
-  uint64_t workspace_bytes;
-  std::function<int()> work;
-};
+struct aclOpExecutor;
 
 namespace simulated::aclnn {
 
@@ -87,7 +83,8 @@ struct View {
   void store(int64_t offset, int64_t value);
 };
 
-// Checks the tensors and makes the executor of `work`, whose views are open when it runs.
+// Checks the tensors, which are those of the parameters in their order, and makes the executor of `work`, whose views
+// are open when it runs.
 int plan(const char* function, std::vector<const aclTensor*> tensors,
          std::function<void(std::vector<View>&)> work, uint64_t* workspace_bytes,
          aclOpExecutor** executor);
