@@ -263,3 +263,62 @@ def test_a_profile_names_the_functions_and_their_times():
         """
     )
     assert output.split() == ["aclnnMatmul", "aclnnAdd"] * 3, output
+
+
+MARKS = programs.LIBRARIES / "libsimulated_mstx.so"
+
+
+def test_operators_have_their_names_in_the_timeline_of_msprof(tmp_path):
+    timeline = tmp_path / "timeline"
+    run(
+        """
+        x = tenon.ones((8, 8), device="ascend")
+        with tenon.Stream("ascend") as stream:
+            y = (x @ x).exp()
+            stream.synchronize()
+        graph = tenon.Graph("ascend")
+        with graph.capture():
+            z = x @ x
+        graph.replay()
+        tenon.synchronize("ascend")
+        """,
+        TENON_ASCEND_MARKS=MARKS,
+        SIMULATED_MSPROF=timeline,
+        SIMULATED_DELAY_US=300,
+    )
+    ranges = [line.split("|") for line in timeline.read_text().splitlines()]
+    assert {domain for domain, *_ in ranges} == {"tenon"}
+    times = {}
+    for _, name, *numbers in ranges:
+        times.setdefault(name, []).append([int(number) for number in numbers])
+    # Where its stream is captured the product is on the host alone.
+    (begin, end, *chip), (_, _, *captured) = sorted(times["tenon::matmul: aclnnMatmul"])
+    assert begin <= end and begin <= chip[0] < chip[1]
+    assert captured == [0, 0]
+    ((_, _, *later),) = times["tenon::exp: aclnnExp"]
+    assert chip[1] <= later[0]
+
+
+@pytest.mark.parametrize(
+    "environment, text",
+    [
+        ({}, "mstxDomainCreateA made no domain"),
+        ({"TENON_ASCEND_MARKS": "/nowhere/lib.so"}, "names no library: /nowhere/lib.so"),
+        (
+            {"TENON_ASCEND_MARKS": SIMULATED["TENON_ASCEND_OPERATORS"]},
+            "the library lacks mstxDomainCreateA",
+        ),
+    ],
+)
+def test_without_marks_a_warning_says_why(environment, text):
+    code = "import tenon; print((tenon.ones(3, device='ascend') + 1).tolist())"
+    variables = SIMULATED | {"TENON_ASCEND_MARKS": MARKS} | environment
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **{name: str(value) for name, value in variables.items()}},
+    )
+    assert result.stdout == "[2.0, 2.0, 2.0]\n", result.stderr
+    assert result.stderr.count("operators are not marked") == 1
+    assert text in result.stderr

@@ -10,6 +10,7 @@
 
 #include "executor.hpp"
 #include "parameters.hpp"
+#include "runtime/mark.hpp"
 
 namespace ascend {
 
@@ -32,6 +33,7 @@ class Call : public Parameters {
         device_(host->ctx_device(ctx)),
         stream_(host->ctx_stream(ctx)) {
     set_status(make_current(device_, err));
+    mark_.begin(op, function.name, is_captured() ? nullptr : stream_of(device_, stream_));
   }
 
   template <class... Types>
@@ -67,6 +69,7 @@ class Call : public Parameters {
   }
 
  private:
+  bool is_captured() const { return stream_ && stream_->capturing; }
   tenon_status fail(const char* phase, int error);
   tenon_status fail_to_make(const char* maker);
   tenon_status execute(const Executor& executor);
@@ -74,7 +77,7 @@ class Call : public Parameters {
   // Note [Executors that run again]
   Executors& executors() { return stream_ ? stream_->executors : device_->executors; }
   bool reuses_executors() const {
-    return executor_capacity() && function_.is_reusable && !(stream_ && stream_->capturing);
+    return executor_capacity() && function_.is_reusable && !is_captured();
   }
   bool make_repeatable(Executor& executor);
   tenon_status run_kept(Executors::Entry* entry);
@@ -83,6 +86,7 @@ class Call : public Parameters {
   Function& function_;
   tenon_device device_;
   tenon_stream stream_;
+  Mark mark_;
 };
 
 // aclnn takes tensors of up to eight axes. What its functions make of an empty tensor differs from page to page,
