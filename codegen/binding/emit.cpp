@@ -47,6 +47,11 @@ constexpr const char* kConditions = R"(
   const int64_t* first = tenon_arg_ints(&list);
   return std::all_of(first, first + tenon_arg_count(&list), [&](int64_t one) { return one == value; });
 }
+[[maybe_unused]] bool all_have(const tenon_value& list, uint64_t dtypes) {
+  const tenon_tensor* const* first = tenon_arg_tensors(&list);
+  return std::all_of(first, first + tenon_arg_count(&list),
+                     [&](const tenon_tensor* one) { return (dtypes >> one->dtype & 1) != 0; });
+}
 [[maybe_unused]] bool has_dtype(const tenon_value& value, int dtype) {
   return value.tag != TENON_VALUE_TENSOR || tenon_arg_tensor(&value)->dtype == dtype;
 }

@@ -69,6 +69,8 @@ std::string read_property(const Location& where, const Operator& op, const std::
     if (property == "dtype" && is_tensor(op, value))
       found = cat(absent, tensor, "->dtype == tenon_arg_tensor(&args[",
                   op.signature.find_param(value), "])->dtype");
+    else if (property == "dtype" && is_list)
+      found = cat("all_have(", arg, ", ", hex64(read_dtypes(value, where, "only")), "u)");
     else if (property == "dtype")
       found = cat(absent, "(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", tensor,
                   "->dtype & 1) != 0");

@@ -140,7 +140,7 @@ TEST(Binding, ComparesPropertiesListsAndText) {
                                "join")
                                .errors.at(1);
   for (const char* condition :
-       {"tenon_arg_count(&args[0]) == 1", "tenon_arg_tensors(&args[0])[0]->dtype & 1) != 0",
+       {"tenon_arg_count(&args[0]) == 1", "all_have(args[0], 0x",
         "(args[1].tag == TENON_VALUE_NONE || tenon_arg_tensor(&args[1])->numel >= 2)",
         "tenon_arg_int(&args[2]) < 8", "args[3].tag != TENON_VALUE_NONE",
         "args[4].tag == TENON_VALUE_INT", "std::string_view(tenon_arg_string(&args[5])) == \"end\"",
@@ -177,7 +177,7 @@ TEST(Binding, SaysWhosePlansServeOneCall) {
             binding_of(lines + "  reusable: false\n")
                 .errors.at(1)
                 .find("function_shift{.name = \"acmeShift\", .is_reusable = false};"));
-  EXPECT_EQ("9: `reusable`: expected false, or no such key",
+  EXPECT_EQ("10: `reusable`: expected false, or no such key",
             binding_of(lines + "  reusable: 1\n").errors.at(0));
 }
 

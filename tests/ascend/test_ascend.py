@@ -64,6 +64,33 @@ def test_views_and_positions_stay_on_the_device():
     ]
 
 
+def test_several_index_tensors_are_one_call():
+    output = run(
+        """
+        import ctypes, os
+        calls = ctypes.CDLL(os.environ["TENON_ASCEND_OPERATORS"]).simulated_calls
+        random = np.random.default_rng(0)
+        x = random.normal(size=(4, 5, 3)).astype("float32")
+        for shapes in (((3, 1), (2,)), ((2, 2), (2, 2), (1, 2)), ((4,), ())):
+            index = [random.integers(-3, 3, shape) for shape in shapes]
+            index[0] = index[0].astype("int32")
+            on_chip = [tenon.tensor(one).to("ascend") for one in index]
+            taken = x[tuple(index)]
+            value = random.normal(size=taken.shape).astype("float32")
+            with tenon.fallback("deny"):
+                got = tenon.index(tenon.tensor(x).to("ascend"), on_chip)
+                put = tenon.index_put(
+                    tenon.tensor(x).to("ascend"), on_chip, tenon.tensor(value).to("ascend"), accumulate=True
+                )
+            expected = x.copy()
+            np.add.at(expected, tuple(index), value)
+            print(np.array_equal(got.to("cpu").numpy(), taken), np.allclose(put.to("cpu").numpy(), expected, rtol=1e-5))
+        print(calls(b"aclnnGatherNd"), calls(b"aclnnIndexPutImpl"), calls(b"refused"))
+        """
+    )
+    assert output.split() == ["True"] * 6 + ["3", "3", "0"]
+
+
 def test_functions_that_are_not_deterministic_are_held_back():
     output = run(
         """

@@ -53,8 +53,13 @@ class Parameters {
                      const tenon_value& tensor);
   Tensor counted_vector(const tenon_value& indices, const tenon_value& axis,
                             const tenon_value& tensor);
+  // Indices along several axes, the first of which is `axis`.
   TensorList counted_list(const tenon_value& indices, const tenon_value& axis,
-                              const tenon_value& tensor);
+                          const tenon_value& tensor);
+  // One row for each element of the shape to which the indices broadcast, with one column for each of them.
+  Tensor stacked(const tenon_value& indices);
+  // A result of index from the first axis on, with one row for each row of those.
+  Tensor stacked_rows(const tenon_value& result, const tenon_value& indices);
   // `to` with the elements of `from`, for functions that change their argument.
   Tensor copied(const tenon_value& from, const tenon_value& to);
 
@@ -132,7 +137,8 @@ class Parameters {
   Tensor describe(const tenon_tensor& tensor);
   Tensor scratch_of(std::vector<int64_t> shape, int dtype);
   bool can_prepare();
-  Tensor count(const Tensor& indices, const tenon_value& axis, const tenon_value& tensor);
+  Tensor count(const Tensor& indices, int64_t extent);
+  Tensor widen(const tenon_tensor& index);  // int64, with one axis or more
 
   tenon_status status_ = TENON_OK;
   bool has_empty_ = false;

@@ -378,7 +378,7 @@ ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int6
 }
 ACLNN_EXECUTE(aclnnIndexAdd)
 
-// One tensor of positions, along the first axis.
+// Positions along the first axes, without masks.
 ACLNN_EXPORT int aclnnIndexPutImplGetWorkspaceSize(aclTensor* self, const aclTensorList* indices,
                                                    const aclTensor* values, const bool accumulate,
                                                    const bool unsafe, uint64_t* bytes,
@@ -386,32 +386,51 @@ ACLNN_EXPORT int aclnnIndexPutImplGetWorkspaceSize(aclTensor* self, const aclTen
   NEEDS(self, values);
   if (!is_alive(indices))
     return refuse(__func__, kNullPointer, "the list is nullptr or was destroyed");
-  REQUIRE(unsafe && indices->tensors.size() == 1 && !self->shape.empty(),
-          "several tensors of positions are not simulated");
-  const aclTensor* index = indices->tensors[0];
-  NEEDS(index);
-  REQUIRE(is_one_of(index->dtype, {kI32, kI64}) && !index->shape.empty(), "positions are integers");
-  std::vector<int64_t> shape = index->shape;
-  shape.insert(shape.end(), self->shape.begin() + 1, self->shape.end());
+  const std::vector<const aclTensor*>& all = indices->tensors;
+  REQUIRE(unsafe && !all.empty() && all.size() <= self->shape.size(),
+          "expected positions for one or more of the axes");
+  std::vector<int64_t> shape;  // of all positions, then of what is behind their axes
+  for (const aclTensor* index : all) {
+    NEEDS(index);
+    REQUIRE(index->dtype == all[0]->dtype && is_one_of(index->dtype, {kI32, kI64}) &&
+                !index->shape.empty(),
+            "positions are integers of one dtype");
+    if (index->shape.size() > shape.size())
+      shape.insert(shape.begin(), index->shape.size() - shape.size(), 1);
+    for (size_t i = 1; i <= index->shape.size(); ++i)
+      if (shape[shape.size() - i] == 1)
+        shape[shape.size() - i] = index->shape[index->shape.size() - i];
+  }
+  for (const aclTensor* index : all)
+    REQUIRE(broadcasts(index->shape, shape), "positions do not broadcast together");
+  const std::vector<int64_t> positions = shape;
+  const auto axes = static_cast<std::ptrdiff_t>(all.size());
+  shape.insert(shape.end(), self->shape.begin() + axes, self->shape.end());
   REQUIRE(values->dtype == self->dtype && broadcasts(values->shape, shape),
           "the values have an unexpected dtype or shape");
+  std::vector<const aclTensor*> tensors = {self};
+  tensors.insert(tensors.end(), all.begin(), all.end());
+  tensors.push_back(values);
   return plan(
-      "aclnnIndexPutImpl", {self, index, values},
+      "aclnnIndexPutImpl", tensors,
       [=](std::vector<View>& views) {
-        const size_t leading = views[1].of.shape.size();
-        int64_t n = 1;
+        int64_t n = 1, behind = 1;
         for (int64_t extent : shape) n *= extent;
+        for (size_t i = positions.size(); i < shape.size(); ++i) behind *= shape[i];
         for (int64_t i = 0; i < n; ++i) {
           const Coordinates coordinates = coordinates_of(i, shape);
-          const int64_t position = views[1].integer(offset_of(
-              views[1], Coordinates(coordinates.begin(),
-                                    coordinates.begin() + static_cast<std::ptrdiff_t>(leading))));
-          if (position < 0 || position >= views[0].of.shape[0]) continue;  // an error on the chip
-          Coordinates to = {position};
-          to.insert(to.end(), coordinates.begin() + static_cast<std::ptrdiff_t>(leading),
+          Coordinates to;
+          bool is_inside = true;
+          for (std::ptrdiff_t axis = 0; axis < axes; ++axis) {
+            const View& index = views[static_cast<size_t>(axis) + 1];
+            to.push_back(index.integer(index.offset(i / behind, positions)));
+            is_inside &= to.back() >= 0 && to.back() < views[0].of.shape[to.size() - 1];
+          }
+          if (!is_inside) continue;  // an error on the chip
+          to.insert(to.end(), coordinates.begin() + static_cast<std::ptrdiff_t>(positions.size()),
                     coordinates.end());
-          write_element(views[2], views[2].offset(i, shape), views[0], offset_of(views[0], to),
-                        accumulate ? Write::kAdd : Write::kReplace);
+          write_element(views.back(), views.back().offset(i, shape), views[0],
+                        offset_of(views[0], to), accumulate ? Write::kAdd : Write::kReplace);
         }
       },
       bytes, executor);
