@@ -91,6 +91,45 @@ def test_several_index_tensors_are_one_call():
     assert output.split() == ["True"] * 6 + ["3", "3", "0"]
 
 
+def test_adam_is_one_call_wherever_its_results_lie():
+    output = run(
+        """
+        import ctypes, os
+        calls = ctypes.CDLL(os.environ["TENON_ASCEND_OPERATORS"]).simulated_calls
+        random = np.random.default_rng(0)
+        values = [np.abs(random.normal(size=(3, 5))).astype("float32") for _ in range(4)]
+        host = [tenon.tensor(value) for value in values]
+        steps = {"step": 3, "lr": 0.1, "beta2": 0.99}
+        calls_of = {
+            "adamw": lambda *t, **k: tenon.adamw_update(*t, **steps, weight_decay=0.2, **k),
+            "adam": lambda *t, **k: tenon.adam_update(*t, **steps, **k),
+            "counted": lambda *t, **k: tenon.adam_update_counted(
+                *t, tenon.full([], 3.0, device=t[0].device), lr=0.1, beta2=0.99, weight_decay=0.2, decoupled=True, **k),
+            "decayed": lambda *t, **k: tenon.adam_update(*t, **steps, weight_decay=0.2, **k),
+        }
+        for name, call in calls_of.items():
+            expected = call(*host)
+            before = calls(b"aclnnApplyAdamWV2")
+            right = []
+            for places in (None, (0, 2, 3), (1, 2, 3), (2, 3, 0)):  # in place, and where another operand lies
+                chip = [tenon.tensor(value).to("ascend") for value in values]
+                out = {} if places is None else {"out": tuple(chip[i] for i in places)}
+                with tenon.fallback("deny"):
+                    got = call(*chip, **out)
+                right += [np.allclose(a.to("cpu").numpy(), b.numpy(), rtol=2e-5, atol=1e-6) for a, b in zip(got, expected)]
+            print(name, all(right), calls(b"aclnnApplyAdamWV2") - before)
+        print(calls(b"refused"))
+        """
+    )
+    assert output.splitlines() == [
+        "adamw True 4",
+        "adam True 4",
+        "counted True 4",
+        "decayed True 0",  # from the gradient, which the function does not do
+        "0",
+    ]
+
+
 def test_functions_that_are_not_deterministic_are_held_back():
     output = run(
         """
@@ -113,7 +152,8 @@ def test_each_binding_names_a_page_and_serves_other_calls_than_the_rest():
 def test_each_function_is_called_by_samples():
     """An entry that no call reaches would say more than is true."""
     functions = sorted(
-        {function for _, function, _ in bindings()} | {"aclnnInplaceCopy", "aclnnFlip"}
+        {function for _, function, _ in bindings()}
+        | {"aclnnInplaceCopy", "aclnnFlip", "aclnnApplyAdamWV2"}
     )
     environment = {name: str(value) for name, value in SIMULATED.items()}
     result = subprocess.run(

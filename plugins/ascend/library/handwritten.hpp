@@ -26,6 +26,7 @@ constexpr uint64_t kReal = bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) | bit(TENON
                            bit(TENON_DTYPE_I32) | bit(TENON_DTYPE_I64) | bit(TENON_DTYPE_F16) |
                            bit(TENON_DTYPE_BF16) | bit(TENON_DTYPE_F32) | bit(TENON_DTYPE_F64);
 
-extern const HandwrittenKernel kClone, kPrimitiveCopy, kPrimitiveIota, kPrimitiveRandom, kClipRange;
+extern const HandwrittenKernel kClone, kPrimitiveCopy, kPrimitiveIota, kPrimitiveRandom, kClipRange,
+    kAdam, kAdamW, kAdamCounted;
 
 }  // namespace ascend

@@ -68,6 +68,8 @@ class Parameters {
   Tensor scratch_indices(const tenon_value& like);    // its shape, in int64
   Tensor scratch_rows(const tenon_value& like);       // one float32 for each row
   Tensor scratch_channels(const tenon_value& image);  // one float32 for each channel
+  Tensor scratch_like(const Tensor& like) { return scratch_of(like.shape, like.dtype); }
+  Tensor scratch_number(int dtype) { return scratch_of({1}, dtype); }
   // As many elements as `like` has, along one axis.
   Tensor scratch_vector(const tenon_value& like, const tenon_value& dtype);
   // One element for each group of channels of each sample.

@@ -16,7 +16,8 @@ std::vector<tenon_kernel_def> available_kernels() {
     kernels.add(ascend::find_function(*binding.function), binding.function->name, binding.kernel);
   for (const ascend::HandwrittenKernel* one :
        {&ascend::kClone, &ascend::kPrimitiveCopy, &ascend::kPrimitiveIota,
-        &ascend::kPrimitiveRandom, &ascend::kClipRange}) {
+        &ascend::kPrimitiveRandom, &ascend::kClipRange, &ascend::kAdam, &ascend::kAdamW,
+        &ascend::kAdamCounted}) {
     const char* missing = nullptr;
     for (ascend::Function* function : one->functions)
       if (function && !ascend::find_function(*function)) missing = function->name;
