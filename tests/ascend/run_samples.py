@@ -72,6 +72,8 @@ for case in CASES:
     run(case)
 matrix = tenon.tensor([[2.0, 1.0], [0.0, 4.0]]).to("ascend")
 tenon.triangular_solve(matrix, matrix)
+heads = tenon.ones((2, 4, 16), device="ascend", dtype="float16")
+tenon.scaled_dot_product_attention(heads, heads, heads)
 positions = tenon.tensor([1, 3, 3, 7]).to("ascend")
 tenon.searchsorted(positions, positions)
 

@@ -130,6 +130,54 @@ def test_adam_is_one_call_wherever_its_results_lie():
     ]
 
 
+def test_attention_is_one_call_with_its_gradients():
+    output = run(
+        """
+        import ctypes, os
+        calls = ctypes.CDLL(os.environ["TENON_ASCEND_OPERATORS"]).simulated_calls
+        random = np.random.default_rng(0)
+        def attend(device, dtype, shapes, causal):
+            tensors = [tenon.tensor(array).to(dtype).to(device) for array in shapes]
+            for tensor in tensors: tensor.requires_grad = True
+            out = tenon.scaled_dot_product_attention(*tensors, causal=causal, scale=0.3)
+            (out * out).sum().backward()
+            return [x.to("float32").to("cpu").numpy() for x in (out.detach(), *(t.grad for t in tensors))]
+        cases = [((2, 3, 5, 16), (2, 3, 7, 16)), ((4, 6, 32), (4, 6, 32)), ((2, 16), (9, 16)), ((2, 1, 2, 4, 16), (2, 1, 2, 4, 16))]
+        for query, key in cases:
+            arrays = [random.normal(size=shape).astype("float32") for shape in (query, key, key)]
+            for causal in (False, True):
+                got = attend("ascend", "float16", arrays, causal)
+                # Of the same numbers, as float16 holds them.
+                expected = attend("cpu", "float32", [array.astype("float16").astype("float32") for array in arrays], causal)
+                print(all(np.allclose(a, b, rtol=2e-2, atol=2e-2) for a, b in zip(got, expected)))
+        print(calls(b"aclnnFusedInferAttentionScoreV2"), calls(b"refused"))
+        """,
+        TENON_FALLBACK="deny",
+    )
+    assert output.split() == ["True"] * 8 + ["8", "0"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["x, x, x", "h, h, w", "f, f, f", "h[:1], h, h", "h, h, h, mask=m"],
+)
+def test_attention_that_the_page_does_not_promise_is_made_of_others(arguments):
+    output = run(
+        f"""
+        import ctypes, os
+        calls = ctypes.CDLL(os.environ["TENON_ASCEND_OPERATORS"]).simulated_calls
+        x = tenon.ones((3, 8), device="ascend", dtype="float16")  # features that are no multiple of 16
+        h, f = (tenon.ones((3, 16), device="ascend", dtype=dtype) for dtype in ("float16", "float32"))
+        w = tenon.ones((3, 32), device="ascend", dtype="float16")
+        m = tenon.ones((3, 3), device="ascend", dtype="bool")
+        print((tenon.scaled_dot_product_attention({arguments}) == 1).all().item())
+        print(calls(b"aclnnFusedInferAttentionScoreV2"))
+        """,
+        TENON_FALLBACK="deny",
+    )
+    assert output.split() == ["True", "0"]
+
+
 def test_functions_that_are_not_deterministic_are_held_back():
     output = run(
         """
@@ -154,6 +202,7 @@ def test_each_function_is_called_by_samples():
     functions = sorted(
         {function for _, function, _ in bindings()}
         | {"aclnnInplaceCopy", "aclnnFlip", "aclnnApplyAdamWV2"}
+        | {"aclnnFusedInferAttentionScoreV2"}
     )
     environment = {name: str(value) for name, value in SIMULATED.items()}
     result = subprocess.run(

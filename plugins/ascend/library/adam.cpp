@@ -36,7 +36,7 @@ tenon_status update(tenon_ctx* ctx, const char* op, const tenon_value* args, ten
     const Tensor given = call.vector(args[kUpdated[i]]);
     results[i] = call.vector(outs[i]);
     updated[i] =
-        is_elsewhere(outs[i], args, kUpdated[i]) ? call.scratch_like(results[i]) : results[i];
+        is_elsewhere(outs[i], args, kUpdated[i]) ? call.scratch_of(results[i].shape, results[i].dtype) : results[i];
     if (given.data == updated[i].data) continue;
     if (const tenon_status status = copy(ctx, op, given, updated[i], err)) return status;
   }
@@ -54,7 +54,7 @@ template <const char* kOp>
 tenon_status run_update(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
                         uint32_t, tenon_err* err) try {
   Call fill(ctx, kOp, fill_function, err);
-  const Tensor step = fill.scratch_number(TENON_DTYPE_I64);
+  const Tensor step = fill.scratch_of({1}, TENON_DTYPE_I64);
   if (const tenon_status status = fill.run(step, fill.scalar(args[kStep].v.i))) return status;
   return update(ctx, kOp, args, outs, step, err);
 } catch (const std::bad_alloc&) {

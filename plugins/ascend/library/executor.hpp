@@ -35,6 +35,7 @@ class ExecutorKey {
   void add(const IntArray& array);
   void add(const BoolArray& array);
   void add(const char* text);
+  void add(std::nullptr_t) { add(false); }
   template <class T>
     requires std::is_arithmetic_v<T>
   void add(T value) {

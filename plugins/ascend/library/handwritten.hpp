@@ -18,7 +18,7 @@ struct HandwrittenKernel {
   uint64_t dtype_mask;
   tenon_status (*run)(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
   int32_t (*can_run)(const tenon_value*, uint32_t) = takes_shapes_of;
-  std::array<Function*, 3> functions = {};  // without one of them there is no kernel
+  std::array<Function*, 4> functions = {};  // without one of them there is no kernel
 };
 
 constexpr uint64_t bit(int dtype) { return uint64_t{1} << dtype; }
@@ -27,6 +27,6 @@ constexpr uint64_t kReal = bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) | bit(TENON
                            bit(TENON_DTYPE_BF16) | bit(TENON_DTYPE_F32) | bit(TENON_DTYPE_F64);
 
 extern const HandwrittenKernel kClone, kPrimitiveCopy, kPrimitiveIota, kPrimitiveRandom, kClipRange,
-    kAdam, kAdamW, kAdamCounted;
+    kAdam, kAdamW, kAdamCounted, kAttention;
 
 }  // namespace ascend

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -59,6 +60,8 @@ class Objects {
   T make(T value) {
     return value;
   }
+
+  void* make(std::nullptr_t) { return nullptr; }  // an optional array that is absent
 
   const char* problem() const { return problem_; }
   // In the order in which they were made, those of lists among them; nullptr where there is none.

@@ -70,9 +70,12 @@ Tensor Parameters::matrix(const tenon_value& value) {
 }
 
 Tensor Parameters::vector(const tenon_value& value) {
-  const tenon_tensor& tensor = *tenon_arg_tensor(&value);
-  Tensor d = describe(tensor);
-  d.shape = {tensor.numel};
+  return shaped(value, {tenon_arg_tensor(&value)->numel});
+}
+
+Tensor Parameters::shaped(const tenon_value& value, std::vector<int64_t> shape) {
+  Tensor d = describe(*tenon_arg_tensor(&value));
+  d.shape = std::move(shape);
   return dense(d);
 }
 

@@ -39,6 +39,7 @@ class Parameters {
   Tensor transposed(const tenon_value& value);  // last two axes exchanged
   Tensor matrix(const tenon_value& value);      // all axes but the last as one
   Tensor vector(const tenon_value& value);      // all axes as one
+  Tensor shaped(const tenon_value& value, std::vector<int64_t> shape);  // with as many elements
   // With a last axis of length 1; of a list, the first.
   Tensor coordinates(const tenon_value& value);
   // With an axis of length 1 where `like` has that axis.
@@ -64,12 +65,11 @@ class Parameters {
   Tensor copied(const tenon_value& from, const tenon_value& to);
 
   // ---- results that the operator does not have, in memory that lives until the call ends ----
+  Tensor scratch_of(std::vector<int64_t> shape, int dtype);
   Tensor scratch(const tenon_value& like);            // shape and dtype of another
   Tensor scratch_indices(const tenon_value& like);    // its shape, in int64
   Tensor scratch_rows(const tenon_value& like);       // one float32 for each row
   Tensor scratch_channels(const tenon_value& image);  // one float32 for each channel
-  Tensor scratch_like(const Tensor& like) { return scratch_of(like.shape, like.dtype); }
-  Tensor scratch_number(int dtype) { return scratch_of({1}, dtype); }
   // As many elements as `like` has, along one axis.
   Tensor scratch_vector(const tenon_value& like, const tenon_value& dtype);
   // One element for each group of channels of each sample.
@@ -137,7 +137,6 @@ class Parameters {
   }
   static Tensor dense(Tensor tensor);  // with the strides and storage of its shape
   Tensor describe(const tenon_tensor& tensor);
-  Tensor scratch_of(std::vector<int64_t> shape, int dtype);
   bool can_prepare();
   Tensor count(const Tensor& indices, int64_t extent);
   Tensor widen(const tenon_tensor& index);  // int64, with one axis or more

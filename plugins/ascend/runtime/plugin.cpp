@@ -17,7 +17,7 @@ std::vector<tenon_kernel_def> available_kernels() {
   for (const ascend::HandwrittenKernel* one :
        {&ascend::kClone, &ascend::kPrimitiveCopy, &ascend::kPrimitiveIota,
         &ascend::kPrimitiveRandom, &ascend::kClipRange, &ascend::kAdam, &ascend::kAdamW,
-        &ascend::kAdamCounted}) {
+        &ascend::kAdamCounted, &ascend::kAttention}) {
     const char* missing = nullptr;
     for (ascend::Function* function : one->functions)
       if (function && !ascend::find_function(*function)) missing = function->name;
