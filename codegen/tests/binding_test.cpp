@@ -170,8 +170,8 @@ TEST(Binding, SaysWhichKernelsAreNotDeterministic) {
 }
 
 TEST(Binding, SaysWhosePlansServeOneCall) {
-  const std::string lines = "  call: acmeShift(Tensor x, Tensor y, Scalar by, Tensor out)\n" +
-                            std::string(kRest);
+  const std::string lines =
+      "  call: acmeShift(Tensor x, Tensor y, Scalar by, Tensor out)\n" + std::string(kRest);
   EXPECT_EQ(std::string::npos, binding_of(lines).errors.at(1).find("is_reusable"));
   EXPECT_NE(std::string::npos,
             binding_of(lines + "  reusable: false\n")

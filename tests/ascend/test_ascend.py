@@ -111,9 +111,9 @@ def test_adam_is_one_call_wherever_its_results_lie():
             expected = call(*host)
             before = calls(b"aclnnApplyAdamWV2")
             right = []
-            for places in (None, (0, 2, 3), (1, 2, 3), (2, 3, 0)):  # in place, and where another operand lies
+            for operands in (None, (0, 2, 3), (1, 2, 3), (2, 3, 0)):  # in place, and where another operand lies
                 chip = [tenon.tensor(value).to("ascend") for value in values]
-                out = {} if places is None else {"out": tuple(chip[i] for i in places)}
+                out = {} if operands is None else {"out": tuple(chip[i] for i in operands)}
                 with tenon.fallback("deny"):
                     got = call(*chip, **out)
                 right += [np.allclose(a.to("cpu").numpy(), b.numpy(), rtol=2e-5, atol=1e-6) for a, b in zip(got, expected)]

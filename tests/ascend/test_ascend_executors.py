@@ -29,9 +29,7 @@ def to(values, dtype="float32"):
 
 
 def run(code, executors=64, **environment):
-    output = programs.run(
-        SIMULATED, COUNTS + code, TENON_ASCEND_EXECUTORS=executors, **environment
-    )
+    output = programs.run(SIMULATED, COUNTS + code, TENON_ASCEND_EXECUTORS=executors, **environment)
     return output.split()
 
 

@@ -97,9 +97,9 @@ constexpr int kNotReady = 1;            // aclrtStreamStatus
   X(int, aclDestroyBoolArray, (const aclBoolArray*))
 
 // Executors that run again (executor.hpp); NULL where this version of CANN has none.
-#define ASCEND_OPTIONAL_OPERATOR_FUNCTIONS(X)               \
-  X(int, aclSetAclOpExecutorRepeatable, (aclOpExecutor*))   \
-  X(int, aclDestroyAclOpExecutor, (aclOpExecutor*))         \
+#define ASCEND_OPTIONAL_OPERATOR_FUNCTIONS(X)             \
+  X(int, aclSetAclOpExecutorRepeatable, (aclOpExecutor*)) \
+  X(int, aclDestroyAclOpExecutor, (aclOpExecutor*))       \
   X(int, aclSetTensorAddr, (aclOpExecutor*, size_t, aclTensor*, void*))
 
 struct Functions {

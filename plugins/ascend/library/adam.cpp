@@ -35,12 +35,15 @@ tenon_status update(tenon_ctx* ctx, const char* op, const tenon_value* args, ten
   for (size_t i = 0; i < 3; ++i) {
     const Tensor given = call.vector(args[kUpdated[i]]);
     results[i] = call.vector(outs[i]);
-    updated[i] =
-        is_elsewhere(outs[i], args, kUpdated[i]) ? call.scratch_of(results[i].shape, results[i].dtype) : results[i];
+    updated[i] = is_elsewhere(outs[i], args, kUpdated[i])
+                     ? call.scratch_of(results[i].shape, results[i].dtype)
+                     : results[i];
     if (given.data == updated[i].data) continue;
     if (const tenon_status status = copy(ctx, op, given, updated[i], err)) return status;
   }
-  const auto number = [&](Parameter one) { return static_cast<float>(tenon_arg_float(&args[one])); };
+  const auto number = [&](Parameter one) {
+    return static_cast<float>(tenon_arg_float(&args[one]));
+  };
   tenon_status status =
       call.run(updated[0], updated[1], updated[2], call.no_tensor(), call.vector(args[kGrad]), step,
                number(kRate), number(kBeta1), number(kBeta2), number(kDecay), number(kEps),

@@ -58,8 +58,7 @@ tenon_status run_attention(tenon_ctx* ctx, const tenon_value* args, uint32_t, te
   Tensor mask = call.no_tensor();
   const bool is_causal = tenon_arg_bool(&args[kCausal]);
   if (is_causal)
-    if (const tenon_status status =
-            make_causal_mask(ctx, from.length, to.length, &mask, err))
+    if (const tenon_status status = make_causal_mask(ctx, from.length, to.length, &mask, err))
       return status;
   const TensorList key{{call.shaped(args[kKey], to.shape())}};
   const TensorList value{{call.shaped(args[kValue], to.shape())}};

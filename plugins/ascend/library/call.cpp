@@ -73,8 +73,7 @@ tenon_status Call::run_again(Executors::Entry* entry, const ExecutorKey& key) {
 tenon_status Call::execute(const Executor& executor) {
   void* workspace = nullptr;
   if (executor.workspace_bytes)
-    if (const tenon_status status =
-            host->scratch(ctx_, executor.workspace_bytes, &workspace, err_))
+    if (const tenon_status status = host->scratch(ctx_, executor.workspace_bytes, &workspace, err_))
       return status;
   using Execute = int (*)(void*, uint64_t, aclOpExecutor*, Stream);
   const auto queue = [&](Stream stream) {

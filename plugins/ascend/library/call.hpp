@@ -19,7 +19,8 @@ struct Function {
   const char* name;  // "aclnnAdd"
   void* plan = nullptr;
   void* execute = nullptr;
-  std::atomic<bool> is_reusable{true};  // its executors may run again; `reusable: false` in bindings
+  std::atomic<bool> is_reusable{
+      true};  // its executors may run again; `reusable: false` in bindings
 };
 
 // find_function looks both phases up, and returns false if this version of the library lacks one.

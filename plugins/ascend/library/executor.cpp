@@ -59,9 +59,7 @@ void ExecutorKey::add(const Scalar& scalar) {
 
 void ExecutorKey::add(const IntArray& array) { add(array.values); }
 
-void ExecutorKey::add(const BoolArray& array) {
-  append(array.values.data(), sizeof array.values);
-}
+void ExecutorKey::add(const BoolArray& array) { append(array.values.data(), sizeof array.values); }
 
 void ExecutorKey::add(const char* text) {
   add(std::strlen(text));

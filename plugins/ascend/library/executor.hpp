@@ -37,10 +37,8 @@ class ExecutorKey {
   void add(const char* text);
   void add(std::nullptr_t) { add(false); }
   template <class T>
-    requires std::is_arithmetic_v<T>
-  void add(T value) {
-    append(&value, sizeof value);
-  }
+  requires std::is_arithmetic_v<T>
+  void add(T value) { append(&value, sizeof value); }
 
   const std::string& bytes() const { return bytes_; }
   std::span<void* const> addresses() const { return addresses_; }  // those of Objects::tensors()
@@ -92,7 +90,7 @@ class Executors {
   std::mutex mutex_;
   std::list<Entry> entries_;  // the one that was taken last comes first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;
-  std::list<Entry> retired_;     // under way until retired_after_ has passed
+  std::list<Entry> retired_;  // under way until retired_after_ has passed
   Event retired_after_ = nullptr;
   std::list<Entry> discarded_;
 };

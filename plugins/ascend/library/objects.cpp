@@ -21,9 +21,9 @@ T* Objects::keep(T* object, std::vector<T*>& owner, const char* function) {
 }
 
 aclTensor* Objects::create(const Tensor& t) {
-  aclTensor* const made = acl.aclCreateTensor(t.shape.data(), t.shape.size(), acl_dtype(t.dtype),
-                                              t.strides.data(), 0, t.format, t.storage.data(),
-                                              t.storage.size(), t.data);
+  aclTensor* const made =
+      acl.aclCreateTensor(t.shape.data(), t.shape.size(), acl_dtype(t.dtype), t.strides.data(), 0,
+                          t.format, t.storage.data(), t.storage.size(), t.data);
   return keep(made, tensors_, "aclCreateTensor");
 }
 
@@ -37,8 +37,8 @@ aclTensorList* Objects::make(const TensorList& list) {
   const size_t first = tensors_.size(), count = list.tensors.size();
   for (const Tensor& tensor : list.tensors)
     if (!make(tensor)) return nullptr;
-  aclTensorList* const made = keep(acl.aclCreateTensorList(tensors_.data() + first, count), lists_,
-                                   "aclCreateTensorList");
+  aclTensorList* const made =
+      keep(acl.aclCreateTensorList(tensors_.data() + first, count), lists_, "aclCreateTensorList");
   if (made) tensors_.resize(first);  // the list owns them
   return made;
 }

@@ -56,10 +56,7 @@ class Objects {
   aclBoolArray* make(const BoolArray& array);
   // Numbers and text are handed over as they are.
   template <class T>
-    requires(std::is_arithmetic_v<T> || std::is_pointer_v<T>)
-  T make(T value) {
-    return value;
-  }
+  requires(std::is_arithmetic_v<T> || std::is_pointer_v<T>) T make(T value) { return value; }
 
   void* make(std::nullptr_t) { return nullptr; }  // an optional array that is absent
 

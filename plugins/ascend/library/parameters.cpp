@@ -29,7 +29,7 @@ Tensor Parameters::tensor(const tenon_value& value) {
 }
 
 Tensor Parameters::view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides,
-                            void* data) {
+                        void* data) {
   int64_t span = 1;
   for (size_t axis = 0; axis < shape.size(); ++axis) span += (shape[axis] - 1) * strides[axis];
   return {dtype, kFormatNd, std::move(shape), std::move(strides), data, {span}};
@@ -91,14 +91,14 @@ Tensor Parameters::coordinates(const tenon_value& value) {
 }
 
 Tensor Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
-                                 const tenon_value& like) {
+                             const tenon_value& like) {
   Tensor d = describe(*tenon_arg_tensor(&value));
   d.shape.insert(d.shape.begin() + axis_of(axis, like), 1);
   return dense(d);
 }
 
 Tensor Parameters::merged(const tenon_value& value, const tenon_value& axis,
-                              const tenon_value& like) {
+                          const tenon_value& like) {
   const tenon_tensor &whole = *tenon_arg_tensor(&value), &target = *tenon_arg_tensor(&like);
   const auto at = static_cast<size_t>(axis_of(axis, like));
   Tensor d = describe(whole);
@@ -111,8 +111,7 @@ TensorList Parameters::tensors(const tenon_value& list) {
   const tenon_tensor* const* const first = tenon_arg_tensors(&list);
   TensorList all;
   all.tensors.reserve(tenon_arg_count(&list));
-  for (uint32_t i = 0; i < tenon_arg_count(&list); ++i)
-    all.tensors.push_back(describe(*first[i]));
+  for (uint32_t i = 0; i < tenon_arg_count(&list); ++i) all.tensors.push_back(describe(*first[i]));
   return all;
 }
 
@@ -216,7 +215,7 @@ IntArray Parameters::margins(const tenon_value& padding) {
 }
 
 IntArray Parameters::margins_of_slice(const tenon_value& slice, const tenon_value& axes,
-                                          const tenon_value& starts, const tenon_value& whole) {
+                                      const tenon_value& starts, const tenon_value& whole) {
   const tenon_tensor &part = *tenon_arg_tensor(&slice), &all = *tenon_arg_tensor(&whole);
   const std::span<const int64_t> named = list_of(axes), first = list_of(starts);
   std::vector<int64_t> reversed(2 * static_cast<size_t>(all.ndim));
@@ -234,7 +233,7 @@ IntArray Parameters::margins_of_slice(const tenon_value& slice, const tenon_valu
 }
 
 IntArray Parameters::margins_of_index(const tenon_value& axis, const tenon_value& index,
-                                          const tenon_value& whole) {
+                                      const tenon_value& whole) {
   const tenon_tensor& all = *tenon_arg_tensor(&whole);
   const int64_t at = axis_of(axis, whole), extent = all.shape[at];
   const int64_t before = index.v.i < 0 ? index.v.i + extent : index.v.i;

@@ -31,7 +31,9 @@ class Parameters {
   }
 
   // ---- tensors seen otherwise ----
-  Tensor no_tensor() { return {.dtype = 0, .format = 0, .shape = {}, .strides = {}, .data = nullptr, .is_none = true}; }
+  Tensor no_tensor() {
+    return {.dtype = 0, .format = 0, .shape = {}, .strides = {}, .data = nullptr, .is_none = true};
+  }
   // Any view; strides are not negative.
   Tensor view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, void* data);
   // In the format that names its axes: NC, NCL, NCHW or NCDHW.
@@ -50,10 +52,9 @@ class Parameters {
 
   // ---- tensors that other functions prepare (indices.cpp) ----
   // Indices along an axis of `tensor`, none of which counts from the end.
-  Tensor counted(const tenon_value& indices, const tenon_value& axis,
-                     const tenon_value& tensor);
+  Tensor counted(const tenon_value& indices, const tenon_value& axis, const tenon_value& tensor);
   Tensor counted_vector(const tenon_value& indices, const tenon_value& axis,
-                            const tenon_value& tensor);
+                        const tenon_value& tensor);
   // Indices along several axes, the first of which is `axis`.
   TensorList counted_list(const tenon_value& indices, const tenon_value& axis,
                           const tenon_value& tensor);
@@ -115,9 +116,9 @@ class Parameters {
   IntArray margins(const tenon_value& padding);  // the pairs of the last axis first
   // What lies before and behind a slice of `whole`, or a place on one of its axes.
   IntArray margins_of_slice(const tenon_value& slice, const tenon_value& axes,
-                                const tenon_value& starts, const tenon_value& whole);
+                            const tenon_value& starts, const tenon_value& whole);
   IntArray margins_of_index(const tenon_value& axis, const tenon_value& index,
-                                const tenon_value& whole);
+                            const tenon_value& whole);
 
  protected:
   tenon_status status() const { return status_; }

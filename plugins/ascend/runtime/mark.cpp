@@ -23,8 +23,7 @@ Marks find_marks() {
   const char* const named = secure_getenv(kVariable);
   if (!named || !*named) return {};
   const tenon::SharedLibraries libraries(kVariable, {});
-  const auto create =
-      reinterpret_cast<void* (*)(const char*)>(libraries.find("mstxDomainCreateA"));
+  const auto create = reinterpret_cast<void* (*)(const char*)>(libraries.find("mstxDomainCreateA"));
   Marks marks;
   marks.begin = reinterpret_cast<decltype(marks.begin)>(libraries.find("mstxDomainRangeStartA"));
   marks.end = reinterpret_cast<decltype(marks.end)>(libraries.find("mstxDomainRangeEnd"));
@@ -33,8 +32,9 @@ Marks find_marks() {
   const std::string text =
       std::string("ascend: operators are not marked: ") + kVariable +
       (libraries.empty() ? " names no library: " + libraries.problem()
-       : create ? ": mstxDomainCreateA made no domain; is a tool such as msprof --msproftx=on running?"
-                : ": the library lacks mstxDomainCreateA, mstxDomainRangeStartA or mstxDomainRangeEnd");
+       : create
+           ? ": mstxDomainCreateA made no domain; is a tool such as msprof --msproftx=on running?"
+           : ": the library lacks mstxDomainCreateA, mstxDomainRangeStartA or mstxDomainRangeEnd");
   tenon::host->log(2, text.data(), text.size());
   return {};
 }

@@ -56,8 +56,7 @@ ACLNN_EXPORT int aclnnFusedInferAttentionScoreV2GetWorkspaceSize(
           "expected a mask of rows and columns");
   REQUIRE(precision == 0 || precision == 1, "rows that see nothing are not simulated");
   const std::vector<int64_t> one_each = {batch, heads, rows, 1};
-  REQUIRE(lse->dtype == kF32 && lse->shape == one_each,
-          "expected a logarithm for each row");
+  REQUIRE(lse->dtype == kF32 && lse->shape == one_each, "expected a logarithm for each row");
   std::vector<const aclTensor*> tensors = {query, key, value};
   if (mask) tensors.push_back(mask);
   tensors.insert(tensors.end(), {out, lse});

@@ -134,8 +134,8 @@ ACLNN_EXPORT int aclnnConvolutionGetWorkspaceSize(
                      });
         if (has_bias)
           for (size_t i = 0; i < sums.values.size(); ++i)
-            sums.values[i] += views[2].number(offset_of(
-                views[2], {coordinates_of(static_cast<int64_t>(i), to.of.shape)[1]}));
+            sums.values[i] += views[2].number(
+                offset_of(views[2], {coordinates_of(static_cast<int64_t>(i), to.of.shape)[1]}));
         sums.store(to);
       },
       bytes, executor);

@@ -25,7 +25,7 @@ __attribute__((visibility("default"))) void* simulated_ascend_translate(const vo
                                                                         size_t bytes);
 // The chip whose memory it is; -1: no chip's.
 __attribute__((visibility("default"))) int simulated_ascend_device_of(const void* address);
-__attribute__((visibility("default"))) int simulated_ascend_current_device();  // -1: none
+__attribute__((visibility("default"))) int simulated_ascend_current_device();   // -1: none
 __attribute__((visibility("default"))) int64_t simulated_ascend_determinism();  // aclSysParamOpt
 __attribute__((visibility("default"))) bool simulated_ascend_is_captured(void* stream);
 // Work that a stream of the current device does in its order; returns an AscendCL error. An error of `work` appears

@@ -27,9 +27,9 @@ struct Domain {
 using Clock = std::chrono::steady_clock;
 
 uint64_t now() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                   Clock::now().time_since_epoch())
-                                   .count());
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch())
+          .count());
 }
 
 struct Range {

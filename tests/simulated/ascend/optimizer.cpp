@@ -16,14 +16,16 @@ ACLNN_EXPORT int aclnnApplyAdamWV2GetWorkspaceSize(aclTensor* var, aclTensor* m,
   NEEDS(var, m, v, grad, step);
   REQUIRE(!max_grad_norm && !amsgrad, "the largest moments are not simulated");
   REQUIRE(is_one_of(var->dtype, {kF32, kF16, kBf16}), "a dtype is not served");
-  for (const aclTensor* one : {static_cast<const aclTensor*>(m), static_cast<const aclTensor*>(v), grad})
+  for (const aclTensor* one :
+       {static_cast<const aclTensor*>(m), static_cast<const aclTensor*>(v), grad})
     REQUIRE(one->dtype == var->dtype && one->shape == var->shape && !one->shape.empty(),
             "expected one dtype and shape, with one axis or more");
   REQUIRE(is_one_of(step->dtype, {kI64, kF32}), "the step is int64 or float32");
   int64_t steps = 1;
   for (int64_t extent : step->shape) steps *= extent;
   REQUIRE(steps == 1, "expected one step");
-  for (const aclTensor* one : {static_cast<const aclTensor*>(m), static_cast<const aclTensor*>(v), grad})
+  for (const aclTensor* one :
+       {static_cast<const aclTensor*>(m), static_cast<const aclTensor*>(v), grad})
     REQUIRE(one->address != var->address, "the weights lie where another operand does");
   return plan(
       "aclnnApplyAdamWV2", {var, m, v, grad, step},
@@ -40,7 +42,8 @@ ACLNN_EXPORT int aclnnApplyAdamWV2GetWorkspaceSize(aclTensor* var, aclTensor* m,
           const double square = beta2 * second.number(at(second)) + (1 - beta2) * g * g;
           first.store(at(first), moment);
           second.store(at(second), square);
-          weights.store(at(weights), theta - lr / (std::sqrt(square / left2) + eps) * (moment / left1) -
+          weights.store(at(weights), theta -
+                                         lr / (std::sqrt(square / left2) + eps) * (moment / left1) -
                                          double{lr} * weight_decay * theta);
         }
       },

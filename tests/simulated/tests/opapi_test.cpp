@@ -43,7 +43,8 @@ class Executor : public ::testing::Test {
     aclInit(nullptr);
     ASSERT_EQ(aclrtSetDevice(0), 0);
     ASSERT_EQ(aclrtCreateStream(&stream), 0);
-    for (void** memory : {&in, &out, &other, &workspace}) ASSERT_EQ(aclrtMalloc(memory, 4096, 0), 0);
+    for (void** memory : {&in, &out, &other, &workspace})
+      ASSERT_EQ(aclrtMalloc(memory, 4096, 0), 0);
     fill(in, 0);
     fill(other, -1);
     fill(out, -1);
