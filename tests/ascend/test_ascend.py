@@ -118,7 +118,9 @@ def test_adam_is_one_call_wherever_its_results_lie():
                     got = call(*chip, **out)
                 right += [np.allclose(a.to("cpu").numpy(), b.numpy(), rtol=2e-5, atol=1e-6) for a, b in zip(got, expected)]
             print(name, all(right), calls(b"aclnnApplyAdamWV2") - before)
-        print(calls(b"refused"))
+        empty = tenon.zeros((0, 3), device="ascend")
+        print(*(t.shape for t in tenon.adamw_update(empty, empty, empty, empty, step=1)))
+        print(calls(b"aclnnApplyAdamWV2"), calls(b"refused"))
         """
     )
     assert output.splitlines() == [
@@ -126,7 +128,8 @@ def test_adam_is_one_call_wherever_its_results_lie():
         "adam True 4",
         "counted True 4",
         "decayed True 0",  # from the gradient, which the function does not do
-        "0",
+        "(0, 3) (0, 3) (0, 3)",
+        "12 0",
     ]
 
 
@@ -150,11 +153,19 @@ def test_attention_is_one_call_with_its_gradients():
                 # Of the same numbers, as float16 holds them.
                 expected = attend("cpu", "float32", [array.astype("float16").astype("float32") for array in arrays], causal)
                 print(all(np.allclose(a, b, rtol=2e-2, atol=2e-2) for a, b in zip(got, expected)))
+        # The logarithm, which gradients of other devices' kernels read.
+        logarithms = []
+        keep = lambda operator, arguments, results: operator == "attention" and logarithms.append(results[1])
+        with tenon.utils.Observer(keep):
+            for device in ("cpu", "ascend"):
+                tenon.scaled_dot_product_attention(*(tenon.tensor(x).to("float16").to(device) for x in arrays), causal=True, scale=0.3)
+        a, b = (x.to("cpu").numpy() for x in logarithms)
+        print(a.shape == b.shape, np.allclose(a, b, rtol=2e-3))
         print(calls(b"aclnnFusedInferAttentionScoreV2"), calls(b"refused"))
         """,
         TENON_FALLBACK="deny",
     )
-    assert output.split() == ["True"] * 8 + ["8", "0"]
+    assert output.split() == ["True"] * 10 + ["9", "0"]
 
 
 @pytest.mark.parametrize(

@@ -77,12 +77,8 @@ tenon_status run_counted(tenon_ctx* ctx, const tenon_value* args, uint32_t, teno
 
 bool has_no_decay(const tenon_value* args) { return tenon_arg_float(&args[kDecay]) == 0; }
 
-// Steps count from 1.
-int32_t can_run_adamw(const tenon_value* args, uint32_t nargs) {
-  return takes_shapes(args, nargs) && args[kStep].v.i > 0;
-}
 int32_t can_run_adam(const tenon_value* args, uint32_t nargs) {
-  return can_run_adamw(args, nargs) && has_no_decay(args);
+  return takes_shapes(args, nargs) && has_no_decay(args);
 }
 int32_t can_run_counted(const tenon_value* args, uint32_t nargs) {
   return takes_shapes(args, nargs) && tenon_arg_tensor(&args[kStep])->dtype == TENON_DTYPE_F32 &&
@@ -107,7 +103,6 @@ const HandwrittenKernel kAdamW = {
     .traits = 0,
     .dtype_mask = kDtypes,
     .run = run_update<kAdamWName>,
-    .can_run = can_run_adamw,
     .functions = {&update_function, &fill_function, &copy_function},
 };
 
