@@ -34,7 +34,8 @@ std::string open_runtime() {
 const tenon::SharedLibraries& operator_libraries() {
   static const tenon::SharedLibraries libraries(
       "TENON_ASCEND_OPERATORS",
-      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"});
+      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libopapi_transformer.so",
+       "libnnopbase.so"});
   return libraries;
 }
 
