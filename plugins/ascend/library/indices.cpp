@@ -127,12 +127,33 @@ Tensor Parameters::stacked(const tenon_value& indices) {
   return {TENON_DTYPE_I64, kFormatNd, {rows, count}, {1, rows}, whole.data, {count, rows}};
 }
 
-Tensor Parameters::stacked_rows(const tenon_value& result, const tenon_value& indices) {
+Tensor Parameters::in_front(Tensor tensor, int64_t axis, size_t count) {
+  const auto rotate = [&](std::vector<int64_t>& extents) {
+    const auto first = extents.begin();
+    std::rotate(first, first + axis, first + axis + static_cast<ptrdiff_t>(count));
+  };
+  rotate(tensor.shape);
+  rotate(tensor.strides);
+  return tensor;
+}
+
+Tensor Parameters::indexed(const tenon_value& tensor, const tenon_value& indices,
+                           const tenon_value& axis) {
+  return in_front(describe(*tenon_arg_tensor(&tensor)), axis_of(axis, tensor),
+                  tenon_arg_count(&indices));
+}
+
+Tensor Parameters::index_rows(const tenon_value& result, const tenon_value& indices,
+                              const tenon_value& axis) {
   Tensor d = describe(*tenon_arg_tensor(&result));
-  const std::vector<int64_t> shape = broadcast_shape(indices);
-  d.shape.erase(d.shape.begin(), d.shape.begin() + static_cast<ptrdiff_t>(shape.size()));
-  d.shape.insert(d.shape.begin(), product(shape));
-  return dense(d);
+  const std::vector<int64_t> rows = broadcast_shape(indices);
+  const int64_t source_ndim = static_cast<int64_t>(d.shape.size() - rows.size()) +
+                              tenon_arg_count(&indices);
+  const int64_t given = list_of(axis)[0], at = given < 0 ? given + source_ndim : given;
+  const auto first = d.shape.begin() + at;
+  d.shape.erase(first, first + static_cast<ptrdiff_t>(rows.size()));
+  d.shape.insert(d.shape.begin() + at, product(rows));
+  return in_front(dense(d), at, 1);
 }
 
 Tensor Parameters::copied(const tenon_value& from, const tenon_value& to) {

@@ -60,8 +60,10 @@ class Parameters {
                           const tenon_value& tensor);
   // One row for each element of the shape to which the indices broadcast, with one column for each of them.
   Tensor stacked(const tenon_value& indices);
-  // A result of index from the first axis on, with one row for each row of those.
-  Tensor stacked_rows(const tenon_value& result, const tenon_value& indices);
+  // `tensor` with the axes in front that as many indices from `axis` on are for.
+  Tensor indexed(const tenon_value& tensor, const tenon_value& indices, const tenon_value& axis);
+  // A result of index with the axes in front, as one, to which the indices broadcast.
+  Tensor index_rows(const tenon_value& result, const tenon_value& indices, const tenon_value& axis);
   // `to` with the elements of `from`, for functions that change their argument.
   Tensor copied(const tenon_value& from, const tenon_value& to);
 
@@ -141,6 +143,7 @@ class Parameters {
   bool can_prepare();
   Tensor count(const Tensor& indices, int64_t extent);
   Tensor widen(const tenon_tensor& index);  // int64, with one axis or more
+  static Tensor in_front(Tensor tensor, int64_t axis, size_t count);  // axes from `axis` on
 
   tenon_status status_ = TENON_OK;
   bool has_empty_ = false;
