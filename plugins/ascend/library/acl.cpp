@@ -33,9 +33,8 @@ std::string open_runtime() {
 // Since CANN 8.3 the operators are in several libraries; before, in one.
 const tenon::SharedLibraries& operator_libraries() {
   static const tenon::SharedLibraries libraries(
-      "TENON_ASCEND_OPERATORS",
-      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libopapi_transformer.so",
-       "libnnopbase.so"});
+      "TENON_ASCEND_OPERATORS", {"libopapi.so", "libopapi_math.so", "libopapi_nn.so",
+                                 "libopapi_transformer.so", "libnnopbase.so"});
   return libraries;
 }
 

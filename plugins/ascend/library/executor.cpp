@@ -28,7 +28,8 @@ int64_t determinism() {
 }  // namespace
 
 ExecutorKey::ExecutorKey(const void* function) {
-  bytes_.reserve(512);
+  bytes_.reserve(1024);
+  addresses_.reserve(8);
   add(reinterpret_cast<uintptr_t>(function));
   add(thread_number());
   add(determinism());

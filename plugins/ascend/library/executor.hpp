@@ -8,7 +8,7 @@
 // neither those that copy a tensor onto its own address. Addresses are set tensor by tensor, by the tensor's number
 // among the parameters (the tensors of lists count, absent ones too), and have to be multiples of 32. The caller ends
 // the executor. Until then the parameters that it was made of have to live. Nothing is said about threads, so that
-// an executor stays on its own; nor about recordings of streams, where none is used again. Nothing is said, either,
+// an executor runs on its own alone; nor about recordings of streams, where none is used again. Nothing is said, either,
 // about how soon one may be ended: here its work has passed.
 #pragma once
 

@@ -147,8 +147,8 @@ Tensor Parameters::index_rows(const tenon_value& result, const tenon_value& indi
                               const tenon_value& axis) {
   Tensor d = describe(*tenon_arg_tensor(&result));
   const std::vector<int64_t> rows = broadcast_shape(indices);
-  const int64_t source_ndim = static_cast<int64_t>(d.shape.size() - rows.size()) +
-                              tenon_arg_count(&indices);
+  const int64_t source_ndim =
+      static_cast<int64_t>(d.shape.size() - rows.size()) + tenon_arg_count(&indices);
   const int64_t given = list_of(axis)[0], at = given < 0 ? given + source_ndim : given;
   const auto first = d.shape.begin() + at;
   d.shape.erase(first, first + static_cast<ptrdiff_t>(rows.size()));
