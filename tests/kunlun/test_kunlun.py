@@ -147,7 +147,7 @@ def test_memory_that_runs_out_is_a_memory_error():
             print("MemoryError", error)
         print(tenon.ones(3, device="kunlun").sum().item())
         """,
-        SIMULATED_ASCEND_MEMORY_MB=64,
+        SIMULATED_KUNLUN_MEMORY_MB=64,
     )
     assert output.startswith("MemoryError")
     assert "xpu_malloc returned -705 (device memory not enough)" in output

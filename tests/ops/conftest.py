@@ -13,6 +13,8 @@ import tenon
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from running import dtype_name, skip_unserved  # noqa: E402
+
 DEVICES = os.environ.get("TENON_TEST_DEVICES", "cpu").split(",")
 
 # The shapes in these files are chosen for the blocking of the CPU's kernels. Kernels of the test
@@ -47,7 +49,18 @@ def plugins():
 
 
 @pytest.fixture(params=DEVICES)
-def device(request):
+def device(request, monkeypatch):
+    """The kind to test. A test that gives it numbers of a dtype for which it has nothing is skipped where the host may
+    not stand in: a chip without float64 refuses whatever is done with them."""
+    make = tenon.tensor
+
+    def make_served(*args, **options):
+        tensor = make(*args, **options)
+        skip_unserved(str(tensor.device), dtype_name(tensor))
+        return tensor
+
+    if not request.param.startswith("cpu"):
+        monkeypatch.setattr(tenon, "tensor", make_served)
     return request.param
 
 

@@ -22,6 +22,7 @@ def skip_unserved(device, dtype):
 
 
 def to_tensor(array, device, **options):
+    """With `dtype` the host converts: the device may have nothing for the array's own."""
     return tenon.tensor(np.ascontiguousarray(array).reshape(array.shape), device=device, **options)
 
 
@@ -38,7 +39,10 @@ def arguments(case, device, dtype="float64", place=to_tensor):
     }
     if not any(has_tensors(value) for value in args):
         kwargs["device"] = device  # a new tensor, then
-    return [named(case, value) for value in args], {k: named(case, v) for k, v in kwargs.items()}
+    return (
+        [named(value, device) for value in args],
+        {name: named(value, device) for name, value in kwargs.items()},
+    )
 
 
 def has_tensors(value):
@@ -47,10 +51,11 @@ def has_tensors(value):
     )
 
 
-def named(case, value):
+def named(value, device):
     """dtype names are text in the table."""
     if isinstance(value, str) and hasattr(np, value) and hasattr(tenon, value):
         if isinstance(getattr(tenon, value), tenon.dtype):
+            skip_unserved(device, value)
             return getattr(tenon, value)
     return value
 

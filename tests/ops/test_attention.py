@@ -84,7 +84,7 @@ def expected(query, key, value, grad, mask=None, causal=False):
 
 
 def tensors(arrays, device, dtype, place=to_tensor):
-    return [place(array, device).cast(getattr(tenon, dtype)).detach() for array in arrays]
+    return [place(array, device, dtype=dtype) for array in arrays]
 
 
 def numbers(tensor):
@@ -103,8 +103,7 @@ def check(arrays, mask, causal, device, dtype, place=to_tensor):
     for each in (query, key, value):
         each.requires_grad = True
     if mask is not None:
-        mask = to_tensor(mask, device)
-        mask = mask if dtype_name(mask) == "bool" else mask.cast(getattr(tenon, dtype))
+        mask = to_tensor(mask, device, dtype="bool" if mask.dtype == bool else dtype)
     out = tenon.scaled_dot_product_attention(query, key, value, mask, causal=causal)
     assert dtype_name(out) == dtype
     got = (out, *tenon.autograd.grad(out, [query, key, value], grad))
@@ -125,14 +124,16 @@ def test_results_and_gradients(shape, kind, causal, dtype, device):
     check(arrays, mask_of(kind, *arrays[:2]), causal, device, dtype)
 
 
-def heads_inside(array, device):
+def heads_inside(array, device, **options):
     """As layers pass it: [batch, length, heads, features] with the middle axes swapped."""
-    return to_tensor(np.ascontiguousarray(np.swapaxes(array, -3, -2)), device).transpose(-3, -2)
+    swapped = np.ascontiguousarray(np.swapaxes(array, -3, -2))
+    return to_tensor(swapped, device, **options).transpose(-3, -2)
 
 
-def every_other(array, device):
+def every_other(array, device, **options):
     """Strides other than 1 along the features, and negative ones along the length."""
-    return to_tensor(np.repeat(array[..., ::-1, :], 2, -1), device)[..., ::2].flip([-2])
+    repeated = np.repeat(array[..., ::-1, :], 2, -1)
+    return to_tensor(repeated, device, **options)[..., ::2].flip([-2])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
@@ -191,7 +192,7 @@ def test_nan_stays_in_its_row(shape, dtype, device):
     arrays = operands(shape)[:3]
     arrays[0][0, 2] = np.nan
     out = tenon.scaled_dot_product_attention(
-        *(to_tensor(x, device).cast(getattr(tenon, dtype)) for x in arrays)
+        *(to_tensor(x, device, dtype=dtype) for x in arrays)
     )
     out = numbers(out).reshape(-1, out.shape[-1])
     assert np.isnan(out[2]).all()
@@ -202,7 +203,7 @@ def test_nan_stays_in_its_row(shape, dtype, device):
 @pytest.mark.parametrize("rows", [1, 70])
 def test_scales_that_are_not_positive(rows, dtype, device):
     query, key, value = (
-        to_tensor(x, device).cast(getattr(tenon, dtype)) for x in operands("many keys")[:3]
+        to_tensor(x, device, dtype=dtype) for x in operands("many keys")[:3]
     )
     query = query[:, :rows]
     attend = tenon.scaled_dot_product_attention

@@ -30,14 +30,7 @@ def assert_guards(memory, count):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_memory_beside_a_result_stays(case, dtype, device):
     skip_unserved(device, dtype)
-    args, kwargs = arguments(case, device, "float64" if dtype == "bfloat16" else dtype)
-    if dtype == "bfloat16":
-        args = [
-            tenon.cast(a, tenon.bfloat16)
-            if isinstance(a, tenon.Tensor) and dtype_name(a) == "float64"
-            else a
-            for a in args
-        ]
+    args, kwargs = arguments(case, device, dtype)
     function = getattr(tenon, case.op)
     try:
         results = function(*args, **kwargs)

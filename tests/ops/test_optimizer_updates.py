@@ -45,7 +45,7 @@ def test_results_over_arguments(size, dtype, device):
     skip_unserved(device, dtype)
     rng = np.random.default_rng(size)
     values = [rng.uniform(0.1, 1, size) for _ in range(4)]
-    param, grad, m, v = (to_tensor(x, device).to(dtype) for x in values)
+    param, grad, m, v = (to_tensor(x, device, dtype=dtype) for x in values)
     apart = tenon.adam_update(param, grad, m, v, step=2, weight_decay=0.1)
     over = tenon.adam_update(param, grad, m, v, step=2, weight_decay=0.1, out=(param, m, v))
     for x, y, z in zip(apart, over, (param, m, v)):

@@ -40,7 +40,7 @@ def channels_last(x):
 
 
 def numbers(x):
-    return x.detach().to(tenon.float64).to("cpu").numpy()
+    return x.detach().to("cpu").to(tenon.float64).numpy()
 
 
 def lists(*numbers):
@@ -68,7 +68,7 @@ def test_largest(pooling, dtype, device):
     if dtype != "int32":
         x[rng.random(x.shape) < 0.02] = np.nan
         x[rng.random(x.shape) < 0.2] = -np.inf
-    tensor = tenon.tensor(x, device=device).to(getattr(tenon, dtype))
+    tensor = to_tensor(x, device, dtype=dtype)
     layouts = tensor, channels_last(tensor)
     settings = (kernel, stride, padding, dilation, ceil_mode)
     if has_empty_windows(x, *settings):
@@ -93,7 +93,7 @@ def test_largest_alone(pooling, dtype, device):
     if dtype != "int32":
         x[rng.random(x.shape) < 0.02] = np.nan
         x[rng.random(x.shape) < 0.2] = -np.inf
-    tensor = tenon.tensor(x, device=device).to(getattr(tenon, dtype))
+    tensor = to_tensor(x, device, dtype=dtype)
     settings = (kernel, stride, padding, dilation, ceil_mode)
     for each in (tensor, channels_last(tensor)):
         want, _ = tenon.max_pool2d_with_indices(each, *settings)
@@ -118,7 +118,7 @@ def test_gradient_of_largest(pooling, dtype, device):
     n, c = np.indices(values.shape)[:2]
     np.add.at(want, (n, c, argmax), grad)
     tensor, grads = (
-        tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (x, grad)
+        to_tensor(each, device, dtype=dtype) for each in (x, grad)
     )
     for layout in (lambda x: x, channels_last):
         leaf = layout(tensor).detach()
@@ -157,7 +157,7 @@ def test_average(pooling, dtype, count_padding, device):
     slack = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 5e-2}[dtype]
     of = {"rtol": slack, "atol": slack * 9}
     tensor, grads = (
-        tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (x, grad)
+        to_tensor(each, device, dtype=dtype) for each in (x, grad)
     )
     for layout in (lambda x: x, channels_last):
         leaf = layout(tensor).detach()

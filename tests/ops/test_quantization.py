@@ -44,14 +44,14 @@ def test_zeros_and_what_is_not_finite(device):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_stored_weight_is_within_half_a_step(bits, group, dtype, device):
     weight = np.random.default_rng(0).standard_normal((6, 32))
-    given = to_tensor(weight, device).to(dtype)
+    given = to_tensor(weight, device, dtype=dtype)
     stored, scale = tenon.weight_quantize(given, bits, group)
     assert stored.shape == (6, 32 if bits == 8 else 16) and scale.dtype == given.dtype
     back = tenon.weight_dequantize(stored, scale, bits, group)
     step = np.repeat(scale.to("cpu").to("float64").numpy().reshape(6, -1), group or 32, 1)
     error = np.abs((back - given).to("cpu").to("float64").numpy())
     assert (error <= step * ({"float32": 0.5, "float16": 0.6, "bfloat16": 0.9}[dtype]) + 1e-6).all()
-    x = to_tensor(np.ones((2, 32)), device).to(dtype)
+    x = to_tensor(np.ones((2, 32)), device, dtype=dtype)
     got = tenon.weight_only_linear(x, stored, scale, None, bits, group)
     # The weight is not rounded on the way.
     wide = tenon.weight_dequantize(stored, scale.to("float32"), bits, group)

@@ -18,7 +18,7 @@ constexpr size_t kAlignment = 512;  // of aclrtMalloc
 constexpr size_t kPadding = 32;     // which aclrtMalloc adds behind the request
 
 struct Arena {
-  size_t total = environment("SIMULATED_ASCEND_MEMORY_MB", 4096) << 20;
+  size_t total = environment("SIMULATED_" SIMULATED_CHIP "_MEMORY_MB", 4096) << 20;
   char* device = nullptr;  // PROT_NONE
   char* bytes = nullptr;
   std::mutex mutex;
@@ -59,7 +59,7 @@ Arena* arena_of(const void* address) {
 
 int device_count() {
   static const auto count = static_cast<int>(
-      std::clamp<uint64_t>(environment("SIMULATED_ASCEND_DEVICES", 1), 1, kMaxDevices));
+      std::clamp<uint64_t>(environment("SIMULATED_" SIMULATED_CHIP "_DEVICES", 1), 1, kMaxDevices));
   return count;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the simulated chips. Its addresses are reserved and unreadable in this process, as those of a real
+// Memory of the simulated chips, Ascend's and Kunlun's. Its addresses are reserved and unreadable in this process, as those of a real
 // one would be; the bytes are in another mapping, to which translate() leads.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace simulated::ascend {
 
 constexpr int kMaxDevices = 16;
-int device_count();  // SIMULATED_ASCEND_DEVICES
+int device_count();  // SIMULATED_ASCEND_DEVICES, SIMULATED_KUNLUN_DEVICES
 
 // nullptr: there is not so much left on the chip.
 void* device_allocate(size_t bytes, int device = 0);

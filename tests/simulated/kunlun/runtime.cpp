@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libxpurt.so: one chip, its memory, and its streams, each of which runs its work on a thread.
+// A stand-in for libxpurt.so: chips, their memory, and their streams, each of which runs its work on a thread.
 // Prototypes and numbers are those of xpu/runtime.h and xpu/defs.h. It is stricter than the real one where that
-// would corrupt memory: sizes, addresses and the current device are checked.
+// would corrupt memory: sizes and addresses are checked, and memory, streams and events are those of the current device.
 #include "runtime.hpp"
 
 #include <algorithm>
@@ -28,7 +28,6 @@ using namespace simulated::ascend;
 
 constexpr int kNoDevice = -701, kNoMemory = -705, kNoHostMemory = -706, kInvalid = -707,
               kNotYet = -710;
-constexpr int kDevices = 1;
 constexpr uint64_t kModel = 300;  // KL3
 
 thread_local int current = 0;
@@ -43,6 +42,8 @@ struct Work {
 
 class Stream {
  public:
+  explicit Stream(int device) : device_(device) {}
+  int device() const { return device_; }
   ~Stream() {
     {
       const std::lock_guard lock(mutex_);
@@ -65,6 +66,7 @@ class Stream {
 
  private:
   void loop() {
+    current = device_;
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return is_closed_ || !works_.empty(); });
@@ -84,6 +86,7 @@ class Stream {
     }
   }
 
+  const int device_;
   const uint64_t delay_ = environment("SIMULATED_DELAY_US", 0);
   std::minstd_rand random_;
   std::mutex mutex_;
@@ -94,16 +97,21 @@ class Stream {
   std::thread thread_;
 };
 
-Stream& stream() {
-  static Stream* const one = new Stream;  // outlives every exit handler
-  return *one;
+Stream& default_stream(int device) {
+  static auto* const all = [] {  // outlives every exit handler
+    auto* made = new std::deque<Stream>;
+    for (int each = 0; each < kMaxDevices; ++each) made->emplace_back(each);
+    return made;
+  }();
+  return (*all)[static_cast<size_t>(device)];
 }
 
 std::mutex handles_mutex;
-std::set<void*> streams;  // but the default one
+std::set<void*> streams;  // but the default ones
 
 // The versions of an event: how often it was recorded, and which of them have passed.
 struct Event {
+  const int device = current;
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t recorded = 0, passed = 0;
@@ -119,33 +127,48 @@ struct Event {
 };
 std::map<void*, std::shared_ptr<Event>> events;
 
+// nullptr: none of the current device.
 Stream* find_stream(void* handle) {
-  if (!handle) return &stream();
+  if (!handle) return &default_stream(current);
   const std::lock_guard lock(handles_mutex);
-  return streams.count(handle) ? static_cast<Stream*>(handle) : nullptr;
+  if (!streams.count(handle)) return nullptr;
+  auto* const stream = static_cast<Stream*>(handle);
+  return stream->device() == current ? stream : nullptr;
 }
 std::shared_ptr<Event> find_event(void* handle) {
   const std::lock_guard lock(handles_mutex);
   const auto found = events.find(handle);
-  return found == events.end() ? nullptr : found->second;
+  return found != events.end() && found->second->device == current ? found->second : nullptr;
 }
 
+void enqueue(Stream& to, std::function<int()> work) {
+  to.queue({[](void* user) { return (*static_cast<std::function<int()>*>(user))(); },
+            [](void* user) { delete static_cast<std::function<int()>*>(user); },
+            new std::function<int()>(std::move(work))});
+}
 int enqueue(void* to, std::function<int()> work) {
   Stream* const found = find_stream(to);
   if (!found) return kInvalid;
-  found->queue({[](void* user) { return (*static_cast<std::function<int()>*>(user))(); },
-                [](void* user) { delete static_cast<std::function<int()>*>(user); },
-                new std::function<int()>(std::move(work))});
+  enqueue(*found, std::move(work));
   return 0;
+}
+
+bool is_device(int device) { return device >= 0 && device < device_count(); }
+
+// Where memory of a device is; nullptr: it is not one allocation there.
+char* translate(const void* address, size_t bytes, int device) {
+  return simulated_ascend_device_of(address) == device
+             ? static_cast<char*>(simulated_ascend_translate(address, bytes))
+             : nullptr;
 }
 
 }  // namespace
 
 void* simulated_xpu_translate(const void* address, size_t bytes) {
-  return simulated_ascend_translate(address, bytes);
+  return translate(address, bytes, current);
 }
 void simulated_xpu_queue(int (*work)(void*), void (*drop)(void*), void* user) {
-  stream().queue({work, drop, user});
+  default_stream(current).queue({work, drop, user});
 }
 int simulated_xpu_current_device() { return current; }
 
@@ -156,17 +179,17 @@ int simulated_xpu_current_device() { return current; }
 XRE_EXPORT int xpu_device_count(int* count) {
   XRE_ENTER(xpu_device_count);
   if (!count) return kInvalid;
-  *count = kDevices;
+  *count = device_count();
   return 0;
 }
 
 XRE_EXPORT int xpu_device_get_attr(uint64_t* value, int attribute, int device) {
   XRE_ENTER(xpu_device_get_attr);
-  if (!value || device < 0 || device >= kDevices) return kInvalid;
+  if (!value || !is_device(device)) return kInvalid;
   if (attribute == 4)
     *value = kModel;
   else if (attribute == 5)
-    *value = device_total();
+    *value = device_total(device);
   else
     return kInvalid;
   return 0;
@@ -174,7 +197,7 @@ XRE_EXPORT int xpu_device_get_attr(uint64_t* value, int attribute, int device) {
 
 XRE_EXPORT int xpu_set_device(int device) {
   XRE_ENTER(xpu_set_device);
-  if (device < 0 || device >= kDevices) return kNoDevice;
+  if (!is_device(device)) return kNoDevice;
   current = device;
   return 0;
 }
@@ -189,13 +212,14 @@ XRE_EXPORT int xpu_current_device(int* device) {
 XRE_EXPORT int xpu_malloc(void** memory, uint64_t bytes, int kind) {
   XRE_ENTER(xpu_malloc);
   if (!memory || bytes == 0 || kind != 0) return kInvalid;  // release notes 3.8: size 0 is invalid
-  *memory = device_allocate(bytes);
+  *memory = device_allocate(bytes, current);
   return *memory ? 0 : kNoMemory;
 }
 
 XRE_EXPORT int xpu_free(void* memory) {
   XRE_ENTER(xpu_free);
-  stream().wait();
+  default_stream(current).wait();
+  if (simulated_ascend_device_of(memory) != current) return kInvalid;
   return device_release(memory) ? 0 : kInvalid;
 }
 
@@ -231,6 +255,24 @@ XRE_EXPORT int xpu_memcpy(void* dst, const void* src, uint64_t bytes, int kind) 
   return 0;
 }
 
+// No header says whose default stream the work is on, or whether it is work of one: each of the two does a half.
+XRE_EXPORT int xpu_memcpy_peer(int dst_device, void* dst, int src_device, const void* src,
+                               uint64_t bytes) {
+  XRE_ENTER(xpu_memcpy_peer);
+  if (!is_device(dst_device) || !is_device(src_device)) return kNoDevice;
+  if (!translate(dst, bytes, dst_device) || !translate(src, bytes, src_device)) return kInvalid;
+  const auto copy_part = [=](uint64_t begin, uint64_t end) {
+    char* const to = translate(dst, bytes, dst_device);
+    const char* const from = translate(src, bytes, src_device);
+    if (!to || !from) return kInvalid;
+    std::memcpy(to + begin, from + begin, end - begin);
+    return 0;
+  };
+  enqueue(default_stream(src_device), [=] { return copy_part(0, bytes / 2); });
+  enqueue(default_stream(dst_device), [=] { return copy_part(bytes / 2, bytes); });
+  return 0;
+}
+
 XRE_EXPORT int xpu_wait(void* of) {
   XRE_ENTER(xpu_wait);
   Stream* const found = find_stream(of);
@@ -241,14 +283,15 @@ XRE_EXPORT int xpu_stream_create(void** made) {
   XRE_ENTER(xpu_stream_create);
   if (!made) return kInvalid;
   const std::lock_guard lock(handles_mutex);
-  *made = *streams.insert(new Stream).first;
+  *made = *streams.insert(new Stream(current)).first;
   return 0;
 }
 XRE_EXPORT int xpu_stream_destroy(void* of) {
   XRE_ENTER(xpu_stream_destroy);
+  if (!of || !find_stream(of)) return kInvalid;
   {
     const std::lock_guard lock(handles_mutex);
-    if (!streams.erase(of)) return kInvalid;
+    streams.erase(of);
   }
   delete static_cast<Stream*>(of);
   return 0;
