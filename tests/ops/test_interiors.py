@@ -90,11 +90,11 @@ def call(case, dtype, magnitude, recording):
             low = [pair[0] for pair in pairs]
             wide = [pair[0] if pair[1] is None else pair[1] for pair in pairs]
         else:
-            low, wide = named(case, value), None
+            low, wide = named(value, "cpu"), None
         lows.append(low)
         wides.append(low if wide is None else wide)
     kwargs = {
-        k: named(case, map_arrays(lambda a: T(np.ascontiguousarray(a)), v))
+        k: named(map_arrays(lambda a: T(np.ascontiguousarray(a)), v), "cpu")
         for k, v in case.kwargs.items()
     }
     function = getattr(tenon, case.op)

@@ -81,11 +81,11 @@ SAMPLED = [case for case in CASES if case.op in NAMES and case.op not in RANDOM]
 
 def call_with(case, device, dtype="float64", place=to_tensor):
     args = [
-        named(case, map_arrays(lambda a: place(a, device), as_dtype(value, dtype)))
+        named(map_arrays(lambda a: place(a, device), as_dtype(value, dtype)), device)
         for value in case.args
     ]
     kwargs = {
-        name: named(case, map_arrays(lambda a: place(a, device), value))
+        name: named(map_arrays(lambda a: place(a, device), value), device)
         for name, value in case.kwargs.items()
     }
     return args, kwargs

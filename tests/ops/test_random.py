@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tenon
+from running import skip_unserved
 
 
 def array(tensor):
@@ -12,6 +13,7 @@ def array(tensor):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_uniform_fills_its_range(dtype, device):
+    skip_unserved(device, dtype)
     tenon.manual_seed(1)
     x = array(tenon.uniform([20000], -2.0, 3.0, dtype=getattr(tenon, dtype), device=device))
     assert x.dtype == dtype and x.min() >= -2 and x.max() < 3
@@ -31,6 +33,7 @@ def test_randint_reaches_every_number(device):
 
 
 def test_randperm_is_a_permutation(device):
+    skip_unserved(device, "float64")  # it sorts numbers of that dtype
     tenon.manual_seed(1)
     x = array(tenon.randperm(100, device=device))
     assert sorted(x) == list(range(100)) and list(x) != list(range(100))
@@ -44,6 +47,7 @@ def test_bernoulli_follows_probabilities(device):
 
 @pytest.mark.parametrize("name", ["uniform_like", "normal_like"])
 def test_like_takes_shape_and_dtype(name, device):
+    skip_unserved(device, "float64")
     x = getattr(tenon, name)(tenon.zeros([2, 3], dtype=tenon.float64, device=device))
     assert tuple(x.shape) == (2, 3) and x.dtype == tenon.float64
 

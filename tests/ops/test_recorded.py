@@ -59,9 +59,9 @@ def test_backwards(case, device):
     def place(array, device):
         return to_tensor(array, device, requires_grad=array.dtype.kind == "f")
 
-    args = [named(case, map_arrays(lambda a: place(a, device), value)) for value in case.args]
+    args = [named(map_arrays(lambda a: place(a, device), value), device) for value in case.args]
     kwargs = {
-        name: named(case, map_arrays(lambda a: to_tensor(a, device), value))
+        name: named(map_arrays(lambda a: to_tensor(a, device), value), device)
         for name, value in case.kwargs.items()
     }
 

@@ -222,6 +222,8 @@ Elements added_by_sorting(const Elements& x, const Elements& index, const Elemen
 Derived derived_scatter(int64_t opcode, const Elements& x, const Elements& index,
                         const Elements& source) {
   if (const Derived none = nothing(x, shape_of(x), x.dtype())) return none;
+  const Shape shape = shape_of(source);
+  if (shape[0] == 0 || shape[1] == 0) return x.made(primitive::copy(x.scope(), x, x.dtype()));
   if (opcode == TENON_SCATTER_ASSIGN)
     return carried(
         [&](const Elements& rows, const Elements& changed) {
@@ -240,8 +242,6 @@ Derived derived_scatter(int64_t opcode, const Elements& x, const Elements& index
         .made(primitive::scatter(x.scope(), opcode, x.bits_as(TENON_DTYPE_I64), index,
                                  source.bits_as(TENON_DTYPE_I64)))
         .bits_as(dtype);
-  const Shape shape = shape_of(source);
-  if (shape[0] == 0 || shape[1] == 0) return x.made(primitive::copy(x.scope(), x, dtype));
   return added_by_sorting(x, index, source);
 }
 
