@@ -189,6 +189,61 @@ def test_streams_keep_the_order_that_events_ask_for():
     assert output.split() == ["20", "True"]
 
 
+def test_chips_work_beside_one_another_and_copy_to_each_other():
+    """Late work shows a copy that does not wait for the other chip."""
+    output = run(
+        """
+        import threading
+        right = [0, 0]
+        def train(chip):
+            here, there = tenon.device(f"kunlun:{chip}"), tenon.device(f"kunlun:{1 - chip}")
+            for number in range(10):
+                x = tenon.full((64, 64), 1.0 + number, device=here)
+                with tenon.Stream(here):
+                    y = x @ x
+                    moved = y.to(there)
+                    back = moved[::2].T.to(here)
+                right[chip] += str(moved.device) == str(there) and (back == 64 * (1 + number) ** 2).all().item()
+        with tenon.fallback("deny"):
+            threads = [threading.Thread(target=train, args=(chip,)) for chip in range(2)]
+            [each.start() for each in threads]
+            [each.join() for each in threads]
+        print(right)
+        x = tenon.ones(3, device="kunlun:0")
+        try:
+            print(x + x.to("kunlun:1"))
+        except ValueError as error:
+            print(error)
+        try:
+            tenon.ones(3, device="kunlun:2")
+        except Exception as error:
+            print(error)
+        """,
+        SIMULATED_KUNLUN_DEVICES=2,
+        SIMULATED_DELAY_US=500,
+    )
+    lines = output.split("\n")
+    assert lines[0] == "[10, 10]"
+    assert "all tensors on one device, got `y` on kunlun:1 and others on kunlun:0" in lines[1]
+    assert "kunlun:2" in lines[2]
+
+
+def test_each_chip_has_its_own_memory():
+    output = run(
+        """
+        large = [tenon.zeros(10_000_000, device=f"kunlun:{chip}") for chip in (0, 1)]  # 40 of 64 MiB each
+        print([str(each.device) for each in large])
+        try:
+            tenon.zeros(10_000_000, device="kunlun:1")
+        except MemoryError as error:
+            print("kunlun:1" in str(error), "xpu_malloc returned -705" in str(error))
+        """,
+        SIMULATED_KUNLUN_DEVICES=2,
+        SIMULATED_KUNLUN_MEMORY_MB=64,
+    )
+    assert output.split("\n")[:2] == ["['kunlun:0', 'kunlun:1']", "True True"]
+
+
 def test_without_streams_of_the_runtime_there_are_none(tmp_path):
     source, library = tmp_path / "old.c", tmp_path / "libold.so"
     names = "device_count device_get_attr set_device malloc free host_alloc host_free memcpy wait"
