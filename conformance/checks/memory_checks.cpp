@@ -84,6 +84,44 @@ void copy_d2d(Session& session) {
     }
 }
 
+// Absent where the two cannot: the host copies then.
+void peer(Session& session) {
+  Plugin plugin(session);
+  Device from(plugin, 0), to(plugin, 1);
+  for (uint64_t bytes : kSizes)
+    for (uint64_t offset : {0, 1, 8}) {
+      const std::string what =
+          text("copy of ", bytes, " bytes from device 0 to device 1 at offset ", offset);
+      session.step(what);
+      const uint64_t room = bytes + kGuardBytes + offset;
+      Buffer source = from.alloc(room), target = to.alloc(room);
+      Bytes data = pattern(room), image(room, kGuard);
+      from.put(source, 0, data.data(), room);
+      to.put(target, 0, image.data(), room);
+      const bool is_opaque = to.is_opaque();  // a handle then, which takes no arithmetic
+      tenon_copy_request request{
+          .struct_size = sizeof request,
+          .direction = TENON_COPY_DEVICE_TO_DEVICE,
+          .must_understand = TENON_COPY_PEER,
+          .dst = static_cast<char*>(target.memory()) + (is_opaque ? 0 : offset),
+          .src = static_cast<const char*>(source.memory()) + (is_opaque ? 0 : 8),
+          .bytes = bytes,
+          .dst_offset = is_opaque ? offset : 0,
+          .src_offset = is_opaque ? uint64_t{8} : 0,
+          .stream = nullptr,
+          .src_device = from.handle()};
+      Error error;
+      const tenon_status status = to.api().copy(to.handle(), &request, error);
+      if (status == TENON_UNSUPPORTED) session.absent("these devices do not copy to each other");
+      to.check(status, error, what);
+      std::copy_n(data.begin() + 8, bytes, image.begin() + static_cast<int64_t>(offset));
+      std::string difference = first_difference(image, to.read(target));
+      if (!session.expect(difference.empty(), what, difference)) return;
+      difference = first_difference(data, from.read(source));
+      if (!session.expect(difference.empty(), what + ": the source stays", difference)) return;
+    }
+}
+
 void fill_grid(Session& session) {
   Plugin plugin(session);
   Device device(plugin);
@@ -239,6 +277,9 @@ const Checks& memory_checks() {
        kBasic, copy_grid},
       {"memory.copy_d2d", "Copies on the device move just the bytes they name.",
        "abi.h section 5, copy", "", kCopies, copy_d2d},
+      {"memory.peer", "Copies from another device move just the bytes they name.",
+       "abi.h section 5, TENON_COPY_PEER",
+       "return TENON_UNSUPPORTED for devices that cannot, and the host copies", kCopies, peer},
       {"memory.fill_grid", "Fills repeat patterns of 1 to 16 bytes.", "abi.h section 5, fill",
        "repeat all pattern_bytes, from the first byte", kCopies, fill_grid},
       {"memory.overlap", "Overlapping copies on the device behave as memmove.",

@@ -28,6 +28,7 @@ int level_of(std::string_view id) {
 bool may_be_absent(std::string_view id, int level) {
   if (family_of(id) == "skew") return true;  // there may be nothing to launch
   if (id == "memory.joined") return true;    // few allocators place allocations end to end
+  if (id == "memory.peer") return true;      // it takes two devices that reach each other
   if (id == "ops.typed") return true;        // all kernels may be compiled from Tenon's source
   return level == 0 && id.substr(0, 9) == "lifecycle";
 }

@@ -18,8 +18,8 @@ tenon_status need(Operator* op, const char* what, tenon_err* err) {
               "no loaded plugin defines the operator that %s; load the standard operators", what);
 }
 
-tenon_status copy_request(Device& device, int32_t direction, const tenon_tensor* destination,
-                          const tenon_tensor* source, uint64_t bytes, tenon_err* err) {
+tenon_copy_request request_of(int32_t direction, const tenon_tensor* destination,
+                              const tenon_tensor* source, uint64_t bytes, tenon_stream stream) {
   tenon_copy_request request{};
   request.struct_size = sizeof request;
   request.direction = direction;
@@ -28,12 +28,34 @@ tenon_status copy_request(Device& device, int32_t direction, const tenon_tensor*
   request.bytes = bytes;
   request.dst_offset = destination->byte_offset;
   request.src_offset = source->byte_offset;
-  request.stream = current_stream(device);
+  request.stream = stream;
+  return request;
+}
+
+tenon_status copy_request(Device& device, int32_t direction, const tenon_tensor* destination,
+                          const tenon_tensor* source, uint64_t bytes, tenon_err* err) {
+  const tenon_copy_request request =
+      request_of(direction, destination, source, bytes, current_stream(device));
   if (device.has_streams.load(std::memory_order_relaxed)) [[unlikely]] {
     record_stream_use(device, request.stream, destination);
     record_stream_use(device, request.stream, source);
   }
   return device_result(device, "copy", device.api->copy(device.handle, &request, err), err);
+}
+
+// By the plugin of both devices. The source's stream ends first, and the copy has ended on return, so that neither device
+// has to know of the other's streams.
+tenon_status copy_from_peer(Device& to, Device& from, const tenon_tensor* destination,
+                            const tenon_tensor* source, uint64_t bytes, tenon_err* err) {
+  if (tenon_stream stream = current_stream(from))
+    TENON_TRY(device_result(from, "sync", from.api->sync(from.handle, stream, err), err));
+  tenon_copy_request request =
+      request_of(TENON_COPY_DEVICE_TO_DEVICE, destination, source, bytes, current_stream(to));
+  request.must_understand = TENON_COPY_PEER;
+  request.src_device = from.handle;
+  if (to.has_streams.load(std::memory_order_relaxed))
+    record_stream_use(to, request.stream, destination);
+  return device_result(to, "copy", to.api->copy(to.handle, &request, err), err);
 }
 
 }  // namespace
@@ -55,6 +77,11 @@ tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, t
     return copy_request(*from, TENON_COPY_DEVICE_TO_HOST, destination, source, bytes, err);
   if (to == from)
     return copy_request(*to, TENON_COPY_DEVICE_TO_DEVICE, destination, source, bytes, err);
+  if (to->api == from->api) {
+    const tenon_status status = copy_from_peer(*to, *from, destination, source, bytes, err);
+    if (status != TENON_UNSUPPORTED) return status;
+    slots::err_clear(err);
+  }
   // Two devices that do not know each other meet on the host.
   Device* host = find_device(slots::device_host());
   if (!host) return fail(err, TENON_UNAVAILABLE, "no host device to copy through");

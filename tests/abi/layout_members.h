@@ -30,6 +30,7 @@
     M(tenon_copy_request, must_understand) M(tenon_copy_request, dst) M(tenon_copy_request, src) \
     M(tenon_copy_request, bytes) M(tenon_copy_request, dst_offset) \
     M(tenon_copy_request, src_offset) M(tenon_copy_request, stream) \
+    M(tenon_copy_request, src_device) \
   S(tenon_async_api) \
     M(tenon_async_api, struct_size) M(tenon_async_api, reserved) \
     M(tenon_async_api, stream_create) M(tenon_async_api, stream_destroy) \

@@ -23,6 +23,7 @@ struct Lazy {};
 struct Leased {};
 struct Liar {};
 struct OnDemand {};
+struct Peers {};
 struct Prefix {};
 struct Refused {};
 struct Streams {};
@@ -362,6 +363,60 @@ TEST(Random, AllDevicesDrawTheSameNumbers) {
   slots::random_get(meta.id, &seed, &offset);
   EXPECT_EQ(seed, 1u);
   EXPECT_EQ(offset, 0u);
+}
+
+// What the device was asked for last, and its answer to copies from a peer.
+struct PeerCopy {
+  static inline tenon_copy_request asked;
+  static inline tenon_device asked_of;
+  static inline int copies;
+  static inline tenon_status answer;
+
+  static tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    ++copies;
+    asked = *request;
+    asked_of = device;
+    if (request->must_understand & TENON_COPY_PEER && answer != TENON_OK)
+      return fail(err, answer, "no way between them");
+    return Fake<Peers>::copy(device, request, err);
+  }
+};
+
+TEST(DeviceTable, CopiesBetweenDevicesOfAPluginAreThePlugins) {
+  using F = Fake<Peers>;
+  F::state().kind = "peers";
+  F::state().device_count = 2;
+  static tenon_device_api api = F::table();
+  api.copy = PeerCopy::copy;
+  uint32_t kind = 0;
+  ASSERT_EQ(add_device_kind(&api, nullptr, &kind, nullptr), TENON_OK);
+  const int64_t shape[] = {1000};
+  const auto made = [&](uint32_t index) {
+    tenon_tensor* tensor = nullptr;
+    EXPECT_EQ(slots::tensor_create(static_cast<tenon_device_id>(TENON_DEVICE_ID(kind, index)),
+                                   TENON_DTYPE_U8, 1, shape, &tensor, nullptr),
+              TENON_OK);
+    return tensor;
+  };
+  tenon_tensor *from = made(0), *to = made(1);
+  const auto copied = [&](tenon_status answer) {
+    PeerCopy::answer = answer;
+    PeerCopy::copies = 0;
+    std::memset(from->data, 7, 1000);
+    std::memset(to->data, 0, 1000);
+    tenon_err err;
+    const tenon_status status = slots::tensor_copy(to, from, &err);
+    EXPECT_EQ(static_cast<unsigned char*>(to->data)[999], status == TENON_OK ? 7 : 0);
+    return status;
+  };
+  EXPECT_EQ(copied(TENON_OK), TENON_OK);
+  EXPECT_EQ(PeerCopy::copies, 1);
+  EXPECT_EQ(PeerCopy::asked.direction, TENON_COPY_DEVICE_TO_DEVICE);
+  EXPECT_EQ(PeerCopy::asked.src_device, find_device(from->device)->handle);
+  EXPECT_EQ(PeerCopy::asked_of, find_device(to->device)->handle);
+  EXPECT_EQ(copied(TENON_INTERNAL), TENON_INTERNAL);  // a failure is one
+  EXPECT_EQ(PeerCopy::copies, 1);
+  for (tenon_tensor* tensor : {from, to}) slots::tensor_release(tensor);
 }
 
 }  // namespace

@@ -228,6 +228,29 @@ def test_chips_work_beside_one_another_and_copy_to_each_other():
     assert "kunlun:2" in lines[2]
 
 
+@pytest.mark.parametrize("failure", ["", "xpu_memcpy_peer:1:-712", "xpu_memcpy_peer:1:-708"])
+def test_a_copy_between_chips_is_one_of_the_runtime(failure):
+    """Chips that cannot reach each other (-712, not supported) copy through the host; other failures are errors."""
+    output = run(
+        """
+        import ctypes
+        x = tenon.tensor(np.arange(1000, dtype=np.float32)).to("kunlun:0")
+        y = x.to("kunlun:1")
+        print((y.cpu().numpy() == np.arange(1000)).all(), y.device)
+        """
+        f"""
+        print(ctypes.CDLL("{programs.LIBRARIES}/libsimulated_failures.so").simulated_calls(b"xpu_memcpy"))
+        """,
+        SIMULATED_KUNLUN_DEVICES=2,
+        SIMULATED_FAIL=failure,
+    )
+    if failure.endswith("708"):
+        assert "InternalError" in output and "xpu_memcpy_peer returned -708" in output
+        return
+    copies = 4 if failure else 2  # to the first chip and from the second; and through the host
+    assert output.split() == ["True", "kunlun:1", str(copies)]
+
+
 def test_each_chip_has_its_own_memory():
     output = run(
         """

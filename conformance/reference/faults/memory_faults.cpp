@@ -44,6 +44,13 @@ FAULT(zero_copy_fails) {
   };
 }
 
+FAULT(peer_copies_nothing) {
+  tables.device.copy = [](tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    const bool is_peer = request->must_understand & TENON_COPY_PEER;
+    return is_peer ? tenon_status{TENON_OK} : kDevice.copy(device, request, err);
+  };
+}
+
 namespace {
 std::mutex shifted_mutex;
 std::set<void*> shifted;  // given out 256 bytes after their beginning

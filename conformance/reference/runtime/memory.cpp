@@ -78,6 +78,19 @@ tenon_status copy_to_host(tenon_device device, const tenon_copy_request& request
   return status != TENON_OK || later || !request.stream ? status : wait_for(request.stream, err);
 }
 
+// Boards reach each other's memory.
+tenon_status copy_from_peer(tenon_device device, const tenon_copy_request& request,
+                            tenon_err* err) {
+  tenon_status status =
+      check_range(request.src_device, request.src, request.bytes, "copy: source", err);
+  if (status == TENON_OK)
+    status = check_range(device, request.dst, request.bytes, "copy: destination", err);
+  if (status == TENON_OK)
+    status =
+        enqueue(device, request.stream, copy_task(request.dst, request.src, request.bytes), err);
+  return status != TENON_OK || !request.stream ? status : wait_for(request.stream, err);
+}
+
 }  // namespace
 
 tenon_status check_range(tenon_device device, const void* memory, uint64_t bytes, const char* who,
@@ -122,11 +135,12 @@ void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
 }
 
 tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
-  TENON_CHECK_UNDERSTOOD(tenon::host, request, 0, err);
+  TENON_CHECK_UNDERSTOOD(tenon::host, request, TENON_COPY_PEER, err);
   const int32_t direction = request->direction;
   if (direction < TENON_COPY_HOST_TO_DEVICE || direction > TENON_COPY_DEVICE_TO_DEVICE)
     return tenon::fail(err, TENON_UNSUPPORTED, "reference: copy: unknown direction");
   if (request->bytes == 0) return TENON_OK;
+  if (request->must_understand & TENON_COPY_PEER) return copy_from_peer(device, *request, err);
   tenon_status status = TENON_OK;
   if (direction != TENON_COPY_HOST_TO_DEVICE)
     status = check_range(device, request->src, request->bytes, "copy: source", err);

@@ -27,7 +27,7 @@ std::string open_runtime() {
 #undef KUNLUN_FIND
 #define KUNLUN_FIND_OPTIONAL(member, symbol, parameters) \
   xpu.member = reinterpret_cast<int(*) parameters>(libraries.find(#symbol));
-  KUNLUN_STREAM_FUNCTIONS(KUNLUN_FIND_OPTIONAL)
+  KUNLUN_OPTIONAL_FUNCTIONS(KUNLUN_FIND_OPTIONAL)
 #undef KUNLUN_FIND_OPTIONAL
   return "";
 }
@@ -68,7 +68,7 @@ const char* meaning(int error) {
       return "host memory not enough";
     case 707:
       return "invalid parameter";
-    case 712:
+    case kNotSupported:
       return "not supported";
     case 713:
       return "the device is in a bad state after an earlier error";

@@ -17,6 +17,7 @@ struct Context;  // baidu::xpu::api::Context
 
 constexpr int kNoDeviceMemory = 705;  // XPUERR_NOMEM
 constexpr int kNoHostMemory = 706;    // XPUERR_NOCPUMEM
+constexpr int kNotSupported = 712;
 enum MemoryKind { kMainMemory = 0 };
 enum CopyKind { kDeviceToHost = 0, kHostToDevice = 1, kDeviceToDevice = 2 };
 enum Attribute { kModel = 4, kMemoryBytes = 5 };
@@ -34,7 +35,7 @@ enum Attribute { kModel = 4, kMemoryBytes = 5 };
   X(wait, xpu_wait, (void*))
 
 // NULL where this version of XRE has none. xpu_event_query returns 0 once the event has passed.
-#define KUNLUN_STREAM_FUNCTIONS(X)                                            \
+#define KUNLUN_OPTIONAL_FUNCTIONS(X)                                          \
   X(stream_create, xpu_stream_create, (void**))                               \
   X(stream_destroy, xpu_stream_destroy, (void*))                              \
   X(copy_async, xpu_memcpy_async, (void*, const void*, uint64_t, int, void*)) \
@@ -43,12 +44,13 @@ enum Attribute { kModel = 4, kMemoryBytes = 5 };
   X(event_record, xpu_event_record, (void*, void*))                           \
   X(event_wait, xpu_event_wait, (void*))                                      \
   X(event_query, xpu_event_query, (void*))                                    \
-  X(stream_wait_event, xpu_stream_wait_event, (void*, void*))
+  X(stream_wait_event, xpu_stream_wait_event, (void*, void*))                 \
+  X(copy_peer, xpu_memcpy_peer, (int dst_device, void*, int src_device, const void*, uint64_t))
 
 struct Functions {
 #define KUNLUN_MEMBER(member, symbol, parameters) int(*member) parameters = nullptr;
   KUNLUN_RUNTIME_FUNCTIONS(KUNLUN_MEMBER)
-  KUNLUN_STREAM_FUNCTIONS(KUNLUN_MEMBER)
+  KUNLUN_OPTIONAL_FUNCTIONS(KUNLUN_MEMBER)
 #undef KUNLUN_MEMBER
   Context* (*create_context)() = nullptr;
   void (*destroy_context)(Context*) = nullptr;

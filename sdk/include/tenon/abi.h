@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 6u
+#define TENON_ABI_REVISION 7u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -248,8 +248,15 @@ typedef struct tenon_copy_request {
   uint64_t dst_offset; /* bytes; non-zero only with TENON_DEVICE_OPAQUE_MEMORY */
   uint64_t src_offset;
   tenon_stream stream;
+  tenon_device src_device; /* with TENON_COPY_PEER. Since revision 7 */
 } tenon_copy_request;
 enum { TENON_COPY_HOST_TO_DEVICE = 0, TENON_COPY_DEVICE_TO_HOST = 1, TENON_COPY_DEVICE_TO_DEVICE = 2 };
+enum { /* must_understand of a copy */
+  /* DEVICE_TO_DEVICE, where `src` is memory of `src_device`, another open device of this table, whose work on it
+   * has ended. The copy comes after what `stream` was given, and has ended on return. TENON_UNSUPPORTED: these two
+   * devices cannot; the host copies through its own memory then. */
+  TENON_COPY_PEER = 1
+};
 
 /* -- optional groups ---------------------------------------------------------------------------
  * A group is a table of functions behind a head of two words. It is provided whole or not at all:
