@@ -185,6 +185,29 @@ DtypeMask reduced_loop_dtypes(const Operator& op) {
   return found & reduced & low_precision_dtypes();
 }
 
+// One operation that IEEE 754 defines, of elements and numbers (TENON_KERNEL_IEEE).
+bool is_ieee(const ScalarValue& value) {
+  static const std::set<std::string> kSigns = {"+", "-", "*", "/"},
+                                     kFunctions = {"abs", "sqrt", "max", "min"};
+  const bool is_operation =
+      ((value.form == ScalarValue::Binary || value.form == ScalarValue::Unary) &&
+       kSigns.count(value.text)) ||
+      (value.form == ScalarValue::Function && kFunctions.count(value.text));
+  return is_operation &&
+         std::all_of(value.children.begin(), value.children.end(), [](const ScalarValue& child) {
+           return child.form == ScalarValue::Literal ||
+                  (child.form == ScalarValue::Variable && child.attribute < 0);
+         });
+}
+
+bool is_ieee(const Operator& op) {
+  return std::any_of(op.cases.begin(), op.cases.end(), [&](const ScalarCase& each) {
+    if (!(each.mask >> TENON_DTYPE_F32 & 1)) return false;
+    const ScalarLines lines = check_case(op, each);
+    return lines.parts.empty() && is_ieee(lines.result);
+  });
+}
+
 // The tensor whose dtype is the compute dtype.
 size_t dtype_input(const Operator& op, size_t inputs) {
   for (size_t i = 0; i < inputs; ++i)
@@ -222,7 +245,7 @@ std::string definition(const Operator& op) {
     .inputs = @inputs@,
     .dtype_input = @dtype_input@,
     .cost = @cost@,
-    .dtype_mask = UINT64_C(@mask@),  // @classes@
+@promises@    .dtype_mask = UINT64_C(@mask@),  // @classes@
     .loops = {@loops@}};
 )",
               {{"op", op.name},
@@ -230,6 +253,7 @@ std::string definition(const Operator& op) {
                {"inputs", std::to_string(inputs)},
                {"dtype_input", std::to_string(dtype_input(op, inputs))},
                {"cost", std::to_string(cost)},
+               {"promises", is_ieee(op) ? "    .promises = TENON_KERNEL_IEEE,\n" : ""},
                {"mask", hex64(op.dtypes.allow)},
                {"classes", describe(op.dtypes.allow)},
                {"loops", cpu_loop_table(op.dtypes.allow, loop_of, reduced_loop_dtypes(op))}});

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "ir.hpp"
+#include "machine_code.hpp"
 #include "support.hpp"
 
 namespace tenon::graph {
@@ -74,6 +75,12 @@ class BlockGroup {
   };
   class Worker;
   struct Prepared;
+  struct Part;
+  // What a loop of machine code reads or writes: the piece of a place, or a number that is no tensor.
+  struct Array {
+    uint32_t place;
+    void* number;
+  };
   struct Kept {
     std::atomic<Prepared*> prepared{nullptr};  // owned
     ~Kept();
@@ -112,6 +119,9 @@ class BlockGroup {
   std::vector<int64_t> column_shape() const;
   std::unique_ptr<Prepared> prepare(const tenon_calls_api& api,
                                     const std::vector<tenon_tensor*>& values) const;
+  std::vector<ChainStep> chain_of(const Prepared& prepared, const tenon_calls_api& api,
+                                  uint32_t begin, uint32_t end, std::vector<Array>& arrays) const;
+  void make_code(Prepared& prepared, const tenon_calls_api& api) const;
   bool holds(Prepared& prepared, const tenon_calls_api& api,
              const std::vector<tenon_tensor*>& values) const;
   bool make_results(std::vector<tenon_tensor*>& values) const;

@@ -11,6 +11,7 @@
 
 #include "blocks.hpp"
 #include "elementwise.hpp"
+#include "machine_code.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -106,20 +107,7 @@ class BlockGroup::Worker {
     }
   }
 
-  bool run(const std::vector<Piecewise>& calls, const tenon_calls_api& api, int64_t first_row,
-           int64_t rows) {
-    if (rows != rows_) set_rows(rows);
-    for (uint32_t i : outside_)
-      pieces_[i].tensor.data = pieces_[i].start + first_row * pieces_[i].row_bytes;
-    const BlockStep* step = group_.steps_.data();
-    for (const Piecewise& call : calls) {
-      if (api.piecewise_run(call.get(), pointers_.data() + step->operands,
-                            pointers_.data() + step->results, nullptr) != TENON_OK)
-        return false;
-      ++step;
-    }
-    return true;
-  }
+  bool run(const Prepared& prepared, const tenon_calls_api& api, int64_t first_row, int64_t rows);
 
  private:
   struct Piece {
@@ -198,16 +186,50 @@ class BlockGroup::Worker {
   int64_t rows_ = -1;                    // that pieces have
 };
 
+// Steps of a group that are done at once: by one loop, or by the kernel of each.
+struct BlockGroup::Part {
+  uint32_t begin, end;
+  std::unique_ptr<MachineCode> code;  // NULL: kernels
+  std::vector<Array> arrays;
+};
+
 // The group's calls, as the dispatcher decides them, kept from run to run: types and layouts are always the same.
 struct BlockGroup::Prepared {
   std::vector<StandIn> stand_ins;
   std::vector<std::vector<tenon_value>> arguments;
   std::vector<Piecewise> calls;
+  std::vector<Part> parts;
+  int64_t runs = 0;  // before there was code
+  bool has_code = false;
   std::vector<tenon_tensor> types;  // by place
   std::vector<tenon_tensor*> read;  // by a run
   Scratch scratch;                  // of the worker
   std::unique_ptr<Worker> worker;   // of groups that one thread runs
 };
+
+bool BlockGroup::Worker::run(const Prepared& prepared, const tenon_calls_api& api,
+                             int64_t first_row, int64_t rows) {
+  if (rows != rows_) set_rows(rows);
+  for (uint32_t i : outside_)
+    pieces_[i].tensor.data = pieces_[i].start + first_row * pieces_[i].row_bytes;
+  for (const Part& part : prepared.parts) {
+    if (part.code) {
+      void* arrays[MachineCode::kMaxArrays];
+      for (size_t i = 0; i < part.arrays.size(); ++i)
+        arrays[i] = part.arrays[i].number ? part.arrays[i].number
+                                          : pieces_[part.arrays[i].place].tensor.data;
+      part.code->run(arrays, rows * group_.inner_);
+      continue;
+    }
+    for (uint32_t i = part.begin; i < part.end; ++i) {
+      const BlockStep& step = group_.steps_[i];
+      if (api.piecewise_run(prepared.calls[i].get(), pointers_.data() + step.operands,
+                            pointers_.data() + step.results, nullptr) != TENON_OK)
+        return false;
+    }
+  }
+  return true;
+}
 
 BlockGroup::Kept::~Kept() { delete prepared.load(std::memory_order_relaxed); }
 
@@ -269,11 +291,119 @@ std::unique_ptr<BlockGroup::Prepared> BlockGroup::prepare(
     prepared->calls.emplace_back(api.piecewise(step.op, args.data()));
     if (!prepared->calls.back()) return nullptr;
   }
+  prepared->parts.push_back({0, static_cast<uint32_t>(steps_.size()), nullptr, {}});
   if (numel_ < kShared) {
     prepared->worker = std::make_unique<Worker>(*this, prepared->types);
     if (!prepared->worker->use_buffers(prepared->scratch)) return nullptr;
   }
   return prepared;
+}
+
+// -- machine code -------------------------------------------------------------------------------------
+
+// The steps from `begin` to before `end` as one chain; empty: they are none.
+std::vector<ChainStep> BlockGroup::chain_of(const Prepared& prepared, const tenon_calls_api& api,
+                                            uint32_t begin, uint32_t end,
+                                            std::vector<Array>& arrays) const {
+  const int32_t dtype = graph_->values[places_[steps_[begin].results].value].dtype;
+  std::vector<ChainStep> chain;
+  auto index_of = [&](uint32_t place, void* number) {
+    const auto at = std::find_if(arrays.begin(), arrays.end(), [&](const Array& array) {
+      return number || array.number ? array.number == number
+                                    : places_[array.place].value == places_[place].value;
+    });
+    const auto index = static_cast<uint32_t>(at - arrays.begin());
+    if (index == arrays.size()) arrays.push_back({place, number});
+    return index;
+  };
+  auto made_in_chain = [&](ValueId value) -> int32_t {
+    for (uint32_t i = begin; i < begin + chain.size(); ++i)
+      if (places_[steps_[i].results].value == value) return static_cast<int32_t>(i - begin);
+    return -1;
+  };
+  for (uint32_t i = begin; i < end; ++i) {
+    const Step& step = graph_->steps[steps_[i].step];
+    const Place& result = places_[steps_[i].results];
+    const std::optional<Arithmetic> arithmetic = arithmetic_named(step.name);
+    const tenon_value* args = nullptr;
+    const tenon_kernel_def* kernel = api.piecewise_kernel(prepared.calls[i].get(), &args);
+    if (!arithmetic || !(kernel->traits & TENON_KERNEL_IEEE) || steps_[i].is_along_rows ||
+        step.given || step.results.size() != 1 || result.extent != Extent::kFull ||
+        graph_->values[result.value].dtype != dtype)
+      return {};
+    ChainStep next;
+    next.arithmetic = *arithmetic;
+    uint32_t place = steps_[i].operands;
+    for (int k = 0; k < operand_count(*arithmetic); ++k) {
+      using Source = ChainStep::Source;
+      if (step.operands[static_cast<size_t>(k)].kind == Operand::kAttribute) {
+        const tenon_tensor* number = as_tensor(args[k]);
+        if (!number || number->dtype != dtype) return {};
+        next.sources[k] = {Source::kNumber, index_of(0, number->data)};
+        continue;
+      }
+      const Place& operand = places_[place];
+      if (graph_->values[operand.value].dtype != dtype) return {};
+      if (const int32_t source = made_in_chain(operand.value); source >= 0)
+        next.sources[k] = {Source::kResult, static_cast<uint32_t>(source)};
+      else if (operand.extent == Extent::kFull)
+        next.sources[k] = {Source::kArray, index_of(place, nullptr)};
+      else if (operand.extent == Extent::kOne)
+        next.sources[k] = {Source::kNumber, index_of(place, nullptr)};
+      else
+        return {};
+      ++place;
+    }
+    chain.push_back(next);
+  }
+  // What others read is stored: other groups, or steps of this one behind the chain.
+  for (uint32_t i = begin; i < end; ++i) {
+    const Place& result = places_[steps_[i].results];
+    bool is_read = result.buffer < 0;
+    for (uint32_t k = end; k < steps_.size() && !is_read; ++k)
+      for (uint32_t n = 0; n < steps_[k].noperands; ++n)
+        is_read |= places_[steps_[k].operands + n].value == result.value;
+    if (is_read)
+      chain[i - begin].stored_to = static_cast<int32_t>(index_of(steps_[i].results, nullptr));
+  }
+  if (arrays.size() > MachineCode::kMaxArrays || MachineCode::fitting(chain) != chain.size())
+    return {};
+  return chain;
+}
+
+// Chains of arithmetic become loops; other steps keep their kernels.
+void BlockGroup::make_code(Prepared& prepared, const tenon_calls_api& api) const {
+  constexpr uint32_t kLongest = 64;
+  prepared.has_code = true;
+  prepared.parts.clear();
+  const auto count = static_cast<uint32_t>(steps_.size());
+  uint32_t kernels = 0;  // steps since the last loop
+  auto add_kernels = [&](uint32_t end) {
+    if (kernels < end) prepared.parts.push_back({kernels, end, nullptr, {}});
+  };
+  for (uint32_t begin = 0; begin < count;) {
+    std::vector<ChainStep> longest;
+    std::vector<Array> arrays;
+    for (uint32_t end = begin + 1; end <= std::min(count, begin + kLongest); ++end) {
+      std::vector<Array> used;
+      std::vector<ChainStep> chain = chain_of(prepared, api, begin, end, used);
+      if (chain.empty()) break;
+      longest = std::move(chain);
+      arrays = std::move(used);
+    }
+    const auto end = begin + static_cast<uint32_t>(longest.size());
+    std::unique_ptr<MachineCode> code;
+    if (longest.size() > 1)
+      code = MachineCode::of(longest, graph_->values[places_[steps_[begin].results].value].dtype);
+    if (!code) {
+      ++begin;
+      continue;
+    }
+    add_kernels(begin);
+    prepared.parts.push_back({begin, end, std::move(code), std::move(arrays)});
+    begin = kernels = end;
+  }
+  add_kernels(count);
 }
 
 // Would the dispatcher decide the same for these tensors, and does no layer want to see them?
@@ -332,7 +462,7 @@ bool BlockGroup::run_blocks(Prepared& prepared, const tenon_calls_api& api,
     worker.use_tensors(values);
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * rows_;
-      if (!worker.run(prepared.calls, api, first, std::min(rows_, outer - first))) return false;
+      if (!worker.run(prepared, api, first, std::min(rows_, outer - first))) return false;
     }
     return true;
   };
@@ -366,6 +496,10 @@ bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const 
     prepared = prepare(*api, values);
     if (!prepared || !holds(*prepared, *api, values)) return false;
   }
+  // Code for small groups has to be run some times before it has paid.
+  constexpr int64_t kRunsOfSmall = 32;
+  if (!prepared->has_code && ++prepared->runs >= (numel_ < kShared ? kRunsOfSmall : 1))
+    make_code(*prepared, *api);
   if (!make_results(values)) return false;
   const bool is_fine = run_blocks(*prepared, *api, values);
   for (ValueId value : in_place_) host->tensor_bump_version(values[value]);

@@ -13,7 +13,7 @@ import tenon
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from running import dtype_name, skip_unserved  # noqa: E402
+from running import dtype_name, skip_unserved
 
 DEVICES = os.environ.get("TENON_TEST_DEVICES", "cpu").split(",")
 

@@ -191,9 +191,7 @@ def test_scores_beyond_the_range_of_exp(shape, dtype, device):
 def test_nan_stays_in_its_row(shape, dtype, device):
     arrays = operands(shape)[:3]
     arrays[0][0, 2] = np.nan
-    out = tenon.scaled_dot_product_attention(
-        *(to_tensor(x, device, dtype=dtype) for x in arrays)
-    )
+    out = tenon.scaled_dot_product_attention(*(to_tensor(x, device, dtype=dtype) for x in arrays))
     out = numbers(out).reshape(-1, out.shape[-1])
     assert np.isnan(out[2]).all()
     assert np.isfinite(np.delete(out, 2, 0)).all()
@@ -202,9 +200,7 @@ def test_nan_stays_in_its_row(shape, dtype, device):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("rows", [1, 70])
 def test_scales_that_are_not_positive(rows, dtype, device):
-    query, key, value = (
-        to_tensor(x, device, dtype=dtype) for x in operands("many keys")[:3]
-    )
+    query, key, value = (to_tensor(x, device, dtype=dtype) for x in operands("many keys")[:3])
     query = query[:, :rows]
     attend = tenon.scaled_dot_product_attention
     got, want = attend(query, key, value, scale=-0.5), attend(-query, key, value, scale=0.5)

@@ -117,9 +117,7 @@ def test_gradient_of_largest(pooling, dtype, device):
     want = np.zeros_like(x).reshape(*x.shape[:2], -1)
     n, c = np.indices(values.shape)[:2]
     np.add.at(want, (n, c, argmax), grad)
-    tensor, grads = (
-        to_tensor(each, device, dtype=dtype) for each in (x, grad)
-    )
+    tensor, grads = (to_tensor(each, device, dtype=dtype) for each in (x, grad))
     for layout in (lambda x: x, channels_last):
         leaf = layout(tensor).detach()
         leaf.requires_grad = True
@@ -156,9 +154,7 @@ def test_average(pooling, dtype, count_padding, device):
     grad = rng.integers(-9, 9, want.shape).astype(np.float64)
     slack = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 5e-2}[dtype]
     of = {"rtol": slack, "atol": slack * 9}
-    tensor, grads = (
-        to_tensor(each, device, dtype=dtype) for each in (x, grad)
-    )
+    tensor, grads = (to_tensor(each, device, dtype=dtype) for each in (x, grad))
     for layout in (lambda x: x, channels_last):
         leaf = layout(tensor).detach()
         leaf.requires_grad = True

@@ -715,8 +715,11 @@ enum {
   TENON_KERNEL_BROADCAST = 8,     /* broadcasts by itself; otherwise inputs arrive expanded */
   TENON_KERNEL_MIXED_DTYPES = 16, /* takes PROMOTE inputs as they are; otherwise they are converted */
   TENON_KERNEL_NONDETERMINISTIC = 32,
-  TENON_KERNEL_ROWS = 64 /* (revision 6) of operators whose traits say `rows`, for dense rows of 32 elements and more: a
+  TENON_KERNEL_ROWS = 64, /* (revision 6) of operators whose traits say `rows`, for dense rows of 32 elements and more: a
                           * row of the results has the same bits in a call of fewer rows; retains no tensor */
+  TENON_KERNEL_IEEE = 128 /* (revision 7) of elementwise operators: a result is the operator's expression with each
+                          * operation rounded once to the dtype (IEEE 754), but for the payload of NaN. Whoever knows
+                          * the expression may compute it in the kernel's place */
 };
 
 /* A layer sees calls before kernels do: gradients, autocast, capture, profiling. It runs for a call

@@ -9,8 +9,8 @@
 // Link Tenon::runtime. Everything here throws Error. A program may be called by several threads at once.
 #pragma once
 
-#include <tenon/error.hpp>
 #include <tenon/services/graph.h>
+#include <tenon/error.hpp>
 #include <tenon/tensor.hpp>
 
 #include <algorithm>
@@ -27,8 +27,9 @@ namespace tenon {
 inline void start() {
   static const bool is_attached = attach(tenon_host_get(TENON_ABI_EPOCH));
   if (!is_attached)
-    throw Error(TENON_UNSUPPORTED, "libtenon speaks another epoch of the ABI than these headers; "
-                                   "build against the installation that runs");
+    throw Error(TENON_UNSUPPORTED,
+                "libtenon speaks another epoch of the ABI than these headers; "
+                "build against the installation that runs");
   const ErrorSink err;
   err.check(host->plugin_load_default(err));
 }
@@ -36,25 +37,35 @@ inline void start() {
 // The dtype of a C++ type.
 template <class T>
 constexpr int32_t dtype_of() {
-  if constexpr (std::is_same_v<T, bool>) return TENON_DTYPE_BOOL;
-  else if constexpr (std::is_same_v<T, float>) return TENON_DTYPE_F32;
-  else if constexpr (std::is_same_v<T, double>) return TENON_DTYPE_F64;
-  else if constexpr (std::is_same_v<T, uint8_t>) return TENON_DTYPE_U8;
-  else if constexpr (std::is_same_v<T, int8_t>) return TENON_DTYPE_I8;
-  else if constexpr (std::is_same_v<T, int16_t>) return TENON_DTYPE_I16;
-  else if constexpr (std::is_same_v<T, int32_t>) return TENON_DTYPE_I32;
-  else if constexpr (std::is_same_v<T, int64_t>) return TENON_DTYPE_I64;
-  else static_assert(!sizeof(T), "no dtype of Tenon has this type in C++");
+  if constexpr (std::is_same_v<T, bool>)
+    return TENON_DTYPE_BOOL;
+  else if constexpr (std::is_same_v<T, float>)
+    return TENON_DTYPE_F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return TENON_DTYPE_F64;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return TENON_DTYPE_U8;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return TENON_DTYPE_I8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return TENON_DTYPE_I16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return TENON_DTYPE_I32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return TENON_DTYPE_I64;
+  else
+    static_assert(!sizeof(T), "no dtype of Tenon has this type in C++");
 }
 
 // A dense tensor in the host's memory, with a copy of `elements`, which are as many as the shape has.
 template <class T>
 Tensor make_tensor(const std::vector<int64_t>& shape, const std::vector<T>& elements) {
-  static_assert(!std::is_same_v<T, bool>, "std::vector<bool> holds no bytes; use tenon_tensor's data");
+  static_assert(!std::is_same_v<T, bool>,
+                "std::vector<bool> holds no bytes; use tenon_tensor's data");
   const ErrorSink err;
   tenon_tensor* made;
-  err.check(host->tensor_create(host->device_host(), dtype_of<T>(), static_cast<int32_t>(shape.size()),
-                                shape.data(), &made, err));
+  err.check(host->tensor_create(host->device_host(), dtype_of<T>(),
+                                static_cast<int32_t>(shape.size()), shape.data(), &made, err));
   Tensor tensor = Tensor::adopt(made);
   if (static_cast<size_t>(made->numel) != elements.size())
     throw Error(TENON_INVALID_ARGUMENT, "make_tensor: expected " + std::to_string(made->numel) +
@@ -116,8 +127,9 @@ class Program {
     for (const Tensor& input : inputs) given.push_back(input.get());
     std::vector<tenon_tensor*> made(results());
     const ErrorSink err;
-    err.check(service().program_run(handle_.get(), given.data(), static_cast<uint32_t>(given.size()),
-                                    made.data(), static_cast<uint32_t>(made.size()), err));
+    err.check(service().program_run(handle_.get(), given.data(),
+                                    static_cast<uint32_t>(given.size()), made.data(),
+                                    static_cast<uint32_t>(made.size()), err));
     std::vector<Tensor> owned;
     for (tenon_tensor* result : made) owned.push_back(Tensor::adopt(result));
     return owned;
@@ -156,8 +168,9 @@ class Program {
     static const auto* api = static_cast<const tenon_graph_service_api*>(
         host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
     if (!api)
-      throw Error(TENON_UNAVAILABLE, "programs need the plugin `graph`, which was not loaded; call "
-                                     "tenon::start(), or name its folder in TENON_PLUGIN_PATH");
+      throw Error(TENON_UNAVAILABLE,
+                  "programs need the plugin `graph`, which was not loaded; call "
+                  "tenon::start(), or name its folder in TENON_PLUGIN_PATH");
     return *api;
   }
 

@@ -29,6 +29,7 @@ struct ElementwiseKernel {
   uint32_t inputs;       // Tensor parameters, which come first
   uint32_t dtype_input;  // the one whose dtype chooses the loop
   uint32_t cost;         // work for one element, in additions
+  uint32_t promises;     // of TENON_KERNEL_*
   uint64_t dtype_mask;
   ElementwiseLoop loops[TENON_DTYPE_SLOTS];
 };
@@ -40,7 +41,7 @@ tenon_status run_elementwise(const ElementwiseKernel& kernel, tenon_ctx* ctx,
 constexpr tenon_kernel_def elementwise_kernel(const ElementwiseKernel& kernel, tenon_boxed_fn run) {
   return {.struct_size = sizeof(tenon_kernel_def),
           .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT | TENON_KERNEL_HOST_SCALARS |
-                    TENON_KERNEL_BROADCAST,
+                    TENON_KERNEL_BROADCAST | kernel.promises,
           .op = kernel.op,
           .dtype_mask = kernel.dtype_mask,
           .boxed = run};
