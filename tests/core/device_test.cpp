@@ -365,7 +365,7 @@ TEST(Random, AllDevicesDrawTheSameNumbers) {
   EXPECT_EQ(offset, 0u);
 }
 
-// What the device was asked for last, and its answer to copies from a peer.
+// What the device was requested last, and its answer to copies from a peer.
 struct PeerCopy {
   static inline tenon_copy_request asked;
   static inline tenon_device asked_of;
