@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles programs of the CUDA plugin ahead of time, so that a first run compiles nothing.
+"""Compiles programs of the CUDA or the ROCm plugin ahead of time, so that a first run compiles nothing.
 
     scripts/precompile.py FOLDER OUT [--architectures sm_80,sm_90,sm_100] [--ptx compute_80]
+    scripts/precompile.py FOLDER OUT --architectures gfx90a,gfx942 --ptx ""
 
-FOLDER is a cache of programs ($XDG_CACHE_HOME/tenon/cuda): the operators that a program called leave the sources there, on
-the simulated device too, so that no GPU is needed. OUT is read by plugins/gpu_common/runtime/precompiled.cpp, which
-describes the file. It wants NVRTC and `fatbinary` of the CUDA toolkit. An image holds code for all architectures, and PTX
-from which the driver makes code for later ones.
+FOLDER is a cache of programs ($XDG_CACHE_HOME/tenon/cuda or hip): the operators that a program called leave the sources
+there, on the simulated device too, so that no GPU is needed. OUT is read by plugins/gpu_common/runtime/precompiled.cpp, which
+describes the file. It wants NVRTC and `fatbinary` of the CUDA toolkit, or HIPRTC. An image holds code for all
+architectures, and with CUDA PTX from which the driver makes code for later ones.
 """
 
 from __future__ import annotations
@@ -22,13 +23,19 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 NVRTC = ["libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"]
+HIPRTC = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so", "/opt/rocm/lib/libhiprtc.so"]
 TOOLKIT = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
 
 
-def open_compiler() -> ctypes.CDLL | None:
-    for name in NVRTC:
+def is_hip(architecture: str) -> bool:
+    return architecture.startswith("gfx")
+
+
+def open_compiler(names: list[str] = NVRTC) -> ctypes.CDLL | None:
+    for name in names:
         try:
             return ctypes.CDLL(name)
         except OSError:
@@ -51,32 +58,54 @@ class CompilationError(Exception):
 
 
 def compile_program(compiler: ctypes.CDLL, source: bytes, architecture: str) -> bytes:
-    """The code of a source for sm_*, or its PTX for compute_*."""
+    """The code of a source for sm_* or gfx*, or its PTX for compute_*."""
+    prefix, option, kind = "nvrtc", "--gpu-architecture=", "CUBIN"
+    if is_hip(architecture):
+        prefix, option, kind = "hiprtc", "--offload-arch=", "Code"
+    elif architecture.startswith("compute_"):
+        kind = "PTX"
+
+    def call(name: str, *arguments: Any) -> int:
+        return getattr(compiler, prefix + name)(*arguments)
+
     program = ctypes.c_void_p()
-    assert compiler.nvrtcCreateProgram(ctypes.byref(program), source, b"t", 0, None, None) == 0
+    assert call("CreateProgram", ctypes.byref(program), source, b"t", 0, None, None) == 0
     try:
-        options = (ctypes.c_char_p * 2)(
-            f"--gpu-architecture={architecture}".encode(), b"-std=c++17"
-        )
+        options = (ctypes.c_char_p * 2)(f"{option}{architecture}".encode(), b"-std=c++17")
         size = ctypes.c_size_t()
-        if compiler.nvrtcCompileProgram(program, 2, options) != 0:
-            compiler.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        if call("CompileProgram", program, 2, options) != 0:
+            call("GetProgramLogSize", program, ctypes.byref(size))
             log = ctypes.create_string_buffer(size.value)
-            compiler.nvrtcGetProgramLog(program, log)
+            call("GetProgramLog", program, log)
             raise CompilationError(log.value.decode())
-        kind = "PTX" if architecture.startswith("compute_") else "CUBIN"
-        getattr(compiler, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
+        call(f"Get{kind}Size", program, ctypes.byref(size))
         code = ctypes.create_string_buffer(size.value)
-        getattr(compiler, f"nvrtcGet{kind}")(program, code)
+        call(f"Get{kind}", program, code)
         return code.raw
     finally:
-        compiler.nvrtcDestroyProgram(ctypes.byref(program))
+        call("DestroyProgram", ctypes.byref(program))
 
 
-def fat_binary(source: bytes, architectures: list[str]) -> bytes:
-    """One compressed image with the code for all architectures."""
-    compiler = open_compiler()
+def bundle(codes: dict[str, bytes]) -> bytes:
+    """Code objects of HIP by their architectures, as the runtime loads them: Clang's documentation of
+    ClangOffloadBundler, "Bundled Code Object File Format". The host's entry comes first, and is empty."""
+    names = ["host-x86_64-unknown-linux--", *(f"hipv4-amdgcn-amd-amdhsa--{each}" for each in codes)]
+    page = 4096  # which the runtime wants code objects to begin with
+    head, body = b"", b""
+    first = -(-(32 + sum(24 + len(name) for name in names)) // page) * page
+    for name, code in zip(names, [b"", *codes.values()]):
+        head += struct.pack("<QQQ", first + len(body), len(code), len(name)) + name.encode()
+        body += code + bytes(-len(code) % page)
+    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(names)) + head
+    return head + bytes(first - len(head)) + body
+
+
+def fat_binary(source: bytes, architectures: list[str], names: list[str]) -> bytes:
+    """One image with the code for all architectures; with CUDA it is compressed."""
+    compiler = open_compiler(names)
     assert compiler is not None
+    if is_hip(architectures[0]):
+        return bundle({each: compile_program(compiler, source, each) for each in architectures})
     with tempfile.TemporaryDirectory() as folder:
         command = [TOOLKIT / "bin/fatbinary", "--64", "--compress-all", f"--create={folder}/all"]
         for architecture in architectures:
@@ -122,16 +151,23 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--architectures", default="sm_80,sm_90,sm_100")
     parser.add_argument("--ptx", default="compute_80", help="of what PTX is made; '' for none")
+    parser.add_argument("--compiler", help="another NVRTC or HIPRTC")
     options = parser.parse_args()
     architectures = options.architectures.split(",") + ([options.ptx] if options.ptx else [])
-    if open_compiler() is None:
-        raise SystemExit(f"precompile.py: expected NVRTC as one of {', '.join(NVRTC)}, got none")
+    names = HIPRTC if is_hip(architectures[0]) else NVRTC
+    if options.compiler:
+        names = [options.compiler]
+    if len({is_hip(each) for each in architectures}) != 1:
+        raise SystemExit(f"precompile.py: expected one vendor, got {', '.join(architectures)}")
+    if open_compiler(names) is None:
+        raise SystemExit(f"precompile.py: expected one of {', '.join(names)}, got none")
     programs = sorted({source for source, _ in entries(options.folder)})
     if not programs:
         raise SystemExit(f"precompile.py: expected programs in {options.folder}, got none")
     images, start, shown = {}, time.monotonic(), 0.0
     with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
-        made = pool.map(fat_binary, programs, [architectures] * len(programs), chunksize=8)
+        shared = ([each] * len(programs) for each in (architectures, names))
+        made = pool.map(fat_binary, programs, *shared, chunksize=8)
         for number, (source, image) in enumerate(zip(programs, made), 1):
             images[hash_of(source)] = image
             if time.monotonic() - shown > 10 or number == len(programs):

@@ -2,7 +2,10 @@
 """Programs that were compiled ahead of time, on the simulated libraries: with them no compiler is needed, and without a
 sound file everything is as it was."""
 
+import os
 import struct
+import sys
+from pathlib import Path
 
 import precompile
 import pytest
@@ -98,3 +101,25 @@ def test_a_file_that_is_not_there_is_none(run_with, tmp_path):
     result = run_with(tmp_path / "absent.programs")
     assert RESULT in result.stdout
     assert "precompiled" not in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["hip"], indirect=True)
+def test_programs_of_several_architectures_are_bundled(
+    run, run_with, no_compiler, kind, tmp_path, monkeypatch
+):
+    result = run(CALLS, XDG_CACHE_HOME=str(tmp_path / "first"))
+    assert result.returncode == 0, result.stderr
+    arguments = [str(tmp_path / "first/tenon/hip"), str(tmp_path / "all.programs"), "--ptx", ""]
+    libraries = Path(os.environ["TENON_BUILD_DIR"]) / "tests/simulated/lib"
+    compiler = ["--compiler", str(libraries / "libsimulated_hiprtc.so")]
+    monkeypatch.setattr("sys.argv", ["precompile.py", *arguments, *compiler])
+    with pytest.raises(SystemExit, match="expected one vendor, got sm_80, gfx90a"):
+        monkeypatch.setattr("sys.argv", [*sys.argv, "--architectures", "sm_80,gfx90a"])
+        precompile.main()
+    monkeypatch.setattr("sys.argv", [*sys.argv, "--architectures", "gfx1100,gfx90a"])
+    assert precompile.main() == 0
+    result = run_with(tmp_path / "all.programs", **no_compiler)
+    assert RESULT in result.stdout, result.stderr
+    # A device whose architecture none of them has needs the compiler.
+    other = run_with(tmp_path / "all.programs", SIMULATED_ARCHITECTURE="gfx942", **no_compiler)
+    assert "the compiler was not found" in other.stderr

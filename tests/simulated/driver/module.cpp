@@ -37,6 +37,30 @@ bool runs_on(std::string program, std::string device) {
   return program.substr(0, last) == device.substr(0, last) && program[last] <= device[last];
 }
 
+// The code for a device in a bundle of several architectures, as Clang's documentation of ClangOffloadBundler describes
+// it; the image itself if it is none, NULL if the bundle has nothing for the device.
+const void* unbundle(const void* image, const std::string& device) {
+  constexpr char kMagic[] = "__CLANG_OFFLOAD_BUNDLE__", kKind[] = "hipv4-amdgcn-amd-amdhsa--";
+  const char* bytes = static_cast<const char*>(image);
+  if (!SIMULATED_HIP || std::memcmp(bytes, kMagic, sizeof kMagic - 1) != 0) return image;
+  const auto read = [&](const char* at) {
+    uint64_t number;
+    std::memcpy(&number, at, sizeof number);
+    return number;
+  };
+  const char* at = bytes + sizeof kMagic - 1;
+  uint64_t entries = read(at);
+  for (at += 8; entries > 0; --entries) {
+    const uint64_t offset = read(at), size = read(at + 8), length = read(at + 16);
+    const std::string name(at + 24, length);
+    at += 24 + length;
+    const bool is_code = size > 0 && name.rfind(kKind, 0) == 0;
+    if (is_code && offset % 4096 == 0 && runs_on(name.substr(sizeof kKind - 1), device))
+      return bytes + offset;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Module::~Module() {
@@ -45,6 +69,8 @@ Module::~Module() {
 }
 
 Error load_module(Device& device, const void* image, std::shared_ptr<Module>* out) {
+  image = unbundle(image, device.architecture());
+  if (!image) return error::NO_BINARY_FOR_GPU;
   const uint64_t bytes = image_bytes(image);
   if (bytes == 0) return error::INVALID_IMAGE;
   DeviceProcess* process;
