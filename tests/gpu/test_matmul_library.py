@@ -61,6 +61,23 @@ def test_layouts_batches_and_dtypes(run):
     passes(run(program(code), TENON_FALLBACK="deny"))
 
 
+def test_complex_matrices(run, kind):
+    code = """
+        for dtype, tolerance in {"complex64": 1e-5, "complex128": 1e-12}.items():
+            make = lambda *s: (rng.standard_normal(s) + 1j * rng.standard_normal(s)).astype(dtype)
+            for a, b in [((5, 3), (3, 4)), ((2, 5, 3), (2, 3, 4)), ((2, 5, 3), (3, 4)), ((5, 3), (3,))]:
+                x, y = make(*a), make(*b)
+                before = calls()
+                got = tenon.tensor(x).to(KIND) @ tenon.tensor(y).to(KIND)
+                assert calls() == before + (KIND == "cuda")
+                np.testing.assert_allclose(got.cpu().numpy(), x @ y, rtol=tolerance, atol=tolerance)
+                if x.ndim == 2:
+                    left = tenon.tensor(x.T.copy()).to(KIND).mT
+                    np.testing.assert_allclose((left @ tenon.tensor(y).to(KIND)).cpu().numpy(), x @ y, rtol=tolerance, atol=tolerance)
+    """
+    passes(run(program(code), TENON_FALLBACK="deny" if kind == "cuda" else "allow"))
+
+
 def test_batches_that_no_stride_joins_are_several_products(run):
     code = """
         x, y = tensor(2, 5, 3, 4).transpose(1, 2), tensor(2, 6, 3, 4).transpose(1, 2)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "dtypes.hpp"
 #include "errors.hpp"
 #include "kernels/device_programs.hpp"
 
@@ -27,9 +28,6 @@ Extents extents_of(std::span<const int64_t> values) {
   std::copy(values.begin(), values.end(), extents.of);
   return extents;
 }
-
-bool is_complex(int dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
-bool is_double(int dtype) { return dtype == TENON_DTYPE_F64 || dtype == TENON_DTYPE_C128; }
 
 tenon_kernel kernel_of(tenon_device device, int dtype, const char* name) {
   constexpr int kFirstVariant = 1 << 16;  // the attention's are below

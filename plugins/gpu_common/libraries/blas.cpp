@@ -37,6 +37,10 @@ int data_type(int dtype) {
       return 1;
     case TENON_DTYPE_F16:
       return 2;
+    case TENON_DTYPE_C64:
+      return 4;
+    case TENON_DTYPE_C128:
+      return 5;
     case TENON_DTYPE_BF16:
       return 14;
     default:

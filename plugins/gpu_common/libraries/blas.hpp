@@ -65,7 +65,7 @@ struct Library {
 // cublasLtEpilogue_t and hipblasLtEpilogue_t agree on this one.
 inline constexpr uint32_t kEpilogueBias = 4;
 
-// cudaDataType_t and hipDataType agree on these; -1: no floating-point type of the library.
+// cudaDataType_t and hipDataType agree on these; -1: no floating-point or complex type of the library.
 int data_type(int dtype);
 
 // Opens the library at the first call. NULL: it is absent, and library_problem says what to install.

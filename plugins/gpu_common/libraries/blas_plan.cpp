@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "dtypes.hpp"
 #include "errors.hpp"
 
 namespace gpu::blas {
@@ -48,7 +49,8 @@ Plan::~Plan() {
 bool Plan::build(const Gemm& gemm) {
   const int type = data_type(static_cast<int>(gemm.dtype));
   if (type < 0) return false;
-  is_double_ = gemm.dtype == TENON_DTYPE_F64;
+  const int dtype = static_cast<int>(gemm.dtype);
+  scale_dtype_ = is_complex(dtype) ? dtype : real_of(dtype);
   const Matrix result = {.ld = gemm.n, .batch_stride = gemm.m * gemm.n};
   return build_desc(gemm) &&
          make_layout(library_, type, gemm.x, gemm.m, gemm.k, gemm.batches, &x_) &&
@@ -58,8 +60,8 @@ bool Plan::build(const Gemm& gemm) {
 }
 
 bool Plan::build_desc(const Gemm& gemm) {
-  const int compute = is_double_ ? number::kCompute64 : number::kCompute32;
-  const int scale = data_type(is_double_ ? TENON_DTYPE_F64 : TENON_DTYPE_F32);
+  const int compute = is_double(scale_dtype_) ? number::kCompute64 : number::kCompute32;
+  const int scale = data_type(scale_dtype_);
   const auto operation = [](const Matrix& matrix) {
     return static_cast<int32_t>(matrix.transposed ? number::kTransposed : number::kNotTransposed);
   };
@@ -95,10 +97,7 @@ bool Plan::choose_algorithm(const Gemm& gemm) {
 
 Status Plan::run(const void* x, const void* y, const void* bias, void* out, void* workspace,
                  Stream stream) const {
-  static constexpr double kOne64 = 1, kZero64 = 0;
-  static constexpr float kOne32 = 1, kZero32 = 0;
-  const void* one = is_double_ ? static_cast<const void*>(&kOne64) : &kOne32;
-  const void* zero = is_double_ ? static_cast<const void*>(&kZero64) : &kZero32;
+  const void *one = number_of(scale_dtype_, 1), *zero = number_of(scale_dtype_, 0);
   std::unique_lock lock(bias_mutex_, std::defer_lock);
   if (bias) {
     lock.lock();

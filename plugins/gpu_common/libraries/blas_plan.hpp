@@ -38,7 +38,7 @@ class Plan {
   Layout x_ = nullptr, y_ = nullptr, out_ = nullptr;
   Algorithm algorithm_ = {};
   uint64_t workspace_bytes_ = 0;
-  bool is_double_ = false;
+  int scale_dtype_ = 0;            // of the factors, and of what is added up
   mutable std::mutex bias_mutex_;  // the address of the bias is part of the description
 };
 

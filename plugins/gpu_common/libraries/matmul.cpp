@@ -94,14 +94,15 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 
 template <bool IsLinear>
 constexpr tenon_kernel_def definition(const char* op) {
-  constexpr uint64_t kFloats = uint64_t{1} << TENON_DTYPE_F32 | uint64_t{1} << TENON_DTYPE_F64 |
-                               uint64_t{1} << TENON_DTYPE_F16 | uint64_t{1} << TENON_DTYPE_BF16;
+  constexpr uint64_t kDtypes = uint64_t{1} << TENON_DTYPE_F32 | uint64_t{1} << TENON_DTYPE_F64 |
+                               uint64_t{1} << TENON_DTYPE_F16 | uint64_t{1} << TENON_DTYPE_BF16 |
+                               uint64_t{1} << TENON_DTYPE_C64 | uint64_t{1} << TENON_DTYPE_C128;
   return {.struct_size = sizeof(tenon_kernel_def),
           .traits = TENON_KERNEL_STRIDED,
           .op = op,
           .device = nullptr,
           .schema_hash = 0,
-          .dtype_mask = kFloats,
+          .dtype_mask = kDtypes,
           .score = kScore,
           .reserved = 0,
           .boxed = run<IsLinear>,

@@ -38,17 +38,6 @@ std::vector<int64_t> broadcast_strides(std::span<const int64_t> own, std::span<c
 
 }  // namespace
 
-bool is_complex(int dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
-int real_of(int dtype) {
-  return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_F32 ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
-}
-
-const void* number_of(int dtype, int number) {
-  static constexpr float k32[][2] = {{0, 0}, {1, 0}};
-  static constexpr double k64[][2] = {{0, 0}, {1, 0}};
-  return real_of(dtype) == TENON_DTYPE_F32 ? static_cast<const void*>(k32[number]) : k64[number];
-}
-
 int64_t Batch::index_in(std::span<const int64_t> batch, int64_t index) const {
   const std::span<const int64_t> own = leading();
   int64_t result = 0, step = 1;

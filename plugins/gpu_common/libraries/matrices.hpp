@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "array_call.hpp"
+#include "dtypes.hpp"
 #include "library_call.hpp"
 #include "solver_handles.hpp"
 
@@ -29,11 +30,6 @@ inline constexpr uint64_t kDtypes =
 inline constexpr int64_t kMaxBatchedExtent = 256;
 // Up to this size the libraries have Jacobi's method for batches.
 inline constexpr int64_t kMaxJacobiExtent = 32;
-
-bool is_complex(int dtype);
-int real_of(int dtype);
-// 0 or 1 as an element, on the host.
-const void* number_of(int dtype, int number);
 
 // The matrices in the last two axes of a tensor. `vector`: the last axis alone, as one column.
 class Batch {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array_call.hpp"
+#include "dtypes.hpp"
 #include "fft_plan.hpp"
 #include "library_call.hpp"
 
@@ -17,9 +18,6 @@ namespace gpu::fft {
 namespace {
 
 constexpr int32_t kScore = 50;
-
-bool is_double(int dtype) { return dtype == TENON_DTYPE_F64 || dtype == TENON_DTYPE_C128; }
-int complex_of(int dtype) { return is_double(dtype) ? TENON_DTYPE_C128 : TENON_DTYPE_C64; }
 
 using Shape = std::vector<int64_t>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm.hpp"
 
+#include <complex>
 #include <utility>
 
 #include "../stored_float.hpp"
@@ -38,7 +39,10 @@ uint64_t blas_type_bytes(int type) {
     case kReal32:
       return 4;
     case kReal64:
+    case kComplex32:
       return 8;
+    case kComplex64:
+      return 16;
     case kReal16:
     case kBrain16:
       return 2;
@@ -68,6 +72,10 @@ void run_gemm(const Gemm& gemm, void* (*at)(const void*, uint64_t)) {
       return multiply<float, float>(gemm, a, b, bias, d);
     case kReal64:
       return multiply<double, double>(gemm, a, b, bias, d);
+    case kComplex32:
+      return multiply<std::complex<float>, std::complex<float>>(gemm, a, b, bias, d);
+    case kComplex64:
+      return multiply<std::complex<double>, std::complex<double>>(gemm, a, b, bias, d);
     case kReal16:
       return multiply<Float16, float>(gemm, a, b, bias, d);
     default:

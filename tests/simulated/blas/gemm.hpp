@@ -7,7 +7,14 @@
 namespace simulated {
 
 // cudaDataType_t, hipDataType.
-enum BlasType : int { kReal32 = 0, kReal64 = 1, kReal16 = 2, kBrain16 = 14 };
+enum BlasType : int {
+  kReal32 = 0,
+  kReal64 = 1,
+  kReal16 = 2,
+  kComplex32 = 4,
+  kComplex64 = 5,
+  kBrain16 = 14
+};
 
 uint64_t blas_type_bytes(int type);  // 0: unknown
 

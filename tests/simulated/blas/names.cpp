@@ -139,9 +139,14 @@ bool describe(const Layout& layout, int32_t operation, GemmMatrix* out) {
 // Whether the descriptors describe one product.
 int check(const Desc& desc, const Layout& a, const Layout& b, const Layout& c, const Layout& d,
           Gemm* out) {
-  const bool is_double = d.type == kReal64;
+  // hipBLASLt multiplies no complex numbers, and cuBLASLt adds no bias to them.
+  const bool is_complex = d.type == kComplex32 || d.type == kComplex64;
+  if (is_complex && (SIMULATED_HIP || desc.epilogue != kNoEpilogue)) return kNotSupported;
+  const bool is_double = d.type == kReal64 || d.type == kComplex64;
   if (desc.compute != (is_double ? kCompute64 : kCompute32) ||
-      desc.scale != (is_double ? kReal64 : kReal32))
+      desc.scale != (is_complex  ? d.type
+                     : is_double ? kReal64
+                                 : kReal32))
     return kNotSupported;
   for (const Layout* each : {&a, &b, &c})
     if (each->type != d.type || each->batches != d.batches) return kInvalidValue;
@@ -298,7 +303,7 @@ EXPORT int NAME(Matmul)(void* handle, void* desc_handle, const void* alpha, cons
   auto queued = std::make_unique<Queued>();
   Gemm& gemm = queued->gemm;
   if (int status = check(desc, a, b, c, d, &gemm)) return status;
-  const bool is_double = d.type == kReal64;
+  const bool is_double = d.type == kReal64 || d.type == kComplex64;
   gemm.alpha = is_double ? *static_cast<const double*>(alpha)
                          : static_cast<double>(*static_cast<const float*>(alpha));
   const double scale_c = is_double ? *static_cast<const double*>(beta)
