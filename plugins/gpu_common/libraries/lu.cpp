@@ -151,9 +151,15 @@ tenon_status inv(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs, ten
   return call.check_infos(pivots.infos, from, from.leading(), kSingular, "use pinv");
 }
 
+int32_t can_permute(const tenon_value* args, uint32_t) {  // which needs no library
+  const tenon_tensor* pivots = tenon_arg_tensor(&args[0]);
+  const tenon_device device = pivots ? open_device(TENON_DEVICE_INDEX(pivots->device)) : nullptr;
+  return device && has_array_kernels(device);
+}
+
 constexpr tenon_kernel_def permutation_definition() {
-  tenon_kernel_def kernel =
-      definition("tenon::lu_permutation", boxed<lu_permutation>, uint64_t{1} << TENON_DTYPE_I64);
+  tenon_kernel_def kernel = definition("tenon::lu_permutation", boxed<lu_permutation>,
+                                       uint64_t{1} << TENON_DTYPE_I64, can_permute);
   kernel.traits = 0;
   return kernel;
 }
