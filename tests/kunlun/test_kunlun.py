@@ -228,6 +228,32 @@ def test_chips_work_beside_one_another_and_copy_to_each_other():
     assert "kunlun:2" in lines[2]
 
 
+def test_a_profile_names_the_functions_and_their_times():
+    output = run(
+        """
+        x = tenon.ones((64, 64), device="kunlun:0")
+        with tenon.profile("kunlun:0") as here, tenon.profile("kunlun:1") as there:
+            for _ in range(3):
+                y = x @ x + 1
+            with tenon.Stream("kunlun:0"):
+                y.clone().to("kunlun:1")
+        records = here.records
+        assert all(a.end_ns <= b.begin_ns for a, b in zip(records, records[1:])), records
+        kernels = [record for record in records if record.kind == "kernel"]
+        late = [record for record in kernels if record.end_ns - record.begin_ns > 100_000]
+        assert len(late) >= 4, kernels  # of seven that begin up to 2 ms late
+        print(*(record.name.split("<")[0] for record in kernels))
+        print([(record.name, record.kind, record.bytes) for record in there.records])
+        """,
+        SIMULATED_KUNLUN_DEVICES=2,
+        SIMULATED_DELAY_US=2000,
+    )
+    assert output.split("\n")[:2] == [
+        "fc broadcast_add fc broadcast_add fc broadcast_add strided_copy",
+        "[('copy', 'copy', 16384)]",
+    ]
+
+
 @pytest.mark.parametrize("failure", ["", "xpu_memcpy_peer:1:-712", "xpu_memcpy_peer:1:-708"])
 def test_a_copy_between_chips_is_one_of_the_runtime(failure):
     """Chips that cannot reach each other (-712, not supported) copy through the host; other failures are errors."""

@@ -39,8 +39,9 @@ class Call {
         err_(err),
         device_(host->ctx_device(ctx)),
         lock_(device_->mutex) {
+    stream_ = host->ctx_stream(ctx);
     status_ = make_current(device_, err);
-    if (const tenon_stream stream = host->ctx_stream(ctx); stream && !status_) follow(stream);
+    if (stream_ && !status_) follow(stream_);
   }
   Call(const Call&) = delete;
 
@@ -89,8 +90,12 @@ class Call {
   tenon_status run(Parameters&&... parameters) {
     if (status_ || !has_work_) return status_;
     using Pointer = int (*)(Parameters...);
-    const int error = reinterpret_cast<Pointer>(function_.address)(parameters...);
-    return error ? fail(error) : wait();
+    Profile::Scope profile(device_, stream_, TENON_PROFILE_KERNEL);
+    if (const int error = reinterpret_cast<Pointer>(function_.address)(parameters...))
+      return fail(error);
+    const tenon_status status = wait();
+    if (!status) profile.finish(function_.name);
+    return status;
   }
 
  private:
@@ -105,6 +110,7 @@ class Call {
   const Function& function_;
   tenon_err* err_;
   tenon_device device_;
+  tenon_stream stream_ = nullptr;
   std::lock_guard<std::mutex> lock_;  // a Context serves one thread at a time
   tenon_status status_ = TENON_OK;
   bool has_work_ = true;  // the result has elements

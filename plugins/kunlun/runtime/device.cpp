@@ -89,6 +89,7 @@ const tenon_device_api kDevice = {
     .copy = copy,
     .fill = fill,
     .sync = sync,
+    .profile = &kProfile,
 };
 
 }  // namespace kunlun

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "library/xpu.hpp"
+#include "runtime/profile.hpp"
 
 struct tenon_device_s {
   int index = 0;
@@ -18,6 +19,7 @@ struct tenon_device_s {
   tenon::AlignedMemory memory;
   std::mutex streams_mutex;
   std::unordered_set<tenon_stream> streams;  // all but the synchronous one
+  kunlun::Profile profile;
 };
 
 struct tenon_stream_s {

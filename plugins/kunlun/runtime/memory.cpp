@@ -49,6 +49,57 @@ class Copies {
   tenon_err* err_;
 };
 
+// From another chip. No header says whose default stream the copy is on, or that it has ended: both are waited for.
+tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* request,
+                            tenon_err* err) {
+  if (!xpu.copy_peer)
+    return tenon::fail(err, TENON_UNSUPPORTED, "kunlun: XRE lacks xpu_memcpy_peer");
+  int error = request->stream ? xpu.wait(request->stream->stream) : 0;
+  if (error) return fail_xpu(err, "xpu_wait", error);
+  error = xpu.copy_peer(device->index, request->dst, request->src_device->index, request->src,
+                        request->bytes);
+  if (std::abs(error) == kNotSupported)
+    return tenon::fail(err, TENON_UNSUPPORTED,
+                       "kunlun: " + describe_failure("xpu_memcpy_peer", error));
+  if (error) return fail_xpu(err, "xpu_memcpy_peer", error);
+  for (const tenon_device each : {request->src_device, device}) {
+    if (const tenon_status status = make_current(each, err)) return status;
+    if (const int waited = xpu.wait(nullptr); !error) error = waited;
+  }
+  return error ? fail_xpu(err, "xpu_wait", error) : TENON_OK;
+}
+
+tenon_status copy_bytes(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+  if (request->must_understand & TENON_COPY_PEER) return copy_from_peer(device, request, err);
+  const Copies copies(request->stream, err);
+  const auto dst = reinterpret_cast<uintptr_t>(request->dst);
+  const auto src = reinterpret_cast<uintptr_t>(request->src);
+  switch (request->direction) {
+    case TENON_COPY_HOST_TO_DEVICE:
+      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
+    case TENON_COPY_DEVICE_TO_HOST:
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
+    default:
+      if (dst == src) return TENON_OK;
+      if (dst < src + request->bytes && src < dst + request->bytes)
+        return copies.copy_overlapping(request->dst, request->src, request->bytes);
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
+  }
+}
+
+tenon_status fill_bytes(char* to, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
+                        tenon_stream stream, tenon_err* err) {
+  char first[kFirstFill];  // a multiple of every size of a pattern
+  uint64_t done = std::min(bytes, kFirstFill);
+  for (uint64_t at = 0; at < done; at += pattern_bytes)
+    std::memcpy(first + at, pattern, pattern_bytes);
+  const Copies copies(stream, err);
+  tenon_status status = copies.copy(to, first, done, kHostToDevice);
+  for (; !status && done < bytes; done = std::min(bytes, done * 2))
+    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
+  return status;
+}
+
 }  // namespace
 
 tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void** out,
@@ -85,48 +136,14 @@ void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
   origin.is_pinned ? xpu.release_host(origin.memory) : xpu.release(origin.memory);
 }
 
-namespace {
-
-// From another chip. No header says whose default stream the copy is on, or that it has ended: both are waited for.
-tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* request,
-                            tenon_err* err) {
-  if (!xpu.copy_peer)
-    return tenon::fail(err, TENON_UNSUPPORTED, "kunlun: XRE lacks xpu_memcpy_peer");
-  int error = request->stream ? xpu.wait(request->stream->stream) : 0;
-  if (error) return fail_xpu(err, "xpu_wait", error);
-  error = xpu.copy_peer(device->index, request->dst, request->src_device->index, request->src,
-                        request->bytes);
-  if (std::abs(error) == kNotSupported)
-    return tenon::fail(err, TENON_UNSUPPORTED,
-                       "kunlun: " + describe_failure("xpu_memcpy_peer", error));
-  if (error) return fail_xpu(err, "xpu_memcpy_peer", error);
-  error = xpu.wait(nullptr);
-  if (const tenon_status status = make_current(request->src_device, err)) return status;
-  if (const int other = xpu.wait(nullptr); !error) error = other;
-  return error ? fail_xpu(err, "xpu_wait", error) : TENON_OK;
-}
-
-}  // namespace
-
 tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
   TENON_CHECK_UNDERSTOOD(host, request, TENON_COPY_PEER, err);
   if (request->bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
-  if (request->must_understand & TENON_COPY_PEER) return copy_from_peer(device, request, err);
-  const Copies copies(request->stream, err);
-  const auto dst = reinterpret_cast<uintptr_t>(request->dst);
-  const auto src = reinterpret_cast<uintptr_t>(request->src);
-  switch (request->direction) {
-    case TENON_COPY_HOST_TO_DEVICE:
-      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
-    case TENON_COPY_DEVICE_TO_HOST:
-      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
-    default:
-      if (dst == src) return TENON_OK;
-      if (dst < src + request->bytes && src < dst + request->bytes)
-        return copies.copy_overlapping(request->dst, request->src, request->bytes);
-      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
-  }
+  Profile::Scope profile(device, request->stream, TENON_PROFILE_COPY, request->bytes);
+  const tenon_status status = copy_bytes(device, request, err);
+  if (!status) profile.finish("copy");
+  return status;
 }
 
 tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
@@ -134,15 +151,10 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
                   tenon_err* err) {
   if (bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
-  char* const to = static_cast<char*>(dst) + offset;
-  char first[kFirstFill];  // a multiple of every size of a pattern
-  uint64_t done = std::min(bytes, kFirstFill);
-  for (uint64_t at = 0; at < done; at += pattern_bytes)
-    std::memcpy(first + at, pattern, pattern_bytes);
-  const Copies copies(stream, err);
-  tenon_status status = copies.copy(to, first, done, kHostToDevice);
-  for (; !status && done < bytes; done = std::min(bytes, done * 2))
-    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
+  Profile::Scope profile(device, stream, TENON_PROFILE_FILL, bytes);
+  const tenon_status status =
+      fill_bytes(static_cast<char*>(dst) + offset, bytes, pattern, pattern_bytes, stream, err);
+  if (!status) profile.finish("fill");
   return status;
 }
 
