@@ -365,17 +365,17 @@ TEST(Random, AllDevicesDrawTheSameNumbers) {
   EXPECT_EQ(offset, 0u);
 }
 
-// What the device was requested last, and its answer to copies from a peer.
+// The last request, and the answer to copies from a peer.
 struct PeerCopy {
-  static inline tenon_copy_request asked;
-  static inline tenon_device asked_of;
+  static inline tenon_copy_request requested;
+  static inline tenon_device requested_of;
   static inline int copies;
   static inline tenon_status answer;
 
   static tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
     ++copies;
-    asked = *request;
-    asked_of = device;
+    requested = *request;
+    requested_of = device;
     if (request->must_understand & TENON_COPY_PEER && answer != TENON_OK)
       return fail(err, answer, "no way between them");
     return Fake<Peers>::copy(device, request, err);
@@ -411,9 +411,9 @@ TEST(DeviceTable, CopiesBetweenDevicesOfAPluginAreThePlugins) {
   };
   EXPECT_EQ(copied(TENON_OK), TENON_OK);
   EXPECT_EQ(PeerCopy::copies, 1);
-  EXPECT_EQ(PeerCopy::asked.direction, TENON_COPY_DEVICE_TO_DEVICE);
-  EXPECT_EQ(PeerCopy::asked.src_device, find_device(from->device)->handle);
-  EXPECT_EQ(PeerCopy::asked_of, find_device(to->device)->handle);
+  EXPECT_EQ(PeerCopy::requested.direction, TENON_COPY_DEVICE_TO_DEVICE);
+  EXPECT_EQ(PeerCopy::requested.src_device, find_device(from->device)->handle);
+  EXPECT_EQ(PeerCopy::requested_of, find_device(to->device)->handle);
   EXPECT_EQ(copied(TENON_INTERNAL), TENON_INTERNAL);  // a failure is one
   EXPECT_EQ(PeerCopy::copies, 1);
   for (tenon_tensor* tensor : {from, to}) slots::tensor_release(tensor);

@@ -277,6 +277,40 @@ def test_a_copy_between_chips_is_one_of_the_runtime(failure):
     assert output.split() == ["True", "kunlun:1", str(copies)]
 
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_collectives_of_chips_go_through_the_host(size):
+    output = run(
+        f"""
+        import threading
+        from tenon import collective
+        id, size = collective.create_id("kunlun"), {size}
+        """
+        """
+        right = [None] * size
+        def work(rank):
+            device = f"kunlun:{rank}"
+            with collective.Communicator(device, id, rank, size) as comm:
+                x = tenon.full((1000,), 1.0 + rank, dtype="float16", device=device) * 2
+                total = comm.all_reduce(x)
+                joined = comm.all_gather(x[:2])
+                from_last = comm.broadcast(x.clone(), root=size - 1)
+                right[rank] = (
+                    str(total.device) == device,
+                    (total == size * (size + 1)).all().item(),
+                    joined.tolist() == [2.0 + 2 * each for each in range(size) for _ in range(2)],
+                    (from_last == 2 * size).all().item(),
+                )
+        threads = [threading.Thread(target=work, args=(rank,)) for rank in range(size)]
+        [each.start() for each in threads]
+        [each.join() for each in threads]
+        print(right == [(True,) * 4] * size, right)
+        """,
+        SIMULATED_KUNLUN_DEVICES=size,
+        SIMULATED_DELAY_US=500,
+    )
+    assert output.startswith("True"), output
+
+
 def test_each_chip_has_its_own_memory():
     output = run(
         """

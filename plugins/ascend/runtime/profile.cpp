@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <ctime>
 #include <new>
+#include <utility>
 
 #include "device.hpp"
 
@@ -13,12 +11,6 @@ namespace {
 
 // Events are turned into records when so many have gathered.
 constexpr size_t kCollectAt = 1024;
-
-uint64_t host_clock() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 int time_of(Event event, uint64_t* out_ns) {
   uint64_t microseconds = 0;
@@ -44,10 +36,9 @@ Profile::Scope::Scope(tenon_device device, tenon_stream stream, uint32_t kind, u
   begin_ = timed_event(on_);
   if (!begin_) return;
   profile_ = &device->profile;
-  record_.struct_size = sizeof record_;
-  record_.kind = kind;
-  record_.bytes = bytes;
-  record_.stream = stream;
+  kind_ = kind;
+  bytes_ = bytes;
+  stream_ = stream;
 }
 
 Profile::Scope::~Scope() {
@@ -58,8 +49,8 @@ void Profile::Scope::finish(const char* name) {
   if (!profile_) return;
   const Event end = timed_event(on_);
   if (!end) return;
-  std::strncpy(record_.name, name, sizeof record_.name - 1);
-  profile_->add({std::exchange(begin_, nullptr), end, record_});
+  profile_->add({std::exchange(begin_, nullptr), end,
+                 tenon::profile_record(kind_, name, bytes_, stream_)});
 }
 
 // Without memory of the host the record is dropped; the work is not affected.
@@ -78,29 +69,18 @@ void Profile::collect() {
     if (acl.aclrtQueryEventStatus(pending.end, &status) || status != kRecordedComplete) continue;
     if (!time_of(pending.begin, &pending.record.begin_ns) &&
         !time_of(pending.end, &pending.record.end_ns))
-      finished_.push_back(pending.record);
+      finished_.add(pending.record);
     acl.aclrtDestroyEvent(pending.begin);
     acl.aclrtDestroyEvent(pending.end);
     pending.end = nullptr;
   }
   std::erase_if(pending_, [](const Pending& pending) { return !pending.end; });
-  std::stable_sort(finished_.begin(), finished_.end(),
-                   [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
 }
 
 uint32_t Profile::drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity) {
   const std::lock_guard lock(mutex_);
   collect();
-  const auto count = static_cast<uint32_t>(std::min<size_t>(capacity, finished_.size()));
-  for (uint32_t i = 0; i < count; ++i) {
-    // The caller's records may be shorter than ours, or longer.
-    tenon_profile_record record = finished_[i];
-    record.struct_size = std::min<uint32_t>(record_size, sizeof record);
-    std::memcpy(reinterpret_cast<char*>(out) + uint64_t{i} * record_size, &record,
-                record.struct_size);
-  }
-  finished_.erase(finished_.begin(), finished_.begin() + count);
-  return count;
+  return finished_.drain(out, record_size, capacity);
 }
 
 void Profile::close() {
@@ -136,30 +116,19 @@ tenon_status profile_drain(tenon_device device, tenon_profile_record* out, uint3
   return tenon::fail_host_memory(err);
 }
 
-// An event's time lies between two readings of the host's clock; the closest of a few pairs is best.
 tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device_ns,
                         tenon_err* err) {
   if (const tenon_status status = make_current(device, err)) return status;
   const std::lock_guard lock(device->mutex);
-  uint64_t best = UINT64_MAX;
-  constexpr int kTries = 5;
-  for (int i = 0; i < kTries; ++i) {
-    uint64_t time = 0;
-    const uint64_t before = host_clock();
+  return tenon::pair_clocks(host_ns, device_ns, [&](uint64_t* time) -> tenon_status {
     const Event event = timed_event(device->stream);
     if (!event)
       return tenon::fail(err, TENON_INTERNAL, "ascend: clock_pair: no event could be recorded");
     int error = acl.aclrtSynchronizeStream(device->stream);
-    const uint64_t after = host_clock();
-    if (!error) error = time_of(event, &time);
+    if (!error) error = time_of(event, time);
     acl.aclrtDestroyEvent(event);
-    if (error) return fail_acl(err, "aclrtEventGetTimestamp", error);
-    if (after - before >= best) continue;
-    best = after - before;
-    *host_ns = before + best / 2;
-    *device_ns = time;
-  }
-  return TENON_OK;
+    return error ? fail_acl(err, "aclrtEventGetTimestamp", error) : TENON_OK;
+  });
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <tenon/plugin.hpp>
+#include <tenon/profile_records.hpp>
 
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -29,7 +29,9 @@ class Profile {
     Profile* profile_ = nullptr;  // nullptr: no record
     Stream on_ = nullptr;
     Event begin_ = nullptr;
-    tenon_profile_record record_ = {};
+    tenon_stream stream_ = nullptr;
+    uint64_t bytes_ = 0;
+    uint32_t kind_ = 0;
   };
 
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
@@ -48,7 +50,7 @@ class Profile {
   std::atomic<bool> enabled_{false};
   std::mutex mutex_;
   std::vector<Pending> pending_;
-  std::deque<tenon_profile_record> finished_;
+  tenon::ProfileRecords finished_;
 };
 
 extern const tenon_profile_api kProfile;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <ctime>
 #include <new>
 
 #include "device.hpp"
@@ -14,12 +11,6 @@ namespace {
 // Events are turned into records when so many have gathered.
 constexpr size_t kCollectAt = 1024;
 constexpr unsigned kEventTiming = 0;
-
-uint64_t host_clock() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 }  // namespace
 
@@ -43,11 +34,8 @@ void Profile::Scope::finish(const char* name) {
     driver.event_destroy(pending.end);
     return;
   }
-  pending.record.struct_size = sizeof pending.record;
-  pending.record.kind = kind_;
-  pending.record.bytes = kind_ == TENON_PROFILE_KERNEL ? 0 : bytes_;
-  pending.record.stream = stream_.is_synchronous ? nullptr : &stream_;
-  std::strncpy(pending.record.name, name, sizeof pending.record.name - 1);
+  pending.record =
+      tenon::profile_record(kind_, name, bytes_, stream_.is_synchronous ? nullptr : &stream_);
   begin_ = nullptr;  // the profile owns it now
   profile_->add(pending);
 }
@@ -77,15 +65,13 @@ void Profile::collect() {
     if (time_between(zero_, pending.begin, &pending.record.begin_ns) &&
         time_between(pending.begin, pending.end, &duration)) {
       pending.record.end_ns = pending.record.begin_ns + duration;
-      finished_.push_back(pending.record);
+      finished_.add(pending.record);
     }
     driver.event_destroy(pending.begin);
     driver.event_destroy(pending.end);
     pending.end = nullptr;
   }
   std::erase_if(pending_, [](const Pending& pending) { return !pending.end; });
-  std::stable_sort(finished_.begin(), finished_.end(),
-                   [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
 }
 
 Error Profile::begin_clock(Stream stream) {
@@ -105,16 +91,7 @@ Error Profile::start(Stream stream) {
 uint32_t Profile::drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity) {
   std::lock_guard lock(mutex_);
   collect();
-  auto count = static_cast<uint32_t>(std::min<size_t>(capacity, finished_.size()));
-  for (uint32_t i = 0; i < count; ++i) {
-    // The caller's records may be shorter than ours, or longer.
-    tenon_profile_record record = finished_[i];
-    record.struct_size = std::min<uint32_t>(record_size, sizeof record);
-    std::memcpy(reinterpret_cast<char*>(out) + uint64_t{i} * record_size, &record,
-                record.struct_size);
-  }
-  finished_.erase(finished_.begin(), finished_.begin() + count);
-  return count;
+  return finished_.drain(out, record_size, capacity);
 }
 
 Error Profile::now(Stream stream, uint64_t* out) {
@@ -167,25 +144,14 @@ tenon_status profile_drain(tenon_device device, tenon_profile_record* out, uint3
   return fail_host_memory(err);
 }
 
-// An event's time lies between two readings of the host's clock; the closest of a few pairs is best.
 tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device_ns,
                         tenon_err* err) {
   Current current(device);
   tenon_stream_s& stream = device->synchronous;
-  uint64_t best = UINT64_MAX;
-  constexpr int kTries = 5;
-  for (int i = 0; i < kTries; ++i) {
-    uint64_t time = 0;
-    const uint64_t before = host_clock();
-    if (Error error = device->profile.now(stream.stream, &time))
-      return fail_device(device, &stream, error, err, "clock_pair");
-    const uint64_t after = host_clock();
-    if (after - before >= best) continue;
-    best = after - before;
-    *host_ns = before + best / 2;
-    *device_ns = time;
-  }
-  return TENON_OK;
+  const Error error = tenon::pair_clocks(host_ns, device_ns, [&](uint64_t* time) {
+    return device->profile.now(stream.stream, time);
+  });
+  return error ? fail_device(device, &stream, error, err, "clock_pair") : TENON_OK;
 }
 
 }  // namespace

@@ -4,9 +4,10 @@
 // recorded when profiling starts or the clock is first read. That event is the zero of the device's clock.
 #pragma once
 
+#include <tenon/profile_records.hpp>
+
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -61,7 +62,7 @@ class Profile {
   std::mutex mutex_;
   Event zero_ = nullptr;
   std::vector<Pending> pending_;
-  std::deque<tenon_profile_record> finished_;
+  tenon::ProfileRecords finished_;
 };
 
 }  // namespace gpu

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <ctime>
 #include <new>
 #include <utility>
 
@@ -14,12 +11,6 @@ namespace {
 
 // Events are heavy; finished ones are turned into records when so many have gathered.
 constexpr size_t kCollectAt = 1024;
-
-uint64_t host_clock() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 uint64_t device_clock(cl_event event, cl_profiling_info moment) {
   cl_ulong time = 0;
@@ -35,12 +26,8 @@ Profile::~Profile() {
 }
 
 void Profile::add(tenon_stream stream, const Work& work, cl_event event) try {
-  Pending pending = {event, {}};
-  pending.record.struct_size = sizeof pending.record;
-  pending.record.kind = work.kind;
-  pending.record.bytes = work.kind == TENON_PROFILE_KERNEL ? 0 : work.bytes;
-  pending.record.stream = stream;
-  std::strncpy(pending.record.name, work.name, sizeof pending.record.name - 1);
+  const Pending pending = {event,
+                           tenon::profile_record(work.kind, work.name, work.bytes, stream)};
   std::lock_guard lock(mutex_);
   if (pending_.size() % kCollectAt == kCollectAt - 1) collect();
   pending_.push_back(pending);
@@ -53,27 +40,16 @@ void Profile::collect() {
     if (!pending.event || state_of(Event::borrow(pending.event)) > CL_COMPLETE) continue;
     pending.record.begin_ns = device_clock(pending.event, CL_PROFILING_COMMAND_START);
     pending.record.end_ns = device_clock(pending.event, CL_PROFILING_COMMAND_END);
-    finished_.push_back(pending.record);
+    finished_.add(pending.record);
     cl.ReleaseEvent(std::exchange(pending.event, nullptr));
   }
   std::erase_if(pending_, [](const Pending& pending) { return !pending.event; });
-  std::stable_sort(finished_.begin(), finished_.end(),
-                   [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
 }
 
 uint32_t Profile::drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity) {
   std::lock_guard lock(mutex_);
   collect();
-  uint32_t count = static_cast<uint32_t>(std::min<size_t>(capacity, finished_.size()));
-  for (uint32_t i = 0; i < count; ++i) {
-    // The caller's records may be shorter than ours, or longer.
-    tenon_profile_record record = finished_[i];
-    record.struct_size = std::min<uint32_t>(record_size, sizeof record);
-    std::memcpy(reinterpret_cast<char*>(out) + uint64_t{i} * record_size, &record,
-                record.struct_size);
-  }
-  finished_.erase(finished_.begin(), finished_.begin() + count);
-  return count;
+  return finished_.drain(out, record_size, capacity);
 }
 
 // ---- the group ----
@@ -98,21 +74,17 @@ tenon_status profile_drain(tenon_device device, tenon_profile_record* out, uint3
   return fail_host_memory(err);
 }
 
-// OpenCL 1.2 cannot ask for the device's time, but a command carries it: the time of a tiny one
-// lies between two readings of the host's clock. The closest of a few pairs is the best.
+// OpenCL 1.2 cannot ask for the device's time, but a command carries it.
 tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device_ns,
                         tenon_err* err) {
   cl_int error;
   cl_mem cell =
       cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &error);
   if (error) return fail_driver(err, error, "clock_pair");
-  uint64_t best = UINT64_MAX, best_host = 0, best_device = 0;
-  constexpr int kTries = 5;
-  for (int i = 0; i < kTries && !error; ++i) {
+  error = tenon::pair_clocks(host_ns, device_ns, [&](uint64_t* time) {
     cl_uint word = 0;
     Event done;
-    uint64_t before = host_clock();
-    error = submit(
+    cl_int failure = submit(
         device->service, kOrdering,
         [&](cl_command_queue queue, cl_event* event) {
           return cl.EnqueueWriteBuffer(queue, cell, CL_FALSE, 0, sizeof word, &word, 0, nullptr,
@@ -120,18 +92,12 @@ tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device
         },
         &done);
     cl_event waited = done.get();
-    if (!error) error = cl.WaitForEvents(1, &waited);
-    uint64_t after = host_clock();
-    if (error || after - before >= best) continue;
-    best = after - before;
-    best_host = before + best / 2;
-    best_device = device_clock(waited, CL_PROFILING_COMMAND_END);
-  }
+    if (!failure) failure = cl.WaitForEvents(1, &waited);
+    if (!failure) *time = device_clock(waited, CL_PROFILING_COMMAND_END);
+    return failure;
+  });
   cl.ReleaseMemObject(cell);
-  if (error) return fail_driver(err, error, "clock_pair");
-  *host_ns = best_host;
-  *device_ns = best_device;
-  return TENON_OK;
+  return error ? fail_driver(err, error, "clock_pair") : TENON_OK;
 }
 
 }  // namespace

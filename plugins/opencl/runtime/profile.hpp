@@ -2,8 +2,9 @@
 // Records of finished work, read from the events of commands once they have passed.
 #pragma once
 
+#include <tenon/profile_records.hpp>
+
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Profile {
   std::atomic<bool> enabled_{false};
   std::mutex mutex_;
   std::vector<Pending> pending_;
-  std::deque<tenon_profile_record> finished_;
+  tenon::ProfileRecords finished_;
 };
 
 extern const tenon_profile_api kProfile;
