@@ -49,8 +49,8 @@ void Profile::Scope::finish(const char* name) {
   if (!profile_) return;
   const Event end = timed_event(on_);
   if (!end) return;
-  profile_->add({std::exchange(begin_, nullptr), end,
-                 tenon::profile_record(kind_, name, bytes_, stream_)});
+  profile_->add(
+      {std::exchange(begin_, nullptr), end, tenon::profile_record(kind_, name, bytes_, stream_)});
 }
 
 // Without memory of the host the record is dropped; the work is not affected.

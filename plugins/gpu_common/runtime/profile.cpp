@@ -148,9 +148,8 @@ tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device
                         tenon_err* err) {
   Current current(device);
   tenon_stream_s& stream = device->synchronous;
-  const Error error = tenon::pair_clocks(host_ns, device_ns, [&](uint64_t* time) {
-    return device->profile.now(stream.stream, time);
-  });
+  const Error error = tenon::pair_clocks(
+      host_ns, device_ns, [&](uint64_t* time) { return device->profile.now(stream.stream, time); });
   return error ? fail_device(device, &stream, error, err, "clock_pair") : TENON_OK;
 }
 

@@ -26,8 +26,7 @@ Profile::~Profile() {
 }
 
 void Profile::add(tenon_stream stream, const Work& work, cl_event event) try {
-  const Pending pending = {event,
-                           tenon::profile_record(work.kind, work.name, work.bytes, stream)};
+  const Pending pending = {event, tenon::profile_record(work.kind, work.name, work.bytes, stream)};
   std::lock_guard lock(mutex_);
   if (pending_.size() % kCollectAt == kCollectAt - 1) collect();
   pending_.push_back(pending);
