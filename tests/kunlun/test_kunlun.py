@@ -327,6 +327,28 @@ def test_each_chip_has_its_own_memory():
     assert output.split("\n")[:2] == ["['kunlun:0', 'kunlun:1']", "True True"]
 
 
+def test_copies_from_pinned_memory_run_beside_the_program():
+    output = run(
+        f"""
+        import ctypes
+        waits = lambda: ctypes.CDLL("{programs.LIBRARIES}/libsimulated_failures.so").simulated_calls(b"xpu_wait")
+        """
+        """
+        numbers = np.arange(100_000, dtype=np.float32)
+        pinned = tenon.memory.pinned([100_000], device="kunlun")
+        pinned.copy_(tenon.tensor(numbers))
+        with tenon.Stream("kunlun"):
+            for source in (pinned, tenon.tensor(numbers)):
+                before = waits()
+                x = source.to("kunlun")
+                print(waits() - before)
+                print(((x + 1).cpu().numpy() == numbers + 1).all())
+        """,
+        SIMULATED_DELAY_US=2000,
+    )
+    assert output.split() == ["0", "True", "1", "True"]
+
+
 def test_without_streams_of_the_runtime_there_are_none(tmp_path):
     source, library = tmp_path / "old.c", tmp_path / "libold.so"
     names = "device_count device_get_attr set_device malloc free host_alloc host_free memcpy wait"

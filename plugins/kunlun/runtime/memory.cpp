@@ -13,18 +13,22 @@ namespace {
 // A pattern is written on the host up to this size, and doubled on the device from there.
 constexpr uint64_t kFirstFill = 4096;
 
-// Copies on one stream. Without a stream each copy has finished when it returns, and so have those from and to the host:
-// the ABI lets a caller change pageable memory then.
+// Copies on one stream. Without a stream each copy has finished when it returns, and so have those from and to pageable
+// memory: the ABI lets a caller change it then.
 class Copies {
  public:
-  Copies(tenon_stream stream, tenon_err* err) : stream_(stream_of(stream)), err_(err) {}
+  Copies(tenon_device device, tenon_stream stream, tenon_err* err)
+      : device_(device), stream_(stream_of(stream)), err_(err) {}
 
   tenon_status copy(void* dst, const void* src, uint64_t bytes, CopyKind kind) const {
     const int error =
         stream_ ? xpu.copy_async(dst, src, bytes, kind, stream_) : xpu.copy(dst, src, bytes, kind);
     if (error) return fail_xpu(err_, stream_ ? "xpu_memcpy_async" : "xpu_memcpy", error);
+    const void* const on_host = kind == kHostToDevice ? src : kind == kDeviceToHost ? dst : nullptr;
     // Without a stream those on the device may be queued, as kernels are.
-    return (kind == kDeviceToDevice) == !stream_ ? wait() : TENON_OK;
+    const bool may_return = stream_ ? !on_host || device_->memory.is_pinned(on_host, bytes)
+                                   : kind != kDeviceToDevice;
+    return may_return ? TENON_OK : wait();
   }
 
   tenon_status wait() const {
@@ -45,6 +49,7 @@ class Copies {
   }
 
  private:
+  tenon_device device_;
   void* stream_;
   tenon_err* err_;
 };
@@ -71,7 +76,7 @@ tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* reque
 
 tenon_status copy_bytes(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
   if (request->must_understand & TENON_COPY_PEER) return copy_from_peer(device, request, err);
-  const Copies copies(request->stream, err);
+  const Copies copies(device, request->stream, err);
   const auto dst = reinterpret_cast<uintptr_t>(request->dst);
   const auto src = reinterpret_cast<uintptr_t>(request->src);
   switch (request->direction) {
@@ -87,13 +92,13 @@ tenon_status copy_bytes(tenon_device device, const tenon_copy_request* request, 
   }
 }
 
-tenon_status fill_bytes(char* to, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
+tenon_status fill_bytes(tenon_device device, char* to, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
                         tenon_stream stream, tenon_err* err) {
   char first[kFirstFill];  // a multiple of every size of a pattern
   uint64_t done = std::min(bytes, kFirstFill);
   for (uint64_t at = 0; at < done; at += pattern_bytes)
     std::memcpy(first + at, pattern, pattern_bytes);
-  const Copies copies(stream, err);
+  const Copies copies(device, stream, err);
   tenon_status status = copies.copy(to, first, done, kHostToDevice);
   for (; !status && done < bytes; done = std::min(bytes, done * 2))
     status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
@@ -121,7 +126,7 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
       is_pinned ? xpu.allocate_host(&memory, room, 0) : xpu.allocate(&memory, room, kMainMemory);
   if (error) return fail_xpu(err, is_pinned ? "xpu_host_alloc" : "xpu_malloc", error);
   try {
-    *out = device->memory.align(memory, request->align, is_pinned);
+    *out = device->memory.align(memory, request->align, is_pinned, request->bytes);
   } catch (const std::bad_alloc&) {
     is_pinned ? xpu.release_host(memory) : xpu.release(memory);
     return tenon::fail_host_memory(err);
@@ -153,7 +158,7 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
   if (const tenon_status status = make_current(device, err)) return status;
   Profile::Scope profile(device, stream, TENON_PROFILE_FILL, bytes);
   const tenon_status status =
-      fill_bytes(static_cast<char*>(dst) + offset, bytes, pattern, pattern_bytes, stream, err);
+      fill_bytes(device, static_cast<char*>(dst) + offset, bytes, pattern, pattern_bytes, stream, err);
   if (!status) profile.finish("fill");
   return status;
 }

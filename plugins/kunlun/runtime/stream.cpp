@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events of XRE: the group `async`. Copies on the device and fills are queued on the stream. An operator of
-// XDNN runs on the default stream (library/call.hpp says why): it waits for what its stream was given before, and has
-// finished when it returns. So streams let copies and other streams go on beside operators, and keep the order that
-// programs want of them; they do not let the program run ahead of operators.
-#include <memory>
+// Streams and events of XRE: the group `async`. Copies on the device, those from and to pinned memory, and fills are queued on
+// the stream. An operator of XDNN runs on the default stream (library/call.hpp says why): it waits for what its stream was
+// given before, and has finished when it returns. So streams let copies and other streams go on beside operators, and
+// keep the order that programs want of them; they do not let the program run ahead of operators.
 #include <new>
 
 #include "device.hpp"
