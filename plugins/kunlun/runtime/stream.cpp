@@ -3,6 +3,7 @@
 // the stream. An operator of XDNN runs on the default stream (library/call.hpp says why): it waits for what its stream was
 // given before, and has finished when it returns. So streams let copies and other streams go on beside operators, and
 // keep the order that programs want of them; they do not let the program run ahead of operators.
+#include <memory>
 #include <new>
 
 #include "device.hpp"
