@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator that the device runs itself, against the CPU.
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -340,6 +342,91 @@ void rows(Session& session) {
   });
 }
 
+// What IEEE 754 says of an operator's expression; false: it is another operator.
+template <class T>
+bool ieee_result(std::string_view op, T x, T y, T& out) {
+  auto greater = [](T a, T b) { return a != a ? a : a > b ? a : b; };
+  if (op == "add") return out = x + y, true;
+  if (op == "subtract") return out = x - y, true;
+  if (op == "multiply") return out = x * y, true;
+  if (op == "divide") return out = x / y, true;
+  if (op == "maximum") return out = greater(x, y), true;
+  if (op == "minimum") return out = x != x ? x : x < y ? x : y, true;
+  if (op == "negative") return out = -x, true;
+  if (op == "abs") return out = std::abs(x), true;
+  if (op == "square") return out = x * x, true;
+  if (op == "sqrt") return out = std::sqrt(x), true;
+  if (op == "reciprocal") return out = 1 / x, true;
+  if (op == "relu") return out = greater(x, 0), true;
+  return false;
+}
+
+template <class T>
+void compare_ieee(Engine& engine, const Subject& subject, int32_t dtype) {
+  using Limits = std::numeric_limits<T>;
+  const T special[] = {0,
+                       -T(0),
+                       1,
+                       T(-1) / 3,
+                       T(0.1),
+                       3000,
+                       Limits::max(),
+                       Limits::lowest(),
+                       Limits::min(),
+                       -Limits::min(),
+                       Limits::infinity(),
+                       -Limits::infinity(),
+                       Limits::quiet_NaN()};
+  std::vector<T> x, y;
+  for (T a : special)
+    for (T b : special) x.push_back(a), y.push_back(b);
+  auto tensor_of = [&](const std::vector<T>& values) {
+    const Tensor made = engine.create(engine.cpu(), dtype, {static_cast<int64_t>(values.size())});
+    std::memcpy(made->data, values.data(), values.size() * sizeof(T));
+    return engine.on(engine.device(), made);
+  };
+  const Tensor left = tensor_of(x), right = tensor_of(y);
+  Values args = {boxed(left.get())};
+  if (subject.def().nparams == 2) args.push_back(boxed(right.get()));
+  const Answer answer = engine.call(subject.op, args);
+  if (!answer.ok()) return;
+  const std::string bytes = bytes_of(engine, answer.outs[0]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    T want = 0, got = 0;
+    std::memcpy(&got, bytes.data() + i * sizeof got, sizeof got);
+    ieee_result(short_name(subject.op), x[i], y[i], want);
+    const bool is_same = (want != want && got != got) || std::memcmp(&want, &got, sizeof got) == 0;
+    if (!engine.session().expect(
+            is_same, text(subject.name, " of ", x[i], " and ", y[i], " is ", want),
+            text(got, " in ", dtype_name(dtype)), "take TENON_KERNEL_IEEE off the kernel"))
+      return;
+  }
+}
+
+// TENON_KERNEL_IEEE: one rounding for each operation.
+void ieee(Session& session) {
+  Engine engine(session);
+  std::set<std::string> flagged;
+  {
+    Plugin plugin(session);
+    for (const tenon_kernel_def& kernel : kernels_of(*plugin.table()))
+      if (kernel.traits & TENON_KERNEL_IEEE) flagged.insert(kernel.op);
+  }
+  if (flagged.empty()) return session.note("no kernel claims TENON_KERNEL_IEEE");
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    float out = 0;
+    if (!flagged.count(subject.def().name)) return;
+    if (!ieee_result(short_name(subject.op), 1.0f, 1.0f, out))
+      return session.note(subject.name +
+                          " claims TENON_KERNEL_IEEE, and this check does not know it");
+    session.step(subject.name);
+    for (int32_t dtype : subject.dtypes) {
+      if (dtype == TENON_DTYPE_F32) compare_ieee<float>(engine, subject, dtype);
+      if (dtype == TENON_DTYPE_F64) compare_ieee<double>(engine, subject, dtype);
+    }
+  });
+}
+
 // Each kernel in both of its forms.
 void typed(Session& session) {
   Plugin plugin(session);
@@ -464,6 +551,8 @@ const Checks& operator_checks() {
        kNeeds, repeat},
       {"ops.rows", "A row of a result has the same bits among fewer rows.",
        "abi.h section 6, TENON_KERNEL_ROWS", "", kNeeds, rows},
+      {"ops.ieee", "Arithmetic is IEEE 754's, where a kernel says so.",
+       "abi.h section 6, TENON_KERNEL_IEEE", "", kNeeds, ieee},
       {"ops.typed", "The boxed and the typed form of a kernel do the same.", kSection, "", kNeeds,
        typed},
       {"ops.values", "Results are the CPU's.", kSection,

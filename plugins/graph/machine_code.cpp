@@ -16,12 +16,18 @@ namespace tenon::graph {
 namespace {
 
 constexpr std::pair<std::string_view, Arithmetic> kNames[] = {
-    {"tenon::add", Arithmetic::kAdd},           {"tenon::subtract", Arithmetic::kSubtract},
-    {"tenon::multiply", Arithmetic::kMultiply}, {"tenon::divide", Arithmetic::kDivide},
-    {"tenon::maximum", Arithmetic::kMaximum},   {"tenon::minimum", Arithmetic::kMinimum},
-    {"tenon::negative", Arithmetic::kNegative}, {"tenon::abs", Arithmetic::kAbsolute},
-    {"tenon::square", Arithmetic::kSquare},     {"tenon::sqrt", Arithmetic::kSquareRoot},
-    {"tenon::reciprocal", Arithmetic::kReciprocal}, {"tenon::relu", Arithmetic::kRelu}};
+    {"tenon::add", Arithmetic::kAdd},
+    {"tenon::subtract", Arithmetic::kSubtract},
+    {"tenon::multiply", Arithmetic::kMultiply},
+    {"tenon::divide", Arithmetic::kDivide},
+    {"tenon::maximum", Arithmetic::kMaximum},
+    {"tenon::minimum", Arithmetic::kMinimum},
+    {"tenon::negative", Arithmetic::kNegative},
+    {"tenon::abs", Arithmetic::kAbsolute},
+    {"tenon::square", Arithmetic::kSquare},
+    {"tenon::sqrt", Arithmetic::kSquareRoot},
+    {"tenon::reciprocal", Arithmetic::kReciprocal},
+    {"tenon::relu", Arithmetic::kRelu}};
 
 // Registers for results. Two more hold operands on their way, and one a mask of AVX2.
 constexpr int kRegisters = 12;
@@ -33,7 +39,8 @@ class Registers {
     for (uint32_t i = 0; i < steps.size(); ++i) {
       last_[i] = i;
       for (int k = 0; k < operand_count(steps[i].arithmetic); ++k)
-        if (steps[i].sources[k].kind == ChainStep::Source::kResult) last_[steps[i].sources[k].index] = i;
+        if (steps[i].sources[k].kind == ChainStep::Source::kResult)
+          last_[steps[i].sources[k].index] = i;
     }
     for (uint32_t i = 0; i < steps.size(); ++i) {
       // An operand that is read for the last time leaves its register to the result.
@@ -64,11 +71,11 @@ std::optional<Arithmetic> arithmetic_named(std::string_view op) {
   return std::nullopt;
 }
 
-int operand_count(Arithmetic arithmetic) {
-  return arithmetic <= Arithmetic::kMinimum ? 2 : 1;
-}
+int operand_count(Arithmetic arithmetic) { return arithmetic <= Arithmetic::kMinimum ? 2 : 1; }
 
-size_t MachineCode::fitting(const std::vector<ChainStep>& steps) { return Registers(steps).fitting(); }
+size_t MachineCode::fitting(const std::vector<ChainStep>& steps) {
+  return Registers(steps).fitting();
+}
 
 #ifdef TENON_HAS_XBYAK
 
@@ -82,8 +89,8 @@ Level level() {
     const std::string_view wanted = given ? given : "";
     if (wanted == "0") return Level::kNone;
     const Xbyak::util::Cpu cpu;
-    if (wanted != "avx2" && cpu.has(Xbyak::util::Cpu::tAVX512F) && cpu.has(Xbyak::util::Cpu::tAVX512DQ) &&
-        cpu.has(Xbyak::util::Cpu::tAVX512VL))
+    if (wanted != "avx2" && cpu.has(Xbyak::util::Cpu::tAVX512F) &&
+        cpu.has(Xbyak::util::Cpu::tAVX512DQ) && cpu.has(Xbyak::util::Cpu::tAVX512VL))
       return Level::kAvx512;
     return cpu.has(Xbyak::util::Cpu::tAVX2) ? Level::kAvx2 : Level::kNone;
   }();
@@ -206,8 +213,8 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
   }
 
 // One operation in its four forms.
-#define TENON_FORMS(name, to, x, y)                                                     \
-  (is_single_ ? (is_double_ ? name##sd(to, x, y) : name##ss(to, x, y))                  \
+#define TENON_FORMS(name, to, x, y)                                    \
+  (is_single_ ? (is_double_ ? name##sd(to, x, y) : name##ss(to, x, y)) \
               : (is_double_ ? name##pd(to, x, y) : name##ps(to, x, y)))
 
   void emit(size_t index) {
@@ -255,8 +262,7 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
           is_double_ ? vsqrtpd(to, x) : vsqrtps(to, x);
         break;
     }
-    if (step.stored_to >= 0)
-      store(ptr[array(static_cast<uint32_t>(step.stored_to)) + offset_], to);
+    if (step.stored_to >= 0) store(ptr[array(static_cast<uint32_t>(step.stored_to)) + offset_], to);
   }
 
   void bits(const Xbyak::Xmm& to, const Xbyak::Xmm& x, const Xbyak::Xmm& y, char sign) {

@@ -97,6 +97,17 @@ TENON_BOX_exp(flickering_exp_boxed, flickering_exp)
 }
 TENON_BOX_sum(sum_by_row_count_boxed, sum)
 
+    // As if the product were rounded in another format first: the last bit of the first one differs.
+    tenon_status
+    multiply_and_round_again(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                             tenon_tensor* out, tenon_err* err) {
+  const tenon_status status = multiply(ctx, x, y, out, err);
+  if (status != TENON_OK || out->numel < 100 || out->dtype != TENON_DTYPE_F32) return status;
+  return launch(ctx, "multiply", err,
+                [to = static_cast<unsigned char*>(out->data)] { to[4 * 42] ^= 1; });
+}
+TENON_BOX_multiply(multiply_and_round_again_boxed, multiply_and_round_again)
+
     tenon_status crashing_exp(tenon_ctx* ctx, const tenon_tensor*, tenon_tensor*, tenon_err* err) {
   return launch(ctx, "exp", err, [] { *static_cast<volatile int*>(nullptr) = 1; });
 }
@@ -115,6 +126,7 @@ FAULT(unflagged_random) { REPLACE(exp, flickering_exp); }
 FAULT(dtype_lie) { REPLACE(add, add_in_float); }
 FAULT(broadcast_wrong) { tables.kernel("tenon::add").traits |= TENON_KERNEL_BROADCAST; }
 FAULT(crash_in_kernel) { REPLACE(exp, crashing_exp); }
+FAULT(rounds_twice) { REPLACE(multiply, multiply_and_round_again); }
 FAULT(rows_depend) { REPLACE(sum, sum_by_row_count); }
 
 }  // namespace reference

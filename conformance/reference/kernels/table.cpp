@@ -31,8 +31,8 @@ constexpr tenon_kernel_def with_can_run(tenon_kernel_def row,
 }  // namespace
 
 const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_add(add, nullptr, kReal, 0, 0),
-    TENON_KERNEL_multiply(multiply, nullptr, kReal, 0, 0),
+    TENON_KERNEL_add(add, nullptr, kReal, TENON_KERNEL_IEEE, 0),
+    TENON_KERNEL_multiply(multiply, nullptr, kReal, TENON_KERNEL_IEEE, 0),
     TENON_KERNEL_maximum(maximum, nullptr, kReal, 0, 0),
     TENON_KERNEL_exp(exponential, nullptr, kFloats, 0, 0),
     TENON_KERNEL_where(where, nullptr, kAll, 0, 0),

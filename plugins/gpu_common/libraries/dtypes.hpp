@@ -6,9 +6,7 @@
 
 namespace gpu {
 
-inline bool is_complex(int dtype) {
-  return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128;
-}
+inline bool is_complex(int dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
 inline bool is_double(int dtype) { return dtype == TENON_DTYPE_F64 || dtype == TENON_DTYPE_C128; }
 inline int real_of(int dtype) { return is_double(dtype) ? TENON_DTYPE_F64 : TENON_DTYPE_F32; }
 inline int complex_of(int dtype) { return is_double(dtype) ? TENON_DTYPE_C128 : TENON_DTYPE_C64; }

@@ -17,9 +17,9 @@ namespace {
 using Source = ChainStep::Source;
 
 constexpr Arithmetic kAll[] = {
-    Arithmetic::kAdd,      Arithmetic::kSubtract,   Arithmetic::kMultiply,   Arithmetic::kDivide,
-    Arithmetic::kMaximum,  Arithmetic::kMinimum,    Arithmetic::kNegative,   Arithmetic::kAbsolute,
-    Arithmetic::kSquare,   Arithmetic::kSquareRoot, Arithmetic::kReciprocal, Arithmetic::kRelu};
+    Arithmetic::kAdd,     Arithmetic::kSubtract,   Arithmetic::kMultiply,   Arithmetic::kDivide,
+    Arithmetic::kMaximum, Arithmetic::kMinimum,    Arithmetic::kNegative,   Arithmetic::kAbsolute,
+    Arithmetic::kSquare,  Arithmetic::kSquareRoot, Arithmetic::kReciprocal, Arithmetic::kRelu};
 
 template <class T>
 T expected(Arithmetic arithmetic, T x, T y) {

@@ -26,8 +26,8 @@ class Copies {
     if (error) return fail_xpu(err_, stream_ ? "xpu_memcpy_async" : "xpu_memcpy", error);
     const void* const on_host = kind == kHostToDevice ? src : kind == kDeviceToHost ? dst : nullptr;
     // Without a stream those on the device may be queued, as kernels are.
-    const bool may_return = stream_ ? !on_host || device_->memory.is_pinned(on_host, bytes)
-                                   : kind != kDeviceToDevice;
+    const bool may_return =
+        stream_ ? !on_host || device_->memory.is_pinned(on_host, bytes) : kind != kDeviceToDevice;
     return may_return ? TENON_OK : wait();
   }
 
@@ -92,8 +92,8 @@ tenon_status copy_bytes(tenon_device device, const tenon_copy_request* request, 
   }
 }
 
-tenon_status fill_bytes(tenon_device device, char* to, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
-                        tenon_stream stream, tenon_err* err) {
+tenon_status fill_bytes(tenon_device device, char* to, uint64_t bytes, const void* pattern,
+                        uint32_t pattern_bytes, tenon_stream stream, tenon_err* err) {
   char first[kFirstFill];  // a multiple of every size of a pattern
   uint64_t done = std::min(bytes, kFirstFill);
   for (uint64_t at = 0; at < done; at += pattern_bytes)
@@ -157,8 +157,8 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
   if (bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
   Profile::Scope profile(device, stream, TENON_PROFILE_FILL, bytes);
-  const tenon_status status =
-      fill_bytes(device, static_cast<char*>(dst) + offset, bytes, pattern, pattern_bytes, stream, err);
+  const tenon_status status = fill_bytes(device, static_cast<char*>(dst) + offset, bytes, pattern,
+                                         pattern_bytes, stream, err);
   if (!status) profile.finish("fill");
   return status;
 }

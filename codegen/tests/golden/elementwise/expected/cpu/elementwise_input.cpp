@@ -24,6 +24,7 @@ const ElementwiseKernel kernel_add = {
     .inputs = 2,
     .dtype_input = 0,
     .cost = 1,
+    .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x1ffff),  // all
     .loops = {loop_add_0<bool>, loop_add_1<uint8_t>, loop_add_1<int8_t>, loop_add_1<uint16_t>, loop_add_1<int16_t>, loop_add_1<uint32_t>, loop_add_1<int32_t>, loop_add_1<uint64_t>, loop_add_1<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_add_1, Float16), TENON_LOW_PRECISION_LOOP(loop_add_1, BFloat16), loop_add_1<float>, loop_add_1<double>, loop_add_1<std::complex<float>>, loop_add_1<std::complex<double>>}};
 tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
@@ -41,6 +42,7 @@ const ElementwiseKernel kernel_multiply = {
     .inputs = 2,
     .dtype_input = 0,
     .cost = 1,
+    .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x1fffe),  // numeric
     .loops = {nullptr, loop_multiply<uint8_t>, loop_multiply<int8_t>, loop_multiply<uint16_t>, loop_multiply<int16_t>, loop_multiply<uint32_t>, loop_multiply<int32_t>, loop_multiply<uint64_t>, loop_multiply<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_multiply, Float16), TENON_LOW_PRECISION_LOOP(loop_multiply, BFloat16), loop_multiply<float>, loop_multiply<double>, loop_multiply<std::complex<float>>, loop_multiply<std::complex<double>>}};
 tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
@@ -59,6 +61,7 @@ const ElementwiseKernel kernel_abs = {
     .inputs = 1,
     .dtype_input = 0,
     .cost = 1,
+    .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x1fffe),  // numeric
     .loops = {nullptr, loop_abs<uint8_t>, loop_abs<int8_t>, loop_abs<uint16_t>, loop_abs<int16_t>, loop_abs<uint32_t>, loop_abs<int32_t>, loop_abs<uint64_t>, loop_abs<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_abs, Float16), TENON_LOW_PRECISION_LOOP(loop_abs, BFloat16), loop_abs<float>, loop_abs<double>, loop_abs<std::complex<float>>, loop_abs<std::complex<double>>}};
 tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
