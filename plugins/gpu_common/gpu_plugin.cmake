@@ -24,7 +24,7 @@ function(gpu_plugin name device)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()
   foreach(file library_kernels blas blas_plan gemm matmul array_call fft fft_layout fft_plan transforms solver solver_handles matrices
-      cholesky eigh exponential ldl lu qr svd triangular)
+      cholesky eig eigh exponential ldl lu qr svd triangular)
     list(APPEND sources "${GPU_COMMON_DIR}/libraries/${file}.cpp")
   endforeach()
   tenon_add_plugin(${name}

@@ -145,6 +145,20 @@ def test_each_matrix_of_an_exponential_is_squared_as_often_as_it_needs(run):
     passes(run(program(code), TENON_FALLBACK="deny"))
 
 
+def test_eigenvalues_of_general_matrices(run):
+    code = """
+        x = normal(3, 5, 5)
+        before = calls("SolverGeev")
+        w, v = tenon.eig(device(x))
+        assert calls("SolverGeev") == before + 3
+        w, v = w.cpu().numpy(), v.cpu().numpy()
+        np.testing.assert_allclose(x @ v, v * w[:, None, :], atol=1e-10)
+        values = tenon.eigvals(device(x)).cpu().numpy()
+        np.testing.assert_allclose(np.sort_complex(values.round(9)), np.sort_complex(np.linalg.eigvals(x).round(9)))
+    """
+    passes(run(program(code), TENON_FALLBACK="deny", SIMULATED_DELAY_US="300", SIMULATED_SEED="2"))
+
+
 def test_streams_have_handles_of_their_own(run):
     code = """
         import threading

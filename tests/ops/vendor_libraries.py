@@ -6,6 +6,6 @@ OPERATORS = [
     *("fft_c2c", "fft_r2c", "fft_c2r", "cholesky", "triangular_solve", "solve", "inv"),
     *("lstsq_solve", "lu_factor", "lu_permutation", "adjugate", "det", "slogdet", "pinv"),
     *("qr", "geqrf", "householder_product", "svd", "svdvals", "eigh", "eigvalsh"),
-    "matrix_exp",
+    *("matrix_exp", "eig", "eigvals"),
 ]
 POLICY = ",".join(["allow", *(f"{kind}:{op}=deny" for kind in ("cuda", "hip") for op in OPERATORS)])

@@ -163,6 +163,10 @@ TK_KERNEL void tenon_permutation(const tk_i64 *pivots, tk_i64 *to, tk_i64 steps,
 }
 
 #if COMPLEX
+TK_KERNEL void tenon_complex_of_real(const Real *from, Element *to, tk_i64 count) {
+  for (tk_i64 index = tk_global_id(0); index < count; index += tk_global_size(0)) to[index] = {from[index], 0};
+}
+
 // A transform of real numbers from the half of axis `halved` that is known: the element at -k is the conjugate of that at
 // k, along all axes in `transformed` at once.
 TK_KERNEL void tenon_mirror(const Element *half, Element *to, Extents extents, Extents half_strides, int axes, tk_i64 count,

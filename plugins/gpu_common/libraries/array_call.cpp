@@ -131,6 +131,15 @@ tenon_status ArrayCall::copy(int dtype, const void* from, void* to, const CopyAx
   return TENON_OK;
 }
 
+tenon_status ArrayCall::complex_of_real(int dtype, const void* from, void* to,
+                                        int64_t count) const {
+  return launch(dtype, "tenon_complex_of_real", count, [&](kernels::Arguments& arguments) {
+    arguments.buffer(from);
+    arguments.buffer(to);
+    arguments.value(count);
+  });
+}
+
 tenon_status ArrayCall::identity(int dtype, void* to, int64_t rows, int64_t columns,
                                  int64_t batch) const {
   const int64_t count = rows * columns * batch;
@@ -277,6 +286,13 @@ tenon_status ArrayCall::read(void* to, const void* from, uint64_t bytes) const {
                 "whether it succeeded; compute it before the recording",
                 op_);
   return transfer(TENON_COPY_DEVICE_TO_HOST, to, from, bytes);
+}
+
+tenon_status ArrayCall::wait() const {
+  Current current(device_);
+  tenon_stream_s& stream = stream_of(device_, stream_);
+  const Error error = wait_for(stream);
+  return error ? fail_device(device_, &stream, error, err_, "%s", op_) : TENON_OK;
 }
 
 tenon_status ArrayCall::write(void* to, const void* from, uint64_t bytes) const {

@@ -56,6 +56,7 @@ class ArrayCall {
   // The kernels of arrays.cu. `dtype` is that of the elements.
   tenon_status copy(int dtype, const void* from, void* to, const CopyAxes& axes,
                     const CopyOptions& options = {}) const;
+  tenon_status complex_of_real(int dtype, const void* from, void* to, int64_t count) const;
   tenon_status identity(int dtype, void* to, int64_t rows, int64_t columns, int64_t batch) const;
   tenon_status addresses(void* memory, void** to, std::span<const int64_t> extents,
                          std::span<const int64_t> strides_in_bytes) const;
@@ -76,6 +77,7 @@ class ArrayCall {
   tenon_status add_diagonal(int dtype, void* to, double number, int64_t n, int64_t batch) const;
 
   tenon_status fill(void* memory, uint64_t bytes, unsigned char value) const;
+  tenon_status wait() const;  // for the stream
   // Waits for the stream, after a copy of memory of the device. Recorded work cannot wait: an error.
   tenon_status read(void* to, const void* from, uint64_t bytes) const;
   tenon_status write(void* to, const void* from, uint64_t bytes) const;

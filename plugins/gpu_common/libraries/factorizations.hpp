@@ -9,6 +9,7 @@
 namespace gpu::solver {
 
 std::span<const tenon_kernel_def> cholesky_kernels();
+std::span<const tenon_kernel_def> eig_kernels();
 std::span<const tenon_kernel_def> eigh_kernels();
 std::span<const tenon_kernel_def> exponential_kernels();
 std::span<const tenon_kernel_def> ldl_kernels();

@@ -108,14 +108,19 @@ class SolverCall : public ArrayCall {
   tenon_status addresses(const Batch& of, std::span<const int64_t> batch, const Packed& packed,
                          void*** out) const;
 
+  // Calls question(handles), which queues nothing and returns the status of a library.
+  template <class Question>
+  tenon_status ask(const Question& question) const {
+    return with_handles([&](Handles& handles) {
+      const Status status = question(handles);
+      return status ? fail_status(status) : TENON_OK;
+    });
+  }
   // Memory to work in, of as many elements as query(handles, &size) says.
   template <class Query>
   tenon_status workspace(const Query& query, void** work, int* size) const {
     *size = 0;
-    GPU_TRY(with_handles([&](Handles& handles) {
-      const Status status = query(handles, size);
-      return status ? fail_status(status) : TENON_OK;
-    }));
+    GPU_TRY(ask([&](Handles& handles) { return query(handles, size); }));
     return elements(std::max(*size, 1), work);
   }
   // Queues the work queue(handles), which returns the status of a library.

@@ -19,10 +19,12 @@ namespace {
   TENON_GPU_SYMBOL(Z, complex128, member, complex)
 #define TENON_GPU_FUNCTION(member, name, parameters) \
   {TENON_GPU_NAME(cusolverDn##name, hipsolverDn##name), offsetof(Library, member)},
+#define TENON_GPU_OPTIONAL(member, name, parameters) \
+  {TENON_GPU_NAME(cusolverDn##name, hipsolverDn##name), offsetof(Library, member), true},
 
-constexpr Symbol kSolverSymbols[] = {TENON_GPU_SOLVER_FUNCTIONS(TENON_GPU_FUNCTION)
-                                         TENON_GPU_SOLVER_ROUTINES(TENON_GPU_REAL)
-                                             TENON_GPU_SOLVER_ROUTINES(TENON_GPU_COMPLEX)};
+constexpr Symbol kSolverSymbols[] = {
+    TENON_GPU_SOLVER_FUNCTIONS(TENON_GPU_FUNCTION) TENON_GPU_GEEV_FUNCTIONS(TENON_GPU_OPTIONAL)
+        TENON_GPU_SOLVER_ROUTINES(TENON_GPU_REAL) TENON_GPU_SOLVER_ROUTINES(TENON_GPU_COMPLEX)};
 
 #define TENON_GPU_BLAS_SYMBOL(letter, table, member, cuda, hip) \
   {TENON_GPU_NAME(cublas##letter##cuda, hipblas##letter##hip),  \

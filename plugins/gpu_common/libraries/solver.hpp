@@ -29,6 +29,20 @@ using Handle = void*;
   X(create_gesvdj, CreateGesvdjInfo, (Handle* out)) \
   X(destroy_gesvdj, DestroyGesvdjInfo, (Handle))
 
+// Functions of newer versions, which may be absent together.
+#define TENON_GPU_GEEV_FUNCTIONS(X)                                                                         \
+  X(create_options, CreateParams, (Handle* out))                                                            \
+  X(destroy_options, DestroyParams, (Handle))                                                               \
+  X(geev_size, Xgeev_bufferSize,                                                                            \
+    (Handle, Handle options, int job_left, int job_right, int64_t n, int type, const void* a, int64_t lda,  \
+     int w_type, const void* w, int left_type, const void* left, int64_t ld_left, int right_type,           \
+     const void* right, int64_t ld_right, int compute_type, size_t* device_bytes, size_t* host_bytes))      \
+  X(geev, Xgeev,                                                                                            \
+    (Handle, Handle options, int job_left, int job_right, int64_t n, int type, void* a, int64_t lda,        \
+     int w_type, void* w, int left_type, void* left, int64_t ld_left, int right_type, void* right,          \
+     int64_t ld_right, int compute_type, void* device_work, size_t device_bytes, void* host_work,           \
+     size_t host_bytes, int* info))
+
 // One for each element type. Matrices are in columns; addresses are the device's, but for the sizes of workspaces, which
 // are written on the host.
 // X(member, name for real elements, name for complex ones, parameters)
@@ -111,12 +125,14 @@ struct Routines {
 struct Library {
 #define TENON_GPU_MEMBER(member, name, parameters) Status(*member) parameters;
   TENON_GPU_SOLVER_FUNCTIONS(TENON_GPU_MEMBER)
+  TENON_GPU_GEEV_FUNCTIONS(TENON_GPU_MEMBER)
 #undef TENON_GPU_MEMBER
 #define TENON_GPU_MEMBER(member, cuda, hip, parameters) Status(*member) parameters;
   TENON_GPU_DENSE_BLAS_FUNCTIONS(TENON_GPU_MEMBER)
 #undef TENON_GPU_MEMBER
   Routines float32, float64, complex64, complex128;
 
+  bool has_geev() const { return create_options && destroy_options && geev_size && geev; }
   const Routines& routines(int dtype) const {
     switch (dtype) {
       case TENON_DTYPE_F32:

@@ -11,6 +11,7 @@ constexpr size_t kMaxStreams = 32;
 }  // namespace
 
 Handles::~Handles() {
+  if (geev) library.destroy_options(geev);
   if (syevj) library.destroy_syevj(syevj);
   if (gesvdj) library.destroy_gesvdj(gesvdj);
   if (solver) library.destroy(solver);
@@ -23,7 +24,8 @@ Status Handles::make(Stream stream) {
   if (status == 0) status = library.set_stream(solver, stream);
   if (status == 0) status = library.blas_set_stream(blas, stream);
   if (status == 0) status = library.create_syevj(&syevj);
-  return status ? status : library.create_gesvdj(&gesvdj);
+  if (status == 0) status = library.create_gesvdj(&gesvdj);
+  return status || !library.has_geev() ? status : library.create_options(&geev);
 }
 
 std::shared_ptr<Handles> HandlesOfStreams::find(const tenon_stream_s& stream, Status* status) {

@@ -21,10 +21,10 @@ struct Handles {
 
   const Library& library;
   Handle solver = nullptr, blas = nullptr;
-  Handle syevj = nullptr,
-         gesvdj = nullptr;  // how Jacobi's method works: as the library does by default
-  bool recorded = false;    // a graph replays work that uses the handles' memory
-  std::mutex mutex;         // held while work is queued
+  // How Jacobi's method and the general eigensolver work: as the library does by default.
+  Handle syevj = nullptr, gesvdj = nullptr, geev = nullptr;
+  bool recorded = false;  // a graph replays work that uses the handles' memory
+  std::mutex mutex;       // held while work is queued
 };
 
 // Every function is called with the device current, from any thread.

@@ -86,6 +86,9 @@ void multiply_reflections(Dense<W>& a, const std::vector<W>& tau);  // orgqr
 // Ascending values; the vectors become the columns of `a`. One triangle is read.
 template <class W>
 int eigenvalues(Dense<W>& a, bool lower, std::vector<double>& w);
+// Eigenvalues of any square matrix, with vectors of length 1 in the columns of `vectors`.
+int general_eigenvalues(const Dense<std::complex<double>>& a, std::vector<std::complex<double>>& w,
+                        Dense<std::complex<double>>& vectors);
 // a == u @ diag(s) @ vh with as many rows as columns, or more; `u` gets `vectors` columns.
 template <class W>
 int singular_values(const Dense<W>& a, std::vector<double>& s, int vectors, Dense<W>& u,

@@ -323,6 +323,59 @@ int gesvdj_batched(void* handle, int job, int m, int n, T* a, int lda, RealPart<
   });
 }
 
+// cudaDataType, hipDataType: all matrices are complex, of one type.
+enum Type { kComplex32 = 4, kComplex64 = 5 };
+Objects<int> options_of_geev;
+constexpr size_t kGeevHostBytes = 64;
+
+struct GeneralProblem {
+  void* options;
+  int job_left, job_right;
+  int64_t n;
+  int types
+      [5];  // of the matrix, the values, the vectors of the left and the right, and of what is computed in
+  void* a;
+  int64_t lda;
+  void *w, *right;
+  int64_t ld_left, ld_right;
+
+  size_t device_bytes() const { return static_cast<size_t>(n * n) * 16 + 256; }
+  template <class T>
+  bool is_on_device() const {
+    const int extent = static_cast<int>(n);
+    return matrix_on_device(static_cast<T*>(a), extent, extent, static_cast<int>(lda)) &&
+           on_device(static_cast<T*>(w), static_cast<size_t>(n)) &&
+           (job_right == kValues ||
+            matrix_on_device(static_cast<T*>(right), extent, extent, static_cast<int>(ld_right)));
+  }
+  bool is_sound() const {
+    for (int type : types)
+      if (type != types[0]) return false;
+    if (types[0] != kComplex32 && types[0] != kComplex64) return false;
+    return is_known(options_of_geev, options) && job_left == kValues && is_job(job_right) &&
+           n >= 1 && lda >= n && ld_left >= 1 && ld_right >= n &&
+           (types[0] == kComplex32 ? is_on_device<std::complex<float>>()
+                                   : is_on_device<std::complex<double>>());
+  }
+  template <class T>
+  void run(int* info) const {
+    const int extent = static_cast<int>(n);
+    T* memory = matrix_on_device(static_cast<T*>(a), extent, extent, static_cast<int>(lda));
+    T* values = on_device(static_cast<T*>(w), static_cast<size_t>(n));
+    int* found = on_device(info, 1);
+    if (!memory || !values || !found) return;
+    std::vector<std::complex<double>> own;
+    Dense<std::complex<double>> vectors(1, 1);
+    *found = general_eigenvalues(load(memory, extent, extent, static_cast<int>(lda)), own, vectors);
+    for (size_t i = 0; i < own.size(); ++i) values[i] = static_cast<T>(own[i]);
+    if (job_right == kVectors)
+      if (T* to =
+              matrix_on_device(static_cast<T*>(right), extent, extent, static_cast<int>(ld_right)))
+        store(vectors, to, static_cast<int>(ld_right));
+    spoil(static_cast<T*>(a), static_cast<size_t>(n));
+  }
+};
+
 template <class T>
 int gesvd_size(void* handle, int m, int n, int* size) {
   BEGIN(SolverBufferSize);
@@ -401,6 +454,48 @@ EXPORT int NAME(CreateGesvdjInfo)(void** out) {
 }
 EXPORT int NAME(DestroyGesvdjInfo)(void* options) {
   return options_of_gesvdj.drop(options) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(CreateParams)(void** out) {
+  return options_of_geev.add(out) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(DestroyParams)(void* options) {
+  return options_of_geev.drop(options) ? kSuccess : kInvalidValue;
+}
+EXPORT int NAME(Xgeev_bufferSize)(void* handle, void* options, int job_left, int job_right,
+                                  int64_t n, int type, void* a, int64_t lda, int w_type, void* w,
+                                  int left_type, void*, int64_t ld_left, int right_type,
+                                  void* right, int64_t ld_right, int compute_type,
+                                  size_t* device_bytes, size_t* host_bytes) {
+  BEGIN(SolverBufferSize);
+  const GeneralProblem problem = {
+      options, job_left, job_right, n,     {type, w_type, left_type, right_type, compute_type},
+      a,       lda,      w,         right, ld_left,
+      ld_right};
+  EXPECT(problem.is_sound() && device_bytes && host_bytes);
+  *device_bytes = problem.device_bytes();
+  *host_bytes = kGeevHostBytes;
+  return kSuccess;
+}
+EXPORT int NAME(Xgeev)(void* handle, void* options, int job_left, int job_right, int64_t n,
+                       int type, void* a, int64_t lda, int w_type, void* w, int left_type, void*,
+                       int64_t ld_left, int right_type, void* right, int64_t ld_right,
+                       int compute_type, void* device_work, size_t device_bytes, void* host_work,
+                       size_t host_bytes, int* info) {
+  BEGIN(SolverGeev);
+  const GeneralProblem problem = {
+      options, job_left, job_right, n,     {type, w_type, left_type, right_type, compute_type},
+      a,       lda,      w,         right, ld_left,
+      ld_right};
+  EXPECT(problem.is_sound() && device_bytes >= problem.device_bytes() && on_device(info, 1));
+  EXPECT(on_device(static_cast<char*>(device_work), device_bytes));
+  EXPECT(host_work && host_bytes >= kGeevHostBytes && !on_device(static_cast<char*>(host_work), 1));
+  // The work on the host goes on behind the call, in memory that has to stay until it has ended.
+  return queue(use, [=] {
+    spoil(static_cast<char*>(device_work), device_bytes);
+    std::memset(host_work, 0xff, host_bytes);
+    type == kComplex32 ? problem.run<std::complex<float>>(info)
+                       : problem.run<std::complex<double>>(info);
+  });
 }
 EXPORT int NAME(SetStream)(void* handle, void* stream) {
   const SolverUse use(handle);
