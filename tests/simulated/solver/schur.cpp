@@ -13,7 +13,8 @@ using Matrix = Dense<Complex>;
 
 // The eigenvalue of the last two rows and columns that is nearer to the last element.
 Complex shift_of(const Matrix& t, int last) {
-  const Complex a = t(last - 1, last - 1), b = t(last - 1, last), c = t(last, last - 1), d = t(last, last);
+  const Complex a = t(last - 1, last - 1), b = t(last - 1, last), c = t(last, last - 1),
+                d = t(last, last);
   const Complex half = (a + d) / 2.0, root = std::sqrt((a - d) * (a - d) / 4.0 + b * c);
   return std::abs(half + root - d) < std::abs(half - root - d) ? half + root : half - root;
 }
@@ -70,7 +71,8 @@ int general_eigenvalues(const Matrix& a, std::vector<Complex>& w, Matrix& vector
       if (round == kMaxRounds) return last + 1;
       // Now and then another shift, for matrices on which the usual one goes in circles.
       const bool is_usual = round % kOtherShift != 0;
-      step(t, schur, last, is_usual ? shift_of(t, last) : Complex(size / round, size / (round + 1)));
+      step(t, schur, last,
+           is_usual ? shift_of(t, last) : Complex(size / round, size / (round + 1)));
     }
   w.clear();
   vectors = Matrix(n, n);
