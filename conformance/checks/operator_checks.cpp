@@ -551,8 +551,6 @@ const Checks& operator_checks() {
        kNeeds, repeat},
       {"ops.rows", "A row of a result has the same bits among fewer rows.",
        "abi.h section 6, TENON_KERNEL_ROWS", "", kNeeds, rows},
-      {"ops.ieee", "Arithmetic is IEEE 754's, where a kernel says so.",
-       "abi.h section 6, TENON_KERNEL_IEEE", "", kNeeds, ieee},
       {"ops.typed", "The boxed and the typed form of a kernel do the same.", kSection, "", kNeeds,
        typed},
       {"ops.values", "Results are the CPU's.", kSection,
@@ -564,6 +562,8 @@ const Checks& operator_checks() {
        empty},
       {"ops.nan", "NaN and infinity go the way of IEEE 754.", kSection,
        "maximum, minimum, max and min pass NaN on; compile without fast-math", kNeeds, nan},
+      {"ops.ieee", "Arithmetic is IEEE 754's, where a kernel says so.",
+       "abi.h section 6, TENON_KERNEL_IEEE", "", kNeeds, ieee},
       {"ops.special",
        "Ties, tails, subnormal numbers and zeros of both signs go the way of IEEE 754.", kSection,
        "round to even, keep the sign of zero and subnormal numbers, and look at what the function "

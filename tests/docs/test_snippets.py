@@ -79,7 +79,7 @@ model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
 
 
 def test_programs():
-    first, compiled, step, loop, attention, rewrite = python_blocks("graphs.md", 6)
+    first, compiled, sizes, frozen, step, loop, attention, rewrite = python_blocks("graphs.md", 8)
     prelude = """
 import tenon
 tenon.manual_seed(0)
@@ -94,6 +94,9 @@ assert (halve(x * 4) == normalise(x * 4)).all()
     printed = run(prelude + first + step + loop + check)
     assert "= tenon::linear(%0, %1, %2)" in printed
     assert "(float32[3, 4]): 3 calls, a program of" in run(compiled)
+    wide = "import tenon\nmodel, x = tenon.nn.Linear(784, 2), tenon.ones(4, 784)\n"
+    assert "float32[batch, 784]" in run(wide + sizes + "print(program)")
+    assert "constant %1" in run(wide + frozen + "print(program)")
     printed = run("import tenon\n" + attention).strip()
     changes = [line.split(" at ")[0] for line in printed.splitlines()]
     shown = [text for _, text in blocks("graphs.md", "text") if text.startswith("softmax: ")]

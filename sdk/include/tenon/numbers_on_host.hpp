@@ -23,7 +23,8 @@ tenon_status copy_numbers(const tenon_device_api& api, tenon_device device, teno
                                       .bytes = static_cast<uint64_t>(out.numel) * sizeof(Number),
                                       .dst_offset = 0,
                                       .src_offset = 0,
-                                      .stream = stream};
+                                      .stream = stream,
+                                      .src_device = nullptr};
   return api.copy(device, &request, err);
 }
 

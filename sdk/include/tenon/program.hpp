@@ -11,6 +11,7 @@
 
 #include <tenon/services/graph.h>
 #include <tenon/error.hpp>
+#include <tenon/kernel.hpp>
 #include <tenon/tensor.hpp>
 
 #include <algorithm>
@@ -34,37 +35,15 @@ inline void start() {
   err.check(host->plugin_load_default(err));
 }
 
-// The dtype of a C++ type.
-template <class T>
-constexpr int32_t dtype_of() {
-  if constexpr (std::is_same_v<T, bool>)
-    return TENON_DTYPE_BOOL;
-  else if constexpr (std::is_same_v<T, float>)
-    return TENON_DTYPE_F32;
-  else if constexpr (std::is_same_v<T, double>)
-    return TENON_DTYPE_F64;
-  else if constexpr (std::is_same_v<T, uint8_t>)
-    return TENON_DTYPE_U8;
-  else if constexpr (std::is_same_v<T, int8_t>)
-    return TENON_DTYPE_I8;
-  else if constexpr (std::is_same_v<T, int16_t>)
-    return TENON_DTYPE_I16;
-  else if constexpr (std::is_same_v<T, int32_t>)
-    return TENON_DTYPE_I32;
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return TENON_DTYPE_I64;
-  else
-    static_assert(!sizeof(T), "no dtype of Tenon has this type in C++");
-}
-
 // A dense tensor in the host's memory, with a copy of `elements`, which are as many as the shape has.
 template <class T>
 Tensor make_tensor(const std::vector<int64_t>& shape, const std::vector<T>& elements) {
+  static_assert(dtype_of<T> >= 0, "no tensor holds this type; integers: int64_t, ...");
   static_assert(!std::is_same_v<T, bool>,
                 "std::vector<bool> holds no bytes; use tenon_tensor's data");
   const ErrorSink err;
   tenon_tensor* made;
-  err.check(host->tensor_create(host->device_host(), dtype_of<T>(),
+  err.check(host->tensor_create(host->device_host(), dtype_of<T>,
                                 static_cast<int32_t>(shape.size()), shape.data(), &made, err));
   Tensor tensor = Tensor::adopt(made);
   if (static_cast<size_t>(made->numel) != elements.size())
@@ -94,9 +73,10 @@ inline Tensor to_device(const Tensor& tensor, const std::string& device) {
 // The elements in row-major order, from any device and layout.
 template <class T>
 std::vector<T> elements(const Tensor& tensor) {
-  if (tensor->dtype != dtype_of<T>())
+  static_assert(dtype_of<T> >= 0, "no tensor holds this type; integers: int64_t, ...");
+  if (tensor->dtype != dtype_of<T>)
     throw Error(TENON_INVALID_ARGUMENT, std::string("elements: expected a tensor of ") +
-                                            host->dtype_name(dtype_of<T>()) + ", got " +
+                                            host->dtype_name(dtype_of<T>) + ", got " +
                                             host->dtype_name(tensor->dtype));
   const Tensor dense = to_device(tensor, host->device_host());
   const T* data = static_cast<const T*>(dense->data);
