@@ -373,7 +373,7 @@ std::vector<ChainStep> BlockGroup::chain_of(const Prepared& prepared, const teno
 
 // Chains of arithmetic become loops; other steps keep their kernels.
 void BlockGroup::make_code(Prepared& prepared, const tenon_calls_api& api) const {
-  constexpr uint32_t kLongest = 64;
+  constexpr uint32_t kMaxSteps = 64;
   prepared.has_code = true;
   prepared.parts.clear();
   const auto count = static_cast<uint32_t>(steps_.size());
@@ -384,7 +384,7 @@ void BlockGroup::make_code(Prepared& prepared, const tenon_calls_api& api) const
   for (uint32_t begin = 0; begin < count;) {
     std::vector<ChainStep> longest;
     std::vector<Array> arrays;
-    for (uint32_t end = begin + 1; end <= std::min(count, begin + kLongest); ++end) {
+    for (uint32_t end = begin + 1; end <= std::min(count, begin + kMaxSteps); ++end) {
       std::vector<Array> used;
       std::vector<ChainStep> chain = chain_of(prepared, api, begin, end, used);
       if (chain.empty()) break;

@@ -39,14 +39,7 @@ void check_types(const Graph& graph, const std::string& sizes) {
   for (const Step& step : graph.steps) {
     for (const Graph& region : step.regions) check_types(region, sizes);
     if (step.kind != StepKind::kCall || step.given != 0) continue;
-    Fragment call;
-    call.steps.push_back(step);
-    // Types are those of values from the next one on.
-    for (size_t i = 0; i < step.results.size(); ++i)
-      call.steps[0].results[i] = static_cast<ValueId>(graph.values.size() + i);
-    tenon_device_id device = host->device_host();
-    for_each_operand(step, [&](ValueId id) { device = graph.values[id].device; });
-    const std::vector<Type> types = call.types(graph, device);
+    const std::vector<Type> types = inferred_types(graph, step);
     for (size_t i = 0; i < step.results.size(); ++i) {
       const Type& expected = graph.values[step.results[i]];
       if (types[i].shape != expected.shape || types[i].dtype != expected.dtype)

@@ -203,11 +203,7 @@ class Parser {
       if (id >= graph.values.size())
         fail("value %" + std::to_string(id) + " is used before it is made");
     });
-    Fragment call;
-    call.steps.push_back(step);
-    tenon_device_id device = host->device_host();
-    for_each_operand(step, [&](ValueId id) { device = graph.values[id].device; });
-    const std::vector<Type> types = call.types(graph, device);
+    const std::vector<Type> types = inferred_types(graph, step);
     for (size_t i = 0; i < fresh.size() && i < types.size(); ++i) fresh[i] = types[i];
   }
 

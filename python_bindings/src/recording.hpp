@@ -18,9 +18,9 @@ inline bool may_read(const char* what) {
 
 // While a function is recorded at several sizes: makes the numbers that Python gets for sizes, so that it knows what
 // is asked of them (tenon._sizes). NULL otherwise. Guarded by the GIL.
-inline PyObject* size_follower = nullptr;
+inline PyObject* size_tracer = nullptr;
 // NULL: Python error set.
-[[gnu::cold]] PyObject* followed_size(int64_t size);
+[[gnu::cold]] PyObject* traced_size(int64_t size);
 // len() is a plain number. False: Python error set.
 [[gnu::cold]] bool tell_length(int64_t size);
 

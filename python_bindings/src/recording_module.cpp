@@ -46,12 +46,12 @@ void tell_backward(unsigned flags, bool accumulates) {
   graph_service().record_note(notes);
 }
 
-PyObject* followed_size(int64_t size) {
-  return PyObject_CallMethod(size_follower, "size", "L", static_cast<long long>(size));
+PyObject* traced_size(int64_t size) {
+  return PyObject_CallMethod(size_tracer, "size", "L", static_cast<long long>(size));
 }
 
 bool tell_length(int64_t size) {
-  PyObject* done = PyObject_CallMethod(size_follower, "length", "L", static_cast<long long>(size));
+  PyObject* done = PyObject_CallMethod(size_tracer, "length", "L", static_cast<long long>(size));
   Py_XDECREF(done);
   return done != nullptr;
 }
@@ -142,9 +142,9 @@ struct Region {
   tenon_graph_region* handle;
 };
 
-void follow_sizes(nb::handle follower) {
-  PyObject* next = follower.is_none() ? nullptr : Py_NewRef(follower.ptr());
-  Py_XSETREF(size_follower, next);
+void trace_sizes(nb::handle tracer) {
+  PyObject* next = tracer.is_none() ? nullptr : Py_NewRef(tracer.ptr());
+  Py_XSETREF(size_tracer, next);
 }
 
 void region_begin(nb::handle inputs) {
@@ -212,7 +212,7 @@ void add_recording_functions(nb::module_& module) {
   module.def(
       "is_recording", [] { return recordings != 0 && graph_service().is_recording() != 0; },
       "Whether operator calls of this thread are being recorded.");
-  module.def("follow_sizes", &follow_sizes, nb::arg("follower").none());
+  module.def("trace_sizes", &trace_sizes, nb::arg("tracer").none());
   module.def("region_begin", &region_begin);
   module.def("region_end", &region_end);
   module.def("region_abandon", [] { graph_service().region_abandon(); });

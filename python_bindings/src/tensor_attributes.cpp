@@ -18,7 +18,7 @@ namespace {
 PyObject* new_tuple_of(const int64_t* numbers, int32_t count) {
   PyObject* tuple = PyTuple_New(count);
   for (int32_t i = 0; tuple && i < count; ++i) {
-    PyObject* number = size_follower ? followed_size(numbers[i]) : PyLong_FromLongLong(numbers[i]);
+    PyObject* number = size_tracer ? traced_size(numbers[i]) : PyLong_FromLongLong(numbers[i]);
     if (!number) {
       Py_DECREF(tuple);
       return nullptr;
@@ -37,7 +37,7 @@ PyObject* tuple_of(const int64_t* numbers, int32_t count) {
     int64_t numbers[kFewAxes];
     int32_t count;
   } entries[64] = {};
-  if (count > kFewAxes || size_follower) return new_tuple_of(numbers, count);
+  if (count > kFewAxes || size_tracer) return new_tuple_of(numbers, count);
   auto hash = static_cast<uint64_t>(count);
   for (int32_t i = 0; i < count; ++i)
     hash = (hash ^ static_cast<uint64_t>(numbers[i])) * 0x9e3779b97f4a7c15;
@@ -62,7 +62,7 @@ PyObject* get_strides(PyObject* self, void*) {
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(handle_of(self)->ndim); }
 PyObject* get_size(PyObject* self, void*) {
   const int64_t size = handle_of(self)->numel;
-  return size_follower ? followed_size(size) : PyLong_FromLongLong(size);
+  return size_tracer ? traced_size(size) : PyLong_FromLongLong(size);
 }
 PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromLong(host->dtype_size(handle_of(self)->dtype));

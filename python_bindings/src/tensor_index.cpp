@@ -278,7 +278,7 @@ int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value) {
 Py_ssize_t tensor_length(PyObject* self) {
   const tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim > 0) {
-    if (size_follower && !tell_length(tensor->shape[0])) return -1;
+    if (size_tracer && !tell_length(tensor->shape[0])) return -1;
     return tensor->shape[0];
   }
   raise_error(PyExc_TypeError, "a 0-d tensor has no length");

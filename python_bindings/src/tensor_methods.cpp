@@ -21,7 +21,7 @@ PyObject* item(PyObject* self, PyObject*) { return tensor_item(handle_of(self));
 PyObject* tolist(PyObject* self, PyObject*) { return tensor_to_list(handle_of(self)); }
 PyObject* numel(PyObject* self, PyObject*) {
   const int64_t size = handle_of(self)->numel;
-  return size_follower ? followed_size(size) : PyLong_FromLongLong(size);
+  return size_tracer ? traced_size(size) : PyLong_FromLongLong(size);
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
   return may_read("data_ptr()") ? PyLong_FromVoidPtr(handle_of(self)->data) : nullptr;

@@ -47,18 +47,18 @@ class Dim:
 class Size(int):
     """A size, whose comparisons are written down."""
 
-    follower: Follower
+    tracer: SizeTracer
 
     def _made(self, value: int) -> Size:
         size = Size(value)
-        size.follower = self.follower
+        size.tracer = self.tracer
         return size
 
     def _compared(self, other: Any, comparison: str, holds: Any) -> Any:
         if isinstance(other, int):
-            self.follower.require(_digits(self), comparison, _digits(other), holds)
+            self.tracer.require(_digits(self), comparison, _digits(other), holds)
         elif isinstance(other, float):
-            self.follower.leak(self, "a comparison with a float")
+            self.tracer.leak(self, "a comparison with a float")
         return holds
 
     def __eq__(self, other: Any) -> Any:
@@ -80,13 +80,13 @@ class Size(int):
         return self._compared(other, ">=", int.__ge__(self, other))
 
     def __bool__(self) -> bool:
-        self.follower.require(_digits(self), "!=", "0", int.__ne__(self, 0))
+        self.tracer.require(_digits(self), "!=", "0", int.__ne__(self, 0))
         return int.__bool__(self)
 
     # A quotient is an expression of the size where the rest is, and the rest where the quotient is.
     def _divided(self, a: int, b: int) -> tuple[int, int]:
         quotient, rest = int.__divmod__(_plain(a), _plain(b))
-        self.follower.require(f"{_digits(a)} % {_digits(b)}", "==", str(rest), True)
+        self.tracer.require(f"{_digits(a)} % {_digits(b)}", "==", str(rest), True)
         return quotient, rest
 
     def __floordiv__(self, other: Any) -> Any:
@@ -107,7 +107,7 @@ class Size(int):
 
     def _rest(self, a: int, b: int) -> Size:
         quotient, rest = int.__divmod__(_plain(a), _plain(b))
-        self.follower.require(f"{_digits(a)} // {_digits(b)}", "==", str(quotient), True)
+        self.tracer.require(f"{_digits(a)} // {_digits(b)}", "==", str(quotient), True)
         return self._made(rest)
 
     def __divmod__(self, other: Any) -> Any:
@@ -115,7 +115,7 @@ class Size(int):
 
     def _leaked(self, what: str, result: Any) -> Any:
         if result is not NotImplemented:
-            self.follower.leak(self, what)
+            self.tracer.leak(self, what)
         return result
 
 
@@ -136,7 +136,7 @@ def _arithmetic(name: str) -> Callable[..., Any]:
         if type(result) is int:
             return self._made(result)
         if result is not NotImplemented:
-            self.follower.leak(self, name)
+            self.tracer.leak(self, name)
         return result
 
     compute.__name__ = name
@@ -167,7 +167,7 @@ for _name in (
     setattr(Size, _name, _leaving(_name))
 
 
-class Follower:
+class SizeTracer:
     """What one recording of a function asked of sizes."""
 
     def __init__(self) -> None:
@@ -176,13 +176,13 @@ class Follower:
         self.requirements: list[str] = []
         self.leaks: list[tuple[int, str, str]] = []
 
-    def __enter__(self) -> Follower:
-        _core.follow_sizes(self)
+    def __enter__(self) -> SizeTracer:
+        _core.trace_sizes(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._is_over = True
-        _core.follow_sizes(None)
+        _core.trace_sizes(None)
 
     def _listens(self) -> bool:
         # Loops are also run as they are, which is no part of the program.
@@ -193,7 +193,7 @@ class Follower:
         if not self._listens():
             return value
         size = Size(value)
-        size.follower = self
+        size.tracer = self
         return size
 
     def length(self, value: int) -> None:
@@ -212,15 +212,15 @@ class Follower:
         frame = sys._getframe(2)
         while frame.f_back and frame.f_code.co_filename == __file__:
             frame = frame.f_back
-        place = f'"{frame.f_code.co_filename}":{frame.f_lineno}'
-        self.leaks.append((int.__add__(value, 0), what, place))
+        location = f'"{frame.f_code.co_filename}":{frame.f_lineno}'
+        self.leaks.append((int.__add__(value, 0), what, location))
 
-    def check(self, first: Follower, here: str, there: str) -> None:
+    def check(self, first: SizeTracer, here: str, there: str) -> None:
         """Raises where Python was given another plain number at `here` than `first` at `there`."""
-        for (value, what, place), (other, _, _) in zip(self.leaks, first.leaks, strict=False):
+        for (value, what, location), (other, _, _) in zip(self.leaks, first.leaks, strict=False):
             if value != other:
                 raise RuntimeError(
-                    f"export: {what} at {place} gives Python a plain number, which is not followed, of a size: "
+                    f"export: {what} at {location} gives Python a plain number, which is not followed, of a size: "
                     f"{other} at {there} and {value} at {here}. Use sizes as x.shape gives them, with + - * // %"
                 )
 
@@ -313,7 +313,7 @@ def resized(
         for axis, dim in entry.items():
             size, old = sizes[dim.name], wanted.shape[axis]
             if size != old:
-                at = _positions(size, tensor) % old
+                at = _indices(size, tensor) % old
                 wanted = wanted.detach().index_select(at, axis)
         if wanted is not tensor and tensor.requires_grad:
             wanted.requires_grad = True
@@ -321,7 +321,7 @@ def resized(
     return made
 
 
-def _positions(count: int, like: Tensor) -> Tensor:
+def _indices(count: int, like: Tensor) -> Tensor:
     import tenon
 
     return tenon.arange(count, dtype="int64", device=like.device)

@@ -278,18 +278,18 @@ def export(
         raise ValueError("export: expected a tenon.Dim in dynamic_shapes, got none")
     names = [dimension[0] for dimension in dimensions]
     samples: list[_core.Program] = []
-    followers: list[_sizes.Follower] = []
+    tracers: list[_sizes.SizeTracer] = []
     recorded: dict[str, int] = {}
     results: list[Any] = []
     for row in _core.program_samples(dimensions):
         sizes = dict(zip(names, row, strict=True))
         at = _sizes.resized(tensors, axes, sizes)
         arguments = _structure.unflatten(structure, iter(at))
-        with _sizes.Follower() as follower:
+        with _sizes.SizeTracer() as tracer:
             settled, outputs = _settled(function, arguments, at)
         outputs = _sizes.plain(outputs)
         if samples:
-            follower.check(followers[0], _sizes.text_of(sizes), _sizes.text_of(recorded))
+            tracer.check(tracers[0], _sizes.text_of(sizes), _sizes.text_of(recorded))
             if not _structure.same(outputs, results):
                 raise RuntimeError(
                     f"export: the function returns {_structure.describe(outputs)} at "
@@ -299,8 +299,8 @@ def export(
         else:
             recorded, results = sizes, outputs
         samples.append(settled.optimize(wanted) if wanted else settled)
-        followers.append(follower)
-    requirements = ["".join(f"{line}\n" for line in each.requirements) for each in followers]
+        tracers.append(tracer)
+    requirements = ["".join(f"{line}\n" for line in each.requirements) for each in tracers]
     native = _core.program_unify(dimensions, samples, requirements)
     return Program(native, structure, results)
 

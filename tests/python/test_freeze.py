@@ -88,6 +88,7 @@ def test_programs_of_many_sizes():
     assert steps(frozen)[-2:] == ["tenon::conv2d", "tenon::relu"]
     for size in (1, 4, 6):
         x = tenon.randn(size, 2, 5, 5)
+        # Rounded in another order, as the weights hold the normalisation.
         np.testing.assert_allclose(frozen(x).numpy(), program(x).numpy(), rtol=1e-5, atol=1e-5)
 
 
@@ -110,6 +111,7 @@ def test_normalisations_become_part_of_layers(layers, shape):
     assert not any("batch_norm" in step for step in steps(fast))
     assert "batch_norms: a normalisation became part of tenon::" in fast.changes()
     np.testing.assert_array_equal(exact(x).numpy(), program(x).numpy())
+    # Products and sums are rounded in another order.
     tolerance = 1e-12 if x.dtype == tenon.float64 else 1e-5
     np.testing.assert_allclose(fast(x).numpy(), program(x).numpy(), rtol=tolerance, atol=tolerance)
 
@@ -122,6 +124,7 @@ def test_normalisations_that_cannot():
         program = exported(run, x)
         fast = program.freeze(numerics="fast")
         assert "tenon::batch_norm_inference" in steps(fast)
+        # Rewrites of "fast" may round in another order.
         np.testing.assert_allclose(fast(x).numpy(), program(x).numpy(), rtol=1e-5, atol=1e-5)
 
     convolution, norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)

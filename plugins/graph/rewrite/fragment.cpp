@@ -157,4 +157,14 @@ std::vector<Type> Fragment::types(const Graph& graph, tenon_device_id device) co
   return types;
 }
 
+std::vector<Type> inferred_types(const Graph& graph, Step call) {
+  tenon_device_id device = host->device_host();
+  for_each_operand(call, [&](ValueId id) { device = graph.values[id].device; });
+  for (size_t i = 0; i < call.results.size(); ++i)
+    call.results[i] = static_cast<ValueId>(graph.values.size() + i);
+  Fragment fragment;
+  fragment.steps.push_back(std::move(call));
+  return fragment.types(graph, device);
+}
+
 }  // namespace tenon::graph

@@ -22,4 +22,7 @@ struct Fragment {
   std::vector<Type> types(const Graph& graph, tenon_device_id device) const;
 };
 
+// What a call that could stand in `graph` makes, by the operator's own rule. Throws Error as Fragment::types does.
+std::vector<Type> inferred_types(const Graph& graph, Step call);
+
 }  // namespace tenon::graph
