@@ -151,7 +151,7 @@ def test_attention_is_one_call_with_its_gradients():
             arrays = [random.normal(size=shape).astype("float32") for shape in (query, key, key)]
             for causal in (False, True):
                 got = attend("ascend", "float16", arrays, causal)
-                # Of the same numbers, as float16 holds them.
+                # Of the same numbers, as float16 holds them; results and what is between are rounded to its eleven bits.
                 expected = attend("cpu", "float32", [array.astype("float16").astype("float32") for array in arrays], causal)
                 print(all(np.allclose(a, b, rtol=2e-2, atol=2e-2) for a, b in zip(got, expected)))
         # The logarithm, which gradients of other devices' kernels read.
@@ -161,6 +161,7 @@ def test_attention_is_one_call_with_its_gradients():
             for device in ("cpu", "ascend"):
                 tenon.scaled_dot_product_attention(*(tenon.tensor(x).to("float16").to(device) for x in arrays), causal=True, scale=0.3)
         a, b = (x.to("cpu").numpy() for x in logarithms)
+        # Scores of both are float16's.
         print(a.shape == b.shape, np.allclose(a, b, rtol=2e-3))
         print(calls(b"aclnnFusedInferAttentionScoreV2"), calls(b"refused"))
         """,
