@@ -21,10 +21,12 @@ constexpr DtypeMask kFloating = bit(TENON_DTYPE_F8E4M3) | bit(TENON_DTYPE_F8E5M2
                                 bit(TENON_DTYPE_F16) | bit(TENON_DTYPE_BF16) |
                                 bit(TENON_DTYPE_F32) | bit(TENON_DTYPE_F64);
 constexpr DtypeMask kComplex = bit(TENON_DTYPE_C64) | bit(TENON_DTYPE_C128);
+constexpr DtypeMask kStorage = bit(TENON_DTYPE_COUNT) - bit(TENON_DTYPE_F8E4M3FNUZ);
 
 // Widest first, so that describe() finds the shortest text.
 const std::vector<std::pair<const char*, DtypeMask>>& classes() {
   static const std::vector<std::pair<const char*, DtypeMask>> table = {
+      {"any", kBool | kUnsigned | kSigned | kFloating | kComplex | kStorage},
       {"all", kBool | kUnsigned | kSigned | kFloating | kComplex},
       {"numeric", kUnsigned | kSigned | kFloating | kComplex},
       {"real", kUnsigned | kSigned | kFloating},
@@ -33,6 +35,7 @@ const std::vector<std::pair<const char*, DtypeMask>>& classes() {
       {"complex", kComplex},
       {"unsigned", kUnsigned},
       {"signed", kSigned},
+      {"storage", kStorage},
       {"bool", kBool}};
   return table;
 }
@@ -51,9 +54,12 @@ const std::vector<DtypeInfo>& dtypes() {
       ROW(TENON_DTYPE_F8E5M2, "f8e5m2"), ROW(TENON_DTYPE_F16, "f16"),
       ROW(TENON_DTYPE_BF16, "bf16"),     ROW(TENON_DTYPE_F32, "f32"),
       ROW(TENON_DTYPE_F64, "f64"),       ROW(TENON_DTYPE_C64, "c64"),
-      ROW(TENON_DTYPE_C128, "c128")};
+      ROW(TENON_DTYPE_C128, "c128"),     ROW(TENON_DTYPE_F8E4M3FNUZ, "f8e4m3fnuz"),
+      ROW(TENON_DTYPE_F8E5M2FNUZ, "f8e5m2fnuz"), ROW(TENON_DTYPE_F8E8M0, "f8e8m0"),
+      ROW(TENON_DTYPE_F4E2M1X2, "f4e2m1x2"), ROW(TENON_DTYPE_I4X2, "i4x2"),
+      ROW(TENON_DTYPE_U4X2, "u4x2")};
 #undef ROW
-  static_assert(TENON_DTYPE_COUNT == 17, "a new dtype needs a row here");
+  static_assert(TENON_DTYPE_COUNT == 23, "a new dtype needs a row here");
   return table;
 }
 
@@ -75,7 +81,8 @@ DtypeMask bool_dtypes() { return kBool; }
 DtypeMask integer_dtypes() { return kUnsigned | kSigned; }
 DtypeMask floating_dtypes() { return kFloating; }
 DtypeMask complex_dtypes() { return kComplex; }
-DtypeMask all_dtypes() { return classes().front().second; }
+DtypeMask all_dtypes() { return any_dtypes() & ~kStorage; }
+DtypeMask any_dtypes() { return classes().front().second; }
 
 std::string describe(DtypeMask mask) {
   std::vector<std::string> parts;

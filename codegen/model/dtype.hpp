@@ -29,7 +29,8 @@ DtypeMask bool_dtypes();
 DtypeMask integer_dtypes();
 DtypeMask floating_dtypes();
 DtypeMask complex_dtypes();
-DtypeMask all_dtypes();
+DtypeMask all_dtypes();  // that have arithmetic
+DtypeMask any_dtypes();  // those that are only stored, too
 
 // "bool|integer" or "floating" or "int32|int64": for people.
 std::string describe(DtypeMask mask);

@@ -23,7 +23,7 @@ bool is_like(const tenon_tensor& tensor, const tenon_tensor& first) {
 struct Operands {
   const tenon_tensor* first = nullptr;
   bool has_numbers = false;
-  uint8_t layers = 0;  // that some tensor carries
+  LayerSet layers = 0;  // that some tensor carries
   uint16_t flags = 0;
   void add(const tenon_tensor& tensor) { layers |= tensor.layers, flags |= tensor.flags; }
 };
@@ -302,7 +302,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
                                               tenon_err* err) {
   tenon_status status;
   if (op.can_infer()) {  // without a shape rule there is neither a view nor a kernel for the whole
-    uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+    LayerSet wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
     if (op.views_first && !wanted && call_view(op, args, outs, err, &status)) return status;
     bool want_parts = wanted & ~layer_table.wholes.load(std::memory_order_relaxed);
     if (!want_parts && has_own_kernel(op, args, outs))
@@ -322,7 +322,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
                                                            tenon_err* err) {
   uint32_t nargs = op.def.nparams;
   if (const tenon_tensor* out = as_tensor(outs[0])) seen.add(*out);
-  uint8_t wanted =
+  LayerSet wanted =
       enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
   if (seen.flags & TENON_TENSOR_FOLLOWS_BASE)
     wanted = wanted_layers(args, nargs, outs, 1, enabled_layers());
@@ -336,7 +336,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
 [[gnu::always_inline]] inline tenon_status call_any(Operator& op, tenon_value* args,
                                                     tenon_value* outs, tenon_err* err) {
   if (op.def.flags & TENON_OP_COMPOSITE) return call_composite(op, args, outs, err);
-  uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+  LayerSet wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
   if (wanted) return enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err);
   return call_general(op, args, outs, err);
 }
@@ -429,8 +429,8 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
     return core::fail(err, TENON_INVALID_ARGUMENT,
                       "[%s] a layer must pass on all %u arguments, got %u", short_name(*op),
                       op->def.nparams, nargs);
-  uint8_t allowed = static_cast<uint8_t>(enabled_layers() & layer_table.after[layer]);
-  uint8_t wanted = allowed ? wanted_layers(args, nargs, outs, nouts, allowed) : 0;
+  const LayerSet allowed = enabled_layers() & layer_table.after[layer];
+  LayerSet wanted = allowed ? wanted_layers(args, nargs, outs, nouts, allowed) : 0;
   if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
   return call_kernel(*op, args, outs, err);
 }

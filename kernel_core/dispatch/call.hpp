@@ -101,7 +101,7 @@ tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, t
 void drop_results(tenon_value* results, uint32_t count, const tenon_value* given = nullptr);
 
 int32_t output_dtype(const Operator& op, int32_t compute);
-// "one of float32, float64", "any dtype but bool": what an error says was expected.
+// "one of float32, float64", "any dtype with arithmetic but bool": what an error says was expected.
 std::string dtype_list(uint64_t mask);
 
 // "[acme::scale] the kernel of plugin acme for cpu", for messages.

@@ -49,7 +49,7 @@ int32_t create(const tenon_op* op, int32_t ndim, const int64_t* shape, tenon_ten
   constexpr int64_t kMaxElements = 512;
   constexpr int32_t kMaxAxes = 4;  // so that the product of the sizes does not overflow
   const uint16_t creation = op->creation.load(std::memory_order_relaxed);
-  const uint8_t every_call = layer_table.every_call.load(std::memory_order_relaxed);
+  const LayerSet every_call = layer_table.every_call.load(std::memory_order_relaxed);
   if (creation == 0 || ndim > kMaxAxes || (every_call && every_call & enabled_layers())) return 0;
   int64_t numel = 1;
   for (int32_t axis = 0; axis < ndim; ++axis) {

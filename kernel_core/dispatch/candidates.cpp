@@ -95,7 +95,7 @@ tenon_status call(int32_t layer, const tenon_op* handle, tenon_value* args, uint
                   tenon_value* outs, uint32_t nouts, const void* candidate, tenon_err* err) {
   auto& op = *const_cast<Operator*>(handle);
   TENON_TRY(check_count(op, nargs, err));
-  auto allowed = static_cast<uint8_t>(enabled_layers() & layer_table.after[layer]);
+  const LayerSet allowed = enabled_layers() & layer_table.after[layer];
   const bool is_watched = allowed && wanted_layers(args, nargs, outs, nouts, allowed);
   if (candidate && !is_watched) {
     const auto& chosen = *static_cast<const Resolution*>(candidate);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/dispatch/layers.hpp"
 
+#include <bit>
 #include <mutex>
 
 #include "kernel_core/abi/slots.hpp"
@@ -17,14 +18,14 @@ std::mutex layer_mutex;
 }
 
 bool is_seen_by_enabled(const tenon_tensor& tensor) {
-  uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed) | tensor.layers;
+  LayerSet bits = layer_table.every_call.load(std::memory_order_relaxed) | tensor.layers;
   if (tensor.flags & TENON_TENSOR_FOLLOWS_BASE)
     if (const TensorImpl* base = base_of(*impl(&tensor))) bits |= base->layers;
   return bits & enabled_layers();
 }
 
-uint8_t base_layers(const tenon_value* values, uint32_t count) {
-  uint8_t bits = 0;
+LayerSet base_layers(const tenon_value* values, uint32_t count) {
+  LayerSet bits = 0;
   visit_tensors(values, count, [&](const tenon_tensor& tensor) {
     const TensorImpl* base =
         tensor.flags & TENON_TENSOR_FOLLOWS_BASE ? base_of(*impl(&tensor)) : nullptr;
@@ -41,32 +42,35 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
     return -1;
   }
   std::lock_guard lock(layer_mutex);
-  int32_t count = layer_table.count.load(std::memory_order_relaxed);
-  int32_t id = count;
-  for (int32_t i = 0; i < count; ++i)  // a plugin that is loaded again takes its old place
-    if (std::string_view(layer_table.defs[i].name) == def->name) id = i;
-  if (id == kMaxLayers) {
-    core::fail(
-        err, TENON_OUT_OF_RANGE,
-        "layer %s: expected at most %d layers, and that many are registered; run without one "
-        "of the plugins that register a layer",
-        def->name, kMaxLayers);
+  const bool has_bit = !(def->flags & TENON_LAYER_NO_BIT);
+  const int32_t first = has_bit ? 0 : kTensorLayers, last = has_bit ? kTensorLayers : kMaxLayers;
+  const LayerSet registered = layer_table.registered.load(std::memory_order_relaxed);
+  const LayerSet taken = registered >> first;
+  int32_t id = first + std::countr_one(taken);
+  for (int32_t i = first; i < last; ++i)  // a plugin that is loaded again takes its old place
+    if (registered >> i & 1 && std::string_view(layer_table.defs[i].name) == def->name) id = i;
+  if (id >= last) {
+    core::fail(err, TENON_OUT_OF_RANGE,
+               "layer %s: expected at most %d layers that %s, and that many are registered; %s",
+               def->name, last - first, has_bit ? "mark tensors" : "mark no tensors",
+               has_bit ? "register it with TENON_LAYER_NO_BIT if it marks none"
+                       : "run without one of the plugins that register a layer");
     return -1;
   }
-  uint8_t bit = static_cast<uint8_t>(1u << id);
+  const LayerSet bit = LayerSet{1} << id;
   layer_table.defs[id] = *def;
   layer_table.owners[id] = starting_plugin;
   layer_table.after[id] = 0;
-  if (id == count) layer_table.count.store(count + 1, std::memory_order_release);
-  for (int32_t i = 0; i <= count && i < layer_table.count.load(); ++i) {
-    if (i == id) continue;
+  for (int32_t i = 0; i < kMaxLayers; ++i) {
+    if (i == id || !(registered >> i & 1)) continue;
     bool later = layer_table.defs[i].order > def->order ||
                  (layer_table.defs[i].order == def->order && i > id);
     if (later)
-      layer_table.after[id] |= static_cast<uint8_t>(1u << i);
+      layer_table.after[id] |= LayerSet{1} << i;
     else
       layer_table.after[i] |= bit;
   }
+  layer_table.registered.fetch_or(bit, std::memory_order_release);
   if (def->flags & TENON_LAYER_EVERY_CALL) layer_table.every_call.fetch_or(bit);
   if (def->flags & TENON_LAYER_KERNELS) layer_table.kernels.fetch_or(bit);
   if (def->flags & (TENON_LAYER_KERNELS | TENON_LAYER_WHOLE)) layer_table.wholes.fetch_or(bit);
@@ -82,9 +86,9 @@ int32_t layer_enabled(int32_t layer) { return enabled_layers() >> layer & 1; }
 
 int32_t layer_enable(int32_t layer, int32_t on) {
   int32_t before = layer_enabled(layer);
-  uint8_t bit = static_cast<uint8_t>(1u << layer);
+  const LayerSet bit = LayerSet{1} << layer;
   (on ? thread_layers.on : thread_layers.off) |= bit;
-  (on ? thread_layers.off : thread_layers.on) &= static_cast<uint8_t>(~bit);
+  (on ? thread_layers.off : thread_layers.on) &= ~bit;
   return before;
 }
 

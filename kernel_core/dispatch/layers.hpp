@@ -13,39 +13,41 @@
 
 namespace tenon::core {
 
-inline constexpr int32_t kMaxLayers = 8;  // a bit each in tenon_tensor.layers
+// Sets of layers, a bit for each id.
+using LayerSet = uint32_t;
+inline constexpr int32_t kMaxLayers = 32;
+inline constexpr int32_t kTensorLayers = 8;  // the first, which have a bit in tenon_tensor.layers
 
 struct LayerTable {
   tenon_layer_def defs[kMaxLayers];
   const void* owners[kMaxLayers];      // the plugin that was starting, if one was
-  uint8_t after[kMaxLayers];           // bits of the layers that come later than layer i
-  std::atomic<uint8_t> every_call{0};  // want calls whatever the arguments carry
-  std::atomic<uint8_t> default_enabled{0};
-  std::atomic<uint8_t> wholes{0};   // see composites whole where one kernel serves the whole
-  std::atomic<uint8_t> kernels{0};  // watch kernels: see what lowering and host runs call as well
-  std::atomic<int32_t> count{0};
+  LayerSet after[kMaxLayers];           // the layers that come later than layer i
+  std::atomic<LayerSet> every_call{0};  // want calls whatever the arguments carry
+  std::atomic<LayerSet> default_enabled{0};
+  std::atomic<LayerSet> wholes{0};   // see composites whole where one kernel serves the whole
+  std::atomic<LayerSet> kernels{0};  // watch kernels: see what lowering and host runs call as well
+  std::atomic<LayerSet> registered{0};
 };
 extern LayerTable layer_table;
 
 // Deviations of this thread from default_enabled.
 struct ThreadLayers {
-  uint8_t on = 0, off = 0;
+  LayerSet on = 0, off = 0;
 };
 extern constinit thread_local ThreadLayers thread_layers;
 
-inline uint8_t enabled_layers() {
+inline LayerSet enabled_layers() {
   ThreadLayers mine = thread_layers;
-  return static_cast<uint8_t>(
-      (layer_table.default_enabled.load(std::memory_order_relaxed) | mine.on) & ~mine.off);
+  return (layer_table.default_enabled.load(std::memory_order_relaxed) | mine.on) & ~mine.off;
 }
 
 // The layer bits of the bases of views that follow theirs.
-uint8_t base_layers(const tenon_value* values, uint32_t count);
+LayerSet base_layers(const tenon_value* values, uint32_t count);
 
 // Does an enabled layer want to see a call which takes the tensor alone?
 bool is_seen_by_enabled(const tenon_tensor& tensor);
 [[gnu::always_inline]] inline bool is_seen(const tenon_tensor& tensor) {
-  const uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed) | tensor.layers;
+  const LayerSet bits = layer_table.every_call.load(std::memory_order_relaxed) | tensor.layers;
   if (bits == 0 && !(tensor.flags & TENON_TENSOR_FOLLOWS_BASE)) [[likely]]
     return false;
   return is_seen_by_enabled(tensor);
@@ -53,9 +55,9 @@ bool is_seen_by_enabled(const tenon_tensor& tensor);
 
 // Layers that want this call, out of `allowed`. Outputs count too: writing into a tensor that a
 // layer watches is its business.
-inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const tenon_value* outs,
-                             uint32_t nouts, uint8_t allowed) {
-  uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed);
+inline LayerSet wanted_layers(const tenon_value* args, uint32_t nargs, const tenon_value* outs,
+                              uint32_t nouts, LayerSet allowed) {
+  LayerSet bits = layer_table.every_call.load(std::memory_order_relaxed);
   uint16_t flags = 0;
   auto add = [&](const tenon_tensor& tensor) { bits |= tensor.layers, flags |= tensor.flags; };
   visit_tensors(args, nargs, add);
@@ -66,11 +68,11 @@ inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const teno
 }
 
 // Enter the first of the `wanted` layers (not zero).
-inline tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args,
+inline tenon_status enter_layer(LayerSet wanted, const Operator& op, tenon_value* args,
                                 uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err* err) {
   // The first in order is the one that no other wanted layer precedes.
   int32_t first = std::countr_zero(wanted);
-  for (uint8_t rest = wanted & (wanted - 1); rest; rest &= rest - 1) {
+  for (LayerSet rest = wanted & (wanted - 1); rest; rest &= rest - 1) {
     int32_t other = std::countr_zero(rest);
     if (layer_table.after[other] >> first & 1) first = other;
   }
@@ -82,9 +84,9 @@ inline tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value*
 class LayersOff {
  public:
   LayersOff() : saved_(thread_layers) {
-    uint8_t kept = layer_table.kernels.load(std::memory_order_relaxed);
+    LayerSet kept = layer_table.kernels.load(std::memory_order_relaxed);
     thread_layers.on &= kept;
-    thread_layers.off |= static_cast<uint8_t>(~kept);
+    thread_layers.off |= ~kept;
   }
   ~LayersOff() { thread_layers = saved_; }
   LayersOff(const LayersOff&) = delete;

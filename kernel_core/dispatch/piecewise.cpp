@@ -99,7 +99,7 @@ tenon_piecewise* prepare_piecewise(const tenon_op* handle, const tenon_value* ar
 
 int32_t piecewise_holds(const tenon_piecewise* call, tenon_tensor* const* tensors, uint32_t count) {
   if (call->generation != kernel_generation()) return 0;
-  uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed);
+  LayerSet bits = layer_table.every_call.load(std::memory_order_relaxed);
   uint16_t flags = 0;
   for (uint32_t i = 0; i < count; ++i) bits |= tensors[i]->layers, flags |= tensors[i]->flags;
   if (flags & TENON_TENSOR_FOLLOWS_BASE) [[unlikely]]

@@ -19,10 +19,14 @@ int32_t output_dtype(const Operator& op, int32_t compute) {
 std::string dtype_list(uint64_t mask) {
   // A short list of what is missing is easier to read than a long list of what is there.
   constexpr uint64_t kAll = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
-  bool few_missing = (mask & kAll) != kAll && std::popcount(~mask & kAll) <= 2;
-  uint64_t named = few_missing ? ~mask & kAll : mask & kAll;
-  std::string text = few_missing ? "any dtype but " : "one of ";
-  const char* separator = "";
+  uint64_t arithmetic = 0;
+  for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
+    if (dtype_class(dtype) != DtypeClass::kStorage) arithmetic |= uint64_t{1} << dtype;
+  const bool few_missing =
+      !(mask & kAll & ~arithmetic) && std::popcount(~mask & arithmetic) <= 2;
+  const uint64_t named = (few_missing ? ~mask & arithmetic : mask & kAll);
+  std::string text = few_missing ? "any dtype with arithmetic" : "one of ";
+  const char* separator = few_missing ? " but " : "";
   for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype) {
     if (!(named >> dtype & 1)) continue;
     text += std::string(separator) + dtype_name(dtype);

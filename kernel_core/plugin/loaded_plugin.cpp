@@ -81,9 +81,9 @@ Refusal check_leases(const LoadedPlugin& plugin) {
   std::string leases;
   for (const std::string& name : services_handed_out(&plugin))
     leases += ", service '" + name + "' is in use";
-  int32_t layers = layer_table.count.load(std::memory_order_acquire);
-  for (int32_t i = 0; i < layers; ++i)
-    if (layer_table.owners[i] == &plugin)
+  const LayerSet layers = layer_table.registered.load(std::memory_order_acquire);
+  for (int32_t i = 0; i < kMaxLayers; ++i)
+    if (layers >> i & 1 && layer_table.owners[i] == &plugin)
       leases += std::string(", layer '") + layer_table.defs[i].name + "' is registered";
   for (const std::string& name : used_extension_slots(&plugin))
     leases += ", tensors have used extension slot '" + name + "'";

@@ -57,6 +57,7 @@ constexpr const char* kGroupFunctions[TENON_GROUP_COUNT] = {
     "quiesce",
     "limits program_create program_destroy program_kernel kernel_launch",
     "transfer reduce comm_split comm_error",
+    "claim executable_create executable_destroy executable_run",
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ struct Storage {
 };
 
 inline constexpr int32_t kInlineDims = 5;
-inline constexpr int32_t kExtensionSlots = 4;
+inline constexpr int32_t kExtensionSlots = 16;
+inline constexpr int32_t kInlineExtensions = 3;  // of them; the others lie on the heap
 inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a view was taken from
 
 struct TensorImpl : tenon_tensor {
@@ -41,7 +42,8 @@ struct TensorImpl : tenon_tensor {
   uint16_t has_extensions;  // bit per slot that is set
   bool has_own;      // it was made with a storage; views and tensors of the meta device are not
   Storage* storage;  // NULL on the meta device
-  void* extensions[kExtensionSlots];
+  void* extensions[kInlineExtensions];
+  void** more_extensions;  // the others, while `has_extensions` has a bit of theirs
   int64_t inline_dims[2 * kInlineDims];  // shape, then strides; more dimensions live on the heap
   Storage own;                           // if has_own
 };

@@ -20,14 +20,22 @@ Slot slot_table[kExtensionSlots];
 int32_t slot_count = kBaseSlot + 1;
 std::mutex slot_mutex;
 
+constexpr uint32_t kOnHeap = ((1u << kExtensionSlots) - 1) & ~((1u << kInlineExtensions) - 1);
+
+void*& extension(const TensorImpl* tensor, int32_t slot) {
+  if (slot < kInlineExtensions) return const_cast<TensorImpl*>(tensor)->extensions[slot];
+  return tensor->more_extensions[slot - kInlineExtensions];
+}
+
 }  // namespace
 
 void drop_extensions(TensorImpl* tensor) noexcept {
   for (uint32_t rest = tensor->has_extensions & ~(1u << kBaseSlot); rest; rest &= rest - 1) {
     int32_t slot = std::countr_zero(rest);
     if (tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire))
-      drop(tensor->extensions[slot]);
+      drop(extension(tensor, slot));
   }
+  if (tensor->has_extensions & kOnHeap) delete[] tensor->more_extensions;
   tensor->has_extensions = 0;
 }
 
@@ -61,17 +69,21 @@ int32_t ext_register(const char* name, tenon_drop_fn drop) {
 
 void* ext_get(const tenon_tensor* tensor, int32_t slot) {
   const TensorImpl* self = impl(tensor);
-  return self->has_extensions & (1u << slot) ? self->extensions[slot] : nullptr;
+  return self->has_extensions & (1u << slot) ? extension(self, slot) : nullptr;
 }
 
 void ext_set(tenon_tensor* tensor, int32_t slot, void* value) {
   TensorImpl* self = impl(tensor);
-  self->extensions[slot] = value;
+  const bool had_heap = self->has_extensions & kOnHeap;
   if (!value) {
-    self->has_extensions &= ~(1u << slot);
+    self->has_extensions &= static_cast<uint16_t>(~(1u << slot));
+    if (had_heap && !(self->has_extensions & kOnHeap)) delete[] self->more_extensions;
     return;
   }
-  self->has_extensions |= 1u << slot;
+  if (slot >= kInlineExtensions && !had_heap)
+    self->more_extensions = new void*[kExtensionSlots - kInlineExtensions];
+  extension(self, slot) = value;
+  self->has_extensions |= static_cast<uint16_t>(1u << slot);
   std::atomic<bool>& is_used = slot_table[slot].is_used;
   if (!is_used.load(std::memory_order_relaxed)) is_used.store(true, std::memory_order_relaxed);
 }

@@ -41,6 +41,8 @@ constexpr int32_t promote_floats(int32_t a, int32_t b) {
 constexpr int32_t promote_one(int32_t a, int32_t b) {
   if (a == b) return a;
   DtypeClass class_a = dtype_class(a), class_b = dtype_class(b);
+  if (class_a == DtypeClass::kStorage) return a;
+  if (class_b == DtypeClass::kStorage) return b;
   if (class_a == DtypeClass::kBool) return b;
   if (class_b == DtypeClass::kBool) return a;
   if (class_a < DtypeClass::kFloating && class_b < DtypeClass::kFloating)
@@ -68,6 +70,7 @@ int32_t promote(int32_t a, int32_t b) { return kPromotion[a][b]; }
 
 int32_t promote_weak(int32_t tensor_dtype, DtypeClass scalar) {
   DtypeClass tensor_class = dtype_class(tensor_dtype);
+  if (tensor_class == DtypeClass::kStorage) return tensor_dtype;
   bool tensor_is_integer =
       tensor_class == DtypeClass::kUnsigned || tensor_class == DtypeClass::kSigned;
   switch (scalar) {
@@ -79,6 +82,8 @@ int32_t promote_weak(int32_t tensor_dtype, DtypeClass scalar) {
     case DtypeClass::kFloating:
       return tensor_class == DtypeClass::kBool || tensor_is_integer ? TENON_DTYPE_F32
                                                                     : tensor_dtype;
+    case DtypeClass::kStorage:
+      return tensor_dtype;
     case DtypeClass::kComplex:
       if (tensor_class == DtypeClass::kComplex) return tensor_dtype;
       return tensor_dtype == TENON_DTYPE_F64 ? TENON_DTYPE_C128 : TENON_DTYPE_C64;

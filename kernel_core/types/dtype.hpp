@@ -8,7 +8,8 @@
 
 namespace tenon::core {
 
-enum class DtypeClass : uint8_t { kBool, kUnsigned, kSigned, kFloating, kComplex };
+// kStorage: no operator computes with it.
+enum class DtypeClass : uint8_t { kBool, kUnsigned, kSigned, kFloating, kComplex, kStorage };
 
 struct DtypeInfo {
   const char* name;
@@ -35,6 +36,12 @@ inline constexpr DtypeInfo kDtypes[TENON_DTYPE_COUNT] = {
     {"float64", 8, DtypeClass::kFloating, {2, 64, 1}},
     {"complex64", 8, DtypeClass::kComplex, {5, 64, 1}},
     {"complex128", 16, DtypeClass::kComplex, {5, 128, 1}},
+    {"float8_e4m3fnuz", 1, DtypeClass::kStorage, {11, 8, 1}},
+    {"float8_e5m2fnuz", 1, DtypeClass::kStorage, {13, 8, 1}},
+    {"float8_e8m0", 1, DtypeClass::kStorage, {14, 8, 1}},
+    {"float4_e2m1_x2", 1, DtypeClass::kStorage, {17, 4, 2}},
+    {"int4_x2", 1, DtypeClass::kStorage, {0, 4, 2}},
+    {"uint4_x2", 1, DtypeClass::kStorage, {1, 4, 2}},
 };
 
 constexpr bool is_dtype(int64_t dtype) { return dtype >= 0 && dtype < TENON_DTYPE_COUNT; }
@@ -48,7 +55,7 @@ constexpr DtypeClass dtype_class(int32_t dtype) { return kDtypes[dtype].kind; }
 // class (bool < integer < floating < complex) decides and integers never widen a float. Signed with
 // unsigned of the same or greater width takes the next wider signed type, and float64 past int64
 // (NumPy's rule). float16 with bfloat16, and two different float8, take the smallest type that
-// holds both exactly.
+// holds both exactly. A storage dtype wins over all others, so that the call is refused by its name.
 int32_t promote(int32_t a, int32_t b);
 
 // The dtype of `tensor_dtype` combined with a Python number of class `scalar`: the number is weak

@@ -18,7 +18,7 @@ std::mutex registration;
 // Above autograd (100), so that casts are recorded.
 constexpr tenon_layer_def kLayer = {
     .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL,
+    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
     .name = "amp",
     .order = 50,
     .call = layer_call,

@@ -28,7 +28,7 @@ std::mutex registration;
 // Below every layer that watches kernels, so that those see one call and not its measurements.
 constexpr tenon_layer_def kLayer = {
     .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS,
+    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS | TENON_LAYER_NO_BIT,
     .name = "autotune",
     .order = 2000,
     .call = layer_call,

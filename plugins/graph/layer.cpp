@@ -67,7 +67,7 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
 // these it sees a composite as a whole where one kernel serves it.
 constexpr tenon_layer_def kLayer = {
     .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS,
+    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS | TENON_LAYER_NO_BIT,
     .name = "graph",
     .order = 900,
     .call = layer_call,

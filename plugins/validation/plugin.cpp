@@ -22,7 +22,7 @@ std::mutex registration;
 
 constexpr tenon_layer_def kLayer = {
     .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS,
+    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS | TENON_LAYER_NO_BIT,
     .name = "validation",
     .order = 1000,
     .call = layer_call,

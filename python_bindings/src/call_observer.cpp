@@ -64,7 +64,7 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
 
 constexpr tenon_layer_def kLayer = {
     .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL,
+    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
     .name = "python call observer",
     .order = kOrder,
     .call = layer_call,

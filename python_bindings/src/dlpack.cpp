@@ -129,6 +129,11 @@ void drop_import(void* user) {
 }
 
 int32_t dtype_of(tenon_dl_dtype wanted) {
+  if (wanted.lanes == 2 && wanted.bits == 4)
+    return wanted.code == 0    ? TENON_DTYPE_I4X2
+           : wanted.code == 1  ? TENON_DTYPE_U4X2
+           : wanted.code == 17 ? TENON_DTYPE_F4E2M1X2
+                               : -1;
   if (wanted.lanes != 1) return -1;
   switch (wanted.code) {
     case 0:
@@ -156,8 +161,14 @@ int32_t dtype_of(tenon_dl_dtype wanted) {
       return wanted.bits == 8 ? TENON_DTYPE_BOOL : -1;
     case 10:
       return TENON_DTYPE_F8E4M3;
+    case 11:
+      return TENON_DTYPE_F8E4M3FNUZ;
     case 12:
       return TENON_DTYPE_F8E5M2;
+    case 13:
+      return TENON_DTYPE_F8E5M2FNUZ;
+    case 14:
+      return TENON_DTYPE_F8E8M0;
     default:
       return -1;
   }

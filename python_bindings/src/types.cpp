@@ -23,7 +23,7 @@ PyTypeObject* device_type;
 PyObject* dtype_objects[TENON_DTYPE_COUNT];
 
 bool is_floating(int32_t id) { return id >= TENON_DTYPE_F8E4M3 && id <= TENON_DTYPE_F64; }
-bool is_complex(int32_t id) { return id >= TENON_DTYPE_C64; }
+bool is_complex(int32_t id) { return id == TENON_DTYPE_C64 || id == TENON_DTYPE_C128; }
 bool is_integer(int32_t id) { return id >= TENON_DTYPE_U8 && id <= TENON_DTYPE_I64; }
 
 // From a name, also NumPy's spellings of bool.

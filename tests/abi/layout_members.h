@@ -68,6 +68,26 @@
     M(tenon_exchange_api, struct_size) M(tenon_exchange_api, reserved) \
     M(tenon_exchange_api, transfer) M(tenon_exchange_api, reduce) \
     M(tenon_exchange_api, comm_split) M(tenon_exchange_api, comm_error) \
+  S(tenon_subgraph_step) \
+    M(tenon_subgraph_step, op) M(tenon_subgraph_step, args) M(tenon_subgraph_step, outs) \
+    M(tenon_subgraph_step, nargs) M(tenon_subgraph_step, nouts) \
+  S(tenon_subgraph) \
+    M(tenon_subgraph, struct_size) M(tenon_subgraph, step_size) M(tenon_subgraph, must_understand) \
+    M(tenon_subgraph, name) M(tenon_subgraph, steps) M(tenon_subgraph, inputs) \
+    M(tenon_subgraph, outputs) M(tenon_subgraph, constants) M(tenon_subgraph, nsteps) \
+    M(tenon_subgraph, ninputs) M(tenon_subgraph, noutputs) M(tenon_subgraph, reserved) \
+  S(tenon_executable_info) \
+    M(tenon_executable_info, struct_size) M(tenon_executable_info, flags) \
+    M(tenon_executable_info, workspace_bytes) \
+  S(tenon_executable_request) \
+    M(tenon_executable_request, struct_size) M(tenon_executable_request, reserved) \
+    M(tenon_executable_request, must_understand) M(tenon_executable_request, executable) \
+    M(tenon_executable_request, inputs) M(tenon_executable_request, outputs) \
+    M(tenon_executable_request, workspace) M(tenon_executable_request, stream) \
+  S(tenon_subgraph_api) \
+    M(tenon_subgraph_api, struct_size) M(tenon_subgraph_api, reserved) \
+    M(tenon_subgraph_api, claim) M(tenon_subgraph_api, executable_create) \
+    M(tenon_subgraph_api, executable_destroy) M(tenon_subgraph_api, executable_run) \
   S(tenon_ipc_handle) \
     M(tenon_ipc_handle, bytes) \
   S(tenon_ipc_api) \
@@ -104,7 +124,7 @@
     M(tenon_device_api, async) M(tenon_device_api, pool) M(tenon_device_api, graph) \
     M(tenon_device_api, profile) M(tenon_device_api, collective) M(tenon_device_api, ipc) \
     M(tenon_device_api, quiesce) M(tenon_device_api, compile) \
-    M(tenon_device_api, exchange) \
+    M(tenon_device_api, exchange) M(tenon_device_api, subgraph) \
   S(tenon_param_def) \
     M(tenon_param_def, name) M(tenon_param_def, kind) M(tenon_param_def, flags) \
     M(tenon_param_def, default_value) \

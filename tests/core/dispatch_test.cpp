@@ -425,6 +425,40 @@ TEST_F(Dispatch, LayersSeeTensorsThatCarryTheirBit) {
   slots::layer_enable(counting.id, 1);
 }
 
+// Layers that mark no tensors leave the eight bits of a tensor to others: there is room for 24 of them.
+TEST_F(Dispatch, LayersWithoutABitHaveRoomOfTheirOwn) {
+  static Counting counting[24];
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (int i = 0; i < 24; ++i) all.push_back("without a bit " + std::to_string(i));
+    return all;
+  }();
+  std::vector<int32_t> ids;
+  for (int i = 0; i < 24; ++i) {
+    tenon_layer_def def{sizeof def, TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT, names[i].c_str(), 50, 0,
+                        &counting[i], count_and_continue};
+    ids.push_back(counting[i].id = slots::layer_register(&def, nullptr));
+    EXPECT_EQ(slots::layer_register(&def, nullptr), counting[i].id) << "its old place";
+  }
+  EXPECT_EQ(ids.front(), 8);
+  EXPECT_EQ(ids.back(), 31);
+  tenon_layer_def more{sizeof more, TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT, "one more", 50, 0, &counting[0],
+                       count_and_continue};
+  ErrorText err;
+  EXPECT_EQ(slots::layer_register(&more, err), -1);
+  EXPECT_EQ(err.text(),
+            "layer one more: expected at most 24 layers that mark no tensors, and that many are registered; "
+            "run without one of the plugins that register a layer");
+  auto x = tensor({2}, {1, 2});
+  slots::layer_enable(ids[3], 1);
+  slots::layer_enable(ids[23], 1);
+  EXPECT_THAT(values(call("fake::add", {value(x), value(x)}).tensor.get()), ElementsAre(2, 4));
+  slots::layer_enable(ids[3], 0);
+  slots::layer_enable(ids[23], 0);
+  call("fake::add", {value(x), value(x)});
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(counting[i].calls, i == 3 || i == 23) << i;
+}
+
 // What a layer that watches kernels sees, in order: "fake::add on fakehost:0".
 struct Watching {
   std::vector<std::string> seen;
@@ -549,6 +583,30 @@ TEST_F(Dispatch, ExtensionSlotsInUseAreKnownByTheirPlugin) {
   EXPECT_TRUE(used_extension_slots(&owner).empty());
   slots::ext_set(x.get(), slot, &slot);
   EXPECT_THAT(used_extension_slots(&owner), ElementsAre("dispatch_test"));
+}
+
+TEST_F(Dispatch, ExtensionSlotsBeyondTheFirstAreDroppedWithTheirTensor) {
+  static std::vector<int> dropped;
+  dropped.clear();
+  auto drop = [](void* value) { dropped.push_back(*static_cast<int*>(value)); };
+  std::vector<int32_t> ids;
+  static const char* names[] = {"far 0", "far 1", "far 2", "far 3", "far 4"};
+  for (const char* name : names) ids.push_back(slots::ext_register(name, drop));
+  ASSERT_GE(ids.back(), 3) << "on the heap";
+  int numbers[] = {0, 1, 2, 3, 4};
+  {
+    auto x = tensor({2}, {1, 2});
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_EQ(slots::ext_get(x.get(), ids[i]), nullptr);
+      slots::ext_set(x.get(), ids[i], &numbers[i]);
+    }
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(slots::ext_get(x.get(), ids[i]), &numbers[i]);
+    for (int i = 1; i < 5; ++i) slots::ext_set(x.get(), ids[i], nullptr);  // gives the array back
+    EXPECT_EQ(slots::ext_get(x.get(), ids[4]), nullptr);
+    slots::ext_set(x.get(), ids[4], &numbers[4]);
+    EXPECT_TRUE(dropped.empty());
+  }
+  EXPECT_THAT(dropped, ElementsAre(0, 4));
 }
 
 TEST_F(Dispatch, BestScoreRunsUntilItDeclinesOrLeaves) {

@@ -22,6 +22,12 @@ constexpr DtypeText kDtypes[TENON_DTYPE_COUNT] = {
     {"f64", "tk_f64", "tk_f64", "", "", "#define T_FLOAT 64\n", 8},
     {"c64", "tk_u64", nullptr, "", "", "", 8},
     {"c128", "tk_bits128", nullptr, "", "", "", 16},
+    {"f8e4m3fnuz", "tk_u8", nullptr, "", "", "", 1},
+    {"f8e5m2fnuz", "tk_u8", nullptr, "", "", "", 1},
+    {"f8e8m0", "tk_u8", nullptr, "", "", "", 1},
+    {"f4e2m1x2", "tk_u8", nullptr, "", "", "", 1},
+    {"i4x2", "tk_u8", nullptr, "", "", "", 1},
+    {"u4x2", "tk_u8", nullptr, "", "", "", 1},
 };
 
 }  // namespace

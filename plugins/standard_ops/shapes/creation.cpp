@@ -67,7 +67,7 @@ tenon_status expect_element(const char* op, int32_t dtype, const tenon_value& va
                             tenon_err* err) {
   if (value.tag == TENON_VALUE_COMPLEX) {
     const auto* parts = static_cast<const double*>(value.v.p);
-    if (dtype >= TENON_DTYPE_C64) return TENON_OK;
+    if (dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128) return TENON_OK;
     if (parts[1] == 0) return expect_element(op, dtype, boxed(parts[0]), err);
     return shapes::fail(
         err, TENON_INVALID_ARGUMENT, op,

@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 7u
+#define TENON_ABI_REVISION 8u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -103,7 +103,15 @@ enum {
   TENON_DTYPE_F64 = 14,
   TENON_DTYPE_C64 = 15,  /* two float32: real, imaginary */
   TENON_DTYPE_C128 = 16, /* two float64 */
-  TENON_DTYPE_COUNT = 17
+  /* (revision 8) What is stored and moved, and computed with in no operator: cast, pack and unpack lead to
+   * dtypes that have arithmetic. Of two numbers in a byte, the first one is in the low half. */
+  TENON_DTYPE_F8E4M3FNUZ = 17, /* bias 8; no infinity and no -0, whose pattern is NaN */
+  TENON_DTYPE_F8E5M2FNUZ = 18, /* bias 16; likewise */
+  TENON_DTYPE_F8E8M0 = 19,     /* OCP MX scales: 2^(bits - 127), 255 is NaN; no sign, no 0 */
+  TENON_DTYPE_F4E2M1X2 = 20,   /* two OCP FP4 E2M1: no infinity, no NaN */
+  TENON_DTYPE_I4X2 = 21,       /* two int4 */
+  TENON_DTYPE_U4X2 = 22,       /* two uint4 */
+  TENON_DTYPE_COUNT = 23
 };
 #define TENON_DTYPE_SLOTS 32 /* tables reserve this many columns, so that a new dtype moves nothing */
 
@@ -175,7 +183,7 @@ typedef struct tenon_tensor {
   /* -- end of DLTensor -- */
   uint16_t flags;         /* TENON_TENSOR_* */
   uint8_t dtype;          /* TENON_DTYPE_* */
-  uint8_t layers;         /* bit i set: calls that take this tensor go through layer i (section 6) */
+  uint8_t layers;         /* bit i set: calls that take this tensor go through layer i < 8 (section 6) */
   tenon_device_id device;
   uint16_t reserved;
   int64_t numel;
@@ -487,6 +495,73 @@ typedef struct tenon_compile_api {
   tenon_status (*kernel_launch)(tenon_device, const tenon_launch_request* request, tenon_err*);
 } tenon_compile_api;
 
+typedef struct tenon_op tenon_op; /* host-owned, one per operator, valid while the host lives */
+
+/* (revision 8) Steps of a program that a device runs as one: its own compiler sees them together. The host offers runs of
+ * steps, the plugin claims parts of them, and each part becomes an executable. */
+typedef struct tenon_executable_s* tenon_executable; /* owned by the host until executable_destroy */
+typedef struct tenon_subgraph_step {
+  const tenon_op* op;      /* never RANDOM, DATA_DEPENDENT, LIST_OUTPUT */
+  const tenon_value* args; /* all that the schema has; tensors are values of the sub-graph, told apart by
+                            * address. Scalars given for tensors are 0-d host scalars, with their data. */
+  tenon_tensor* const* outs; /* values that this step makes */
+  uint32_t nargs;
+  uint32_t nouts;
+} tenon_subgraph_step;
+typedef struct tenon_subgraph {
+  uint32_t struct_size;
+  uint32_t step_size; /* sizeof(tenon_subgraph_step) as the host knows it: how far the next one is */
+  uint64_t must_understand;
+  const char* name; /* for messages, caches and profiles: "attention.py:31" */
+  const tenon_subgraph_step* steps; /* each uses inputs, and what earlier ones made */
+  /* Values: contiguous tensors of the device "meta", which have dtype and shape and no data. Read them while
+   * the call lasts. */
+  tenon_tensor* const* inputs;
+  tenon_tensor* const* outputs; /* made by the steps, no two the same; all others end with the run */
+  /* constants[i]: the tensor on the device that is input i of every run, with elements that do not change while
+   * the executable lives; NULL: input i differs from run to run. */
+  tenon_tensor* const* constants;
+  uint32_t nsteps;
+  uint32_t ninputs;
+  uint32_t noutputs;
+  uint32_t reserved;
+} tenon_subgraph;
+typedef struct tenon_executable_info {
+  uint32_t struct_size;
+  uint32_t flags;           /* TENON_EXECUTABLE_* */
+  uint64_t workspace_bytes; /* device memory that a run needs besides its inputs and outputs */
+} tenon_executable_info;
+enum {
+  /* Results have the bits that the device's kernels for single steps give. Without it, the executable is used
+   * only where the user has allowed other numerics. */
+  TENON_EXECUTABLE_EXACT = 1
+};
+typedef struct tenon_executable_request {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t must_understand;
+  tenon_executable executable;
+  tenon_tensor* const* inputs;  /* as many as the sub-graph has, of its dtypes and shapes, contiguous */
+  tenon_tensor* const* outputs; /* likewise; uninitialised, and none shares memory with another tensor here */
+  void* workspace;              /* workspace_bytes, or NULL if that is 0 */
+  tenon_stream stream;
+} tenon_executable_request;
+typedef struct tenon_subgraph_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Which steps to run as one: `parts[i]` for step i. 0, as the host has set them: by its kernel. Steps side by side with the
+   * same number become one executable. Reads dtypes, shapes and attributes; be quick: a program waits for it. */
+  tenon_status (*claim)(tenon_device, const tenon_subgraph* offered, uint32_t* parts, tenon_err*);
+  /* Compile one part. The host may call it on a thread of its own while steps run one by one. TENON_UNSUPPORTED: run
+   * the steps one by one after all. Plugins should cache on disk. */
+  tenon_status (*executable_create)(tenon_device, const tenon_subgraph*, tenon_executable* out,
+                                    tenon_executable_info* info, tenon_err*);
+  void (*executable_destroy)(tenon_device, tenon_executable); /* legal while runs are queued */
+  /* Queue one run; `request` is read before the call returns. Runs of one executable may overlap on several streams. If
+   * it fails, nothing was queued. [stream-serial] */
+  tenon_status (*executable_run)(tenon_device, const tenon_executable_request* request, tenon_err*);
+} tenon_subgraph_api;
+
 /* Every optional group, once: X(number, NAME, member, type). */
 #define TENON_DEVICE_GROUPS(X)                       \
   X(0, ASYNC, async, tenon_async_api)                \
@@ -497,12 +572,13 @@ typedef struct tenon_compile_api {
   X(5, IPC, ipc, tenon_ipc_api)                      \
   X(6, QUIESCE, quiesce, tenon_quiesce_api)          \
   X(7, COMPILE, compile, tenon_compile_api)          \
-  X(8, EXCHANGE, exchange, tenon_exchange_api)
+  X(8, EXCHANGE, exchange, tenon_exchange_api)       \
+  X(9, SUBGRAPH, subgraph, tenon_subgraph_api)
 enum {
 #define TENON_GROUP_NUMBER(number, NAME, member, type) TENON_GROUP_##NAME = number,
   TENON_DEVICE_GROUPS(TENON_GROUP_NUMBER)
 #undef TENON_GROUP_NUMBER
-  TENON_GROUP_COUNT = 9
+  TENON_GROUP_COUNT = 10
 };
 
 /* A device kind. Eight functions are required; groups are optional, each all or nothing.
@@ -553,7 +629,6 @@ enum {
 
 /* ==== Section 6: operators and kernels ========================================================= */
 
-typedef struct tenon_op tenon_op;   /* host-owned, one per operator, valid while the host lives */
 typedef struct tenon_ctx tenon_ctx; /* host-owned, one per kernel call, valid during it */
 
 /* Run with all arguments boxed, in the order of the schema. For a kernel, every `outs[i]` is a
@@ -743,8 +818,10 @@ enum {
   TENON_LAYER_KERNELS = 4,      /* (revision 2) watches kernels: sees also the calls by which the host lowers
                                  * an operator or runs it on the host, and composites whole where one kernel
                                  * serves the whole. Takes the last place in `order`. */
-  TENON_LAYER_WHOLE = 8         /* (revision 5) sees composites whole where one kernel serves the whole, as they run
+  TENON_LAYER_WHOLE = 8,        /* (revision 5) sees composites whole where one kernel serves the whole, as they run
                                  * without the layer. Other layers that want the call take them apart. */
+  TENON_LAYER_NO_BIT = 16       /* (revision 8) marks no tensors (tensor_set_layer): it wants every call or none. Its
+                                 * id is in [8, 32), so that it takes no bit of tenon_tensor.layers from others */
 };
 
 /* ==== Section 7: plugin ======================================================================== */
@@ -874,7 +951,8 @@ typedef void (*tenon_drop_fn)(void* user);
   /* Give/take the layer bit of `layer` (an id from layer_register). */                            \
   X(void, tensor_set_layer, (tenon_tensor*, int32_t layer, int32_t on))                            \
   /* -- extension slots: one pointer per tensor for each registered service ------------------------ */ \
-  /* `drop` runs on the stored pointer when its tensor dies. Returns a slot, or -1: all three taken. [init] */ \
+  /* `drop` runs on the stored pointer when its tensor dies. Returns a slot, or -1: all 15 taken. The first two \
+   * cost nothing, a tensor with others has an array of them. [init] */                            \
   X(int32_t, ext_register, (const char* name, tenon_drop_fn drop))                                 \
   X(void*, ext_get, (const tenon_tensor*, int32_t slot))                                           \
   /* Does not drop the previous value. Not synchronised: the owner of the tensor's history calls it. */ \
@@ -903,7 +981,7 @@ typedef void (*tenon_drop_fn)(void* user);
   X(tenon_status, op_explain, (const tenon_op*, tenon_device_id, int32_t dtype, tenon_sink_fn sink, \
                                void* user, tenon_err*))                                            \
   /* -- layers ------------------------------------------------------------------------------------- */ \
-  /* Returns an id in [0, 8), or -1. [init] */                                                     \
+  /* Returns an id, or -1: in [0, 8), or with TENON_LAYER_NO_BIT in [8, 32). [init] */                                                     \
   X(int32_t, layer_register, (const tenon_layer_def*, tenon_err*))                                 \
   /* Enable or disable on the calling thread; returns the previous state. */                       \
   X(int32_t, layer_enable, (int32_t layer, int32_t on))                                            \
