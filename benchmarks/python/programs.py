@@ -174,7 +174,7 @@ COMPARED = 4  # steps: the third call of a compiled function is the first that r
 
 def step_turns(name: str) -> tuple[dict[str, Callable], Any]:
     """A step of each library, from the same weights; and the compiled function of Tenon. Of forward passes, ONNX Runtime's,
-    too, where it has the model."""
+    too."""
     work = (training_steps.SMALL | training_steps.LARGE)[name]
     start, data = training_steps.starts(work), training_steps.data(work)
 
@@ -187,7 +187,7 @@ def step_turns(name: str) -> tuple[dict[str, Callable], Any]:
     compiled = tenon.compile(step_of("tenon"))
     turns = {"program": compiled, "function": step_of("tenon")}
     turns |= {peer: step_of(peer) for peer in ("jax", "torch") if globals()[peer] is not None}
-    if not work.trains and onnxruntime is not None and work.model.__name__ in ("mlp", "lenet"):
+    if not work.trains and onnxruntime is not None:
         turns["onnxruntime"] = step_of("onnxruntime")
     results = {who: [np.asarray(turn()) for _ in range(COMPARED)] for who, turn in turns.items()}
     for who, values in results.items():

@@ -45,19 +45,29 @@ const std::vector<std::pair<const char*, DtypeMask>>& classes() {
 const std::vector<DtypeInfo>& dtypes() {
 #define ROW(id, suffix) \
   { schema::kDtypeNames[id], #id, suffix }
-  static const std::vector<DtypeInfo> table = {
-      ROW(TENON_DTYPE_BOOL, "bool"),     ROW(TENON_DTYPE_U8, "u8"),
-      ROW(TENON_DTYPE_I8, "i8"),         ROW(TENON_DTYPE_U16, "u16"),
-      ROW(TENON_DTYPE_I16, "i16"),       ROW(TENON_DTYPE_U32, "u32"),
-      ROW(TENON_DTYPE_I32, "i32"),       ROW(TENON_DTYPE_U64, "u64"),
-      ROW(TENON_DTYPE_I64, "i64"),       ROW(TENON_DTYPE_F8E4M3, "f8e4m3"),
-      ROW(TENON_DTYPE_F8E5M2, "f8e5m2"), ROW(TENON_DTYPE_F16, "f16"),
-      ROW(TENON_DTYPE_BF16, "bf16"),     ROW(TENON_DTYPE_F32, "f32"),
-      ROW(TENON_DTYPE_F64, "f64"),       ROW(TENON_DTYPE_C64, "c64"),
-      ROW(TENON_DTYPE_C128, "c128"),     ROW(TENON_DTYPE_F8E4M3FNUZ, "f8e4m3fnuz"),
-      ROW(TENON_DTYPE_F8E5M2FNUZ, "f8e5m2fnuz"), ROW(TENON_DTYPE_F8E8M0, "f8e8m0"),
-      ROW(TENON_DTYPE_F4E2M1X2, "f4e2m1x2"), ROW(TENON_DTYPE_I4X2, "i4x2"),
-      ROW(TENON_DTYPE_U4X2, "u4x2")};
+  static const std::vector<DtypeInfo> table = {ROW(TENON_DTYPE_BOOL, "bool"),
+                                               ROW(TENON_DTYPE_U8, "u8"),
+                                               ROW(TENON_DTYPE_I8, "i8"),
+                                               ROW(TENON_DTYPE_U16, "u16"),
+                                               ROW(TENON_DTYPE_I16, "i16"),
+                                               ROW(TENON_DTYPE_U32, "u32"),
+                                               ROW(TENON_DTYPE_I32, "i32"),
+                                               ROW(TENON_DTYPE_U64, "u64"),
+                                               ROW(TENON_DTYPE_I64, "i64"),
+                                               ROW(TENON_DTYPE_F8E4M3, "f8e4m3"),
+                                               ROW(TENON_DTYPE_F8E5M2, "f8e5m2"),
+                                               ROW(TENON_DTYPE_F16, "f16"),
+                                               ROW(TENON_DTYPE_BF16, "bf16"),
+                                               ROW(TENON_DTYPE_F32, "f32"),
+                                               ROW(TENON_DTYPE_F64, "f64"),
+                                               ROW(TENON_DTYPE_C64, "c64"),
+                                               ROW(TENON_DTYPE_C128, "c128"),
+                                               ROW(TENON_DTYPE_F8E4M3FNUZ, "f8e4m3fnuz"),
+                                               ROW(TENON_DTYPE_F8E5M2FNUZ, "f8e5m2fnuz"),
+                                               ROW(TENON_DTYPE_F8E8M0, "f8e8m0"),
+                                               ROW(TENON_DTYPE_F4E2M1X2, "f4e2m1x2"),
+                                               ROW(TENON_DTYPE_I4X2, "i4x2"),
+                                               ROW(TENON_DTYPE_U4X2, "u4x2")};
 #undef ROW
   static_assert(TENON_DTYPE_COUNT == 23, "a new dtype needs a row here");
   return table;

@@ -20,7 +20,7 @@ inline constexpr int32_t kTensorLayers = 8;  // the first, which have a bit in t
 
 struct LayerTable {
   tenon_layer_def defs[kMaxLayers];
-  const void* owners[kMaxLayers];      // the plugin that was starting, if one was
+  const void* owners[kMaxLayers];       // the plugin that was starting, if one was
   LayerSet after[kMaxLayers];           // the layers that come later than layer i
   std::atomic<LayerSet> every_call{0};  // want calls whatever the arguments carry
   std::atomic<LayerSet> default_enabled{0};

@@ -22,8 +22,7 @@ std::string dtype_list(uint64_t mask) {
   uint64_t arithmetic = 0;
   for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
     if (dtype_class(dtype) != DtypeClass::kStorage) arithmetic |= uint64_t{1} << dtype;
-  const bool few_missing =
-      !(mask & kAll & ~arithmetic) && std::popcount(~mask & arithmetic) <= 2;
+  const bool few_missing = !(mask & kAll & ~arithmetic) && std::popcount(~mask & arithmetic) <= 2;
   const uint64_t named = (few_missing ? ~mask & arithmetic : mask & kAll);
   std::string text = few_missing ? "any dtype with arithmetic" : "one of ";
   const char* separator = few_missing ? " but " : "";

@@ -43,7 +43,7 @@ struct TensorImpl : tenon_tensor {
   bool has_own;      // it was made with a storage; views and tensors of the meta device are not
   Storage* storage;  // NULL on the meta device
   void* extensions[kInlineExtensions];
-  void** more_extensions;  // the others, while `has_extensions` has a bit of theirs
+  void** more_extensions;                // the others, while `has_extensions` has a bit of theirs
   int64_t inline_dims[2 * kInlineDims];  // shape, then strides; more dimensions live on the heap
   Storage own;                           // if has_own
 };

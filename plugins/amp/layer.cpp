@@ -26,7 +26,9 @@ bool is_castable(int32_t dtype) {
 }
 
 // Floats that must not lose or gain digits behind the user's back.
-bool is_other_float(int32_t dtype) { return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128 && !is_castable(dtype); }
+bool is_other_float(int32_t dtype) {
+  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128 && !is_castable(dtype);
+}
 
 // visit(tensor) for every tensor among the arguments, also in lists.
 template <class Visit>

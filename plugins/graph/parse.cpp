@@ -11,24 +11,19 @@
 #include <optional>
 
 #include "rewrite/fragment.hpp"
+#include "size_reader.hpp"
 #include "text.hpp"
 #include "verify.hpp"
 
 namespace tenon::graph {
 namespace {
 
-constexpr int kMaxDepth = 32;            // of regions inside one another
 constexpr size_t kMaxValues = 1u << 24;  // of one graph
 
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == ':' || c == '.';
-}
-
-class Parser {
+class Parser : SizeReader {
  public:
   // `sizes`: of the dimensions; NULL: those that were recorded.
-  Parser(std::string_view text, const Sizes* sizes) : text_(text), given_(sizes) {}
+  Parser(std::string_view text, const Sizes* sizes) : SizeReader(text, sizes) {}
 
   ProgramPtr run() {
     expect_line("tenon.program 1", "the first line 'tenon.program 1'");
@@ -43,7 +38,7 @@ class Parser {
     skip_blanks();
     if (at_ < text_.size()) fail("expected the end after 'return'");
     verify(program->graph);
-    if (!given_ && !dimensions_.list.empty()) {
+    if (!given_ && has_dimensions()) {
       check_sites();
       dimensions_.text = text_;
       program->dimensions = std::make_unique<Dimensions>(std::move(dimensions_));
@@ -53,90 +48,6 @@ class Parser {
   }
 
  private:
-  // -- characters -----------------------------------------------------------------------------------
-  [[noreturn]] void fail(const std::string& problem) const {
-    throw Error(TENON_INVALID_ARGUMENT, "program, line " + std::to_string(line_) + ": " + problem);
-  }
-  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-  void skip_spaces() {
-    while (peek() == ' ') ++at_;
-  }
-  void skip_blanks() {
-    while (peek() == ' ' || peek() == '\n') line_ += text_[at_++] == '\n';
-  }
-  void end_line() {
-    skip_spaces();
-    if (peek() != '\n') fail("expected the end of the line, got '" + rest() + "'");
-    skip_blanks();
-  }
-  std::string rest() const {
-    std::string_view rest = text_.substr(at_, 20);
-    return std::string(rest.substr(0, rest.find('\n')));
-  }
-  bool accept(char c) {
-    skip_spaces();
-    if (peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c) {
-    if (!accept(c)) fail(std::string("expected '") + c + "', got '" + rest() + "'");
-  }
-  void expect_line(std::string_view line, const char* what) {
-    if (text_.substr(0, line.size()) != line) fail(std::string("expected ") + what);
-    at_ += line.size();
-    end_line();
-  }
-  std::string_view word() {
-    skip_spaces();
-    const size_t begin = at_;
-    while (is_name_char(peek())) ++at_;
-    return text_.substr(begin, at_ - begin);
-  }
-  bool accept_word(std::string_view wanted) {
-    const size_t begin = at_;
-    if (word() == wanted) return true;
-    at_ = begin;
-    return false;
-  }
-  std::string quoted() {
-    expect('"');
-    std::string out;
-    while (peek() != '"') {
-      if (at_ >= text_.size() || peek() == '\n') fail("a text without its closing quote");
-      char c = text_[at_++];
-      if (c == '\\') c = escaped();
-      out += c;
-    }
-    ++at_;
-    return out;
-  }
-  char escaped() {
-    const char c = peek();
-    ++at_;
-    if (c == '"' || c == '\\') return c;
-    unsigned code = 0;
-    if (c == 'x' && at_ + 2 <= text_.size()) {
-      const char* begin = text_.data() + at_;
-      auto [end, error] = std::from_chars(begin, begin + 2, code, 16);
-      if (error == std::errc() && end == begin + 2) {
-        at_ += 2;
-        return static_cast<char>(code);
-      }
-    }
-    fail("an unknown escape in a text");
-  }
-  template <class Integer>
-  Integer integer() {
-    skip_spaces();
-    Integer value{};
-    const char* begin = text_.data() + at_;
-    auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (error != std::errc()) fail("expected an integer, got '" + rest() + "'");
-    at_ += static_cast<size_t>(end - begin);
-    return value;
-  }
-
   // -- values -----------------------------------------------------------------------------------------
   ValueId new_id(Graph& graph) {
     expect('%');
@@ -187,7 +98,7 @@ class Parser {
 
   // Of a step's result: "?" is a size that the operator's own rule says.
   Type result_type() {
-    may_be_unknown_ = !dimensions_.list.empty();
+    may_be_unknown_ = has_dimensions();
     Type made = type();
     may_be_unknown_ = false;
     return made;
@@ -207,152 +118,7 @@ class Parser {
     for (size_t i = 0; i < fresh.size() && i < types.size(); ++i) fresh[i] = types[i];
   }
 
-  // -- expressions of sizes ---------------------------------------------------------------------------
-  std::optional<uint32_t> find_dimension(std::string_view name) const {
-    for (uint32_t i = 0; i < dimensions_.list.size(); ++i)
-      if (dimensions_.list[i].name == name) return i;
-    return std::nullopt;
-  }
-  // An integer, or where there are dimensions an expression of them.
-  int64_t size() { return dimensions_.list.empty() ? integer<int64_t>() : sum(false); }
-
-  // `//` and `%`, which round down, are in requirements alone; `/` leaves no rest.
-  int64_t sum(bool rounds) {
-    if (++nested_ > kMaxDepth) fail("too many parentheses");
-    int64_t value = product(rounds);
-    for (;;) {
-      if (accept('+'))
-        value = checked(__builtin_add_overflow(value, product(rounds), &value), value);
-      else if (accept('-'))
-        value = checked(__builtin_sub_overflow(value, product(rounds), &value), value);
-      else
-        break;
-    }
-    --nested_;
-    return value;
-  }
-  int64_t product(bool rounds) {
-    int64_t value = factor(rounds);
-    for (;;) {
-      skip_spaces();
-      const bool rounds_down = rounds && text_.substr(at_, 2) == "//";
-      if (accept('*')) {
-        value = checked(__builtin_mul_overflow(value, factor(rounds), &value), value);
-      } else if (rounds_down) {
-        at_ += 2;
-        const int64_t by = divisor(rounds);
-        value = value / by - (value % by != 0 && (value % by < 0) != (by < 0));
-      } else if (accept('/')) {
-        const int64_t by = divisor(rounds);
-        if (value % by != 0)
-          throw Error(TENON_INVALID_ARGUMENT, "program, line " + std::to_string(line_) + ": " +
-                                                  std::to_string(value) + " is no multiple of " +
-                                                  std::to_string(by) + " for " + sizes_text() +
-                                                  "; export the function for this size");
-        value /= by;
-      } else if (rounds && accept('%')) {
-        const int64_t by = divisor(rounds), rest = value % by;
-        value = rest != 0 && (rest < 0) != (by < 0) ? rest + by : rest;
-      } else {
-        return value;
-      }
-    }
-  }
-  int64_t factor(bool rounds) {
-    bool is_negative = false;
-    while (accept('-')) is_negative = !is_negative;
-    int64_t value;
-    skip_spaces();
-    if (accept('(')) {
-      value = sum(rounds);
-      expect(')');
-    } else if (peek() >= '0' && peek() <= '9') {
-      value = integer<int64_t>();
-    } else {
-      const std::string_view name = word();
-      const std::optional<uint32_t> found = find_dimension(name);
-      if (!found)
-        fail("expected an integer or a dimension, got '" + std::string(name) + rest() + "'");
-      value = sizes_[*found];
-    }
-    return is_negative ? checked(__builtin_sub_overflow(int64_t{0}, value, &value), value) : value;
-  }
-  int64_t divisor(bool rounds) {
-    const int64_t by = factor(rounds);
-    if (by == 0 || by == -1) fail("expected a divisor that is not 0 or -1");
-    return by;
-  }
-  int64_t checked(bool overflows, const int64_t& value) const {
-    if (overflows) fail("an expression of sizes is too large for 64 bits");
-    return value;
-  }
-  std::string sizes_text() const {
-    std::string text;
-    for (size_t i = 0; i < sizes_.size(); ++i)
-      text += (i ? ", " : "") + dimensions_.list[i].name + " = " + std::to_string(sizes_[i]);
-    return text;
-  }
-
-  void read_dimension() {
-    Dimension dimension;
-    dimension.name = word();
-    auto after = [&](const char* what) {
-      if (!accept_word(what)) fail(std::string("expected '") + what + "', got '" + rest() + "'");
-      return integer<int64_t>();
-    };
-    dimension.min = after("from");
-    dimension.max = after("to");
-    dimension.multiple = after("by");
-    dimension.recorded = after("at");
-    const std::string& name = dimension.name;
-    const bool is_word = !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
-                         name.find_first_of(":.") == name.npos;
-    for (const char* taken : {"none", "true", "false", "nan", "inf", "complex"})
-      if (name == taken) fail("a dimension cannot be called '" + name + "'");
-    if (!is_word || host->dtype_find(name.c_str()) >= 0 || find_dimension(name))
-      fail("expected another name for a dimension, got '" + name + "'");
-    if (dimension.min < 1 || dimension.max < dimension.min || dimension.multiple < 1 ||
-        !dimension.allows(dimension.recorded))
-      fail("expected sizes from 1 on and the recorded one among them, got " +
-           range_text(dimension));
-    if (dimensions_.list.size() >= kMaxDimensions) fail("too many dimensions");
-    const size_t index = dimensions_.list.size();
-    sizes_.push_back(given_ && index < given_->size() ? (*given_)[index] : dimension.recorded);
-    dimensions_.list.push_back(std::move(dimension));
-    end_line();
-  }
-
-  void read_requirement() {
-    skip_spaces();
-    const std::string line = std::string(text_.substr(at_, text_.find('\n', at_) - at_));
-    const int64_t left = sum(true);
-    skip_spaces();
-    const size_t begin = at_;
-    while (peek() == '<' || peek() == '>' || peek() == '=' || peek() == '!') ++at_;
-    const std::string_view comparison = text_.substr(begin, at_ - begin);
-    const int64_t right = sum(true);
-    bool holds = false;
-    if (comparison == "==")
-      holds = left == right;
-    else if (comparison == "!=")
-      holds = left != right;
-    else if (comparison == "<")
-      holds = left < right;
-    else if (comparison == "<=")
-      holds = left <= right;
-    else if (comparison == ">")
-      holds = left > right;
-    else if (comparison == ">=")
-      holds = left >= right;
-    else
-      fail("expected a comparison, got '" + std::string(comparison) + rest() + "'");
-    if (!holds)
-      throw Error(TENON_INVALID_ARGUMENT, "program: it was recorded for sizes with `" + line +
-                                              "`, got " + sizes_text() +
-                                              "; export the function for these");
-    end_line();
-  }
-
+  // -- sizes of inputs -------------------------------------------------------------------------------
   // Axes whose size is a dimension and nothing else.
   void read_sites(uint32_t input, size_t begin) {
     at_ = text_.find('[', begin) + 1;
@@ -399,7 +165,7 @@ class Parser {
       if (accept_word("input")) {
         const size_t begin = at_;
         read_typed(graph, graph.inputs);
-        if (depth == 0 && !dimensions_.list.empty())
+        if (depth == 0 && has_dimensions())
           read_sites(static_cast<uint32_t>(graph.inputs.size() - 1), begin);
         end_line();
       } else if (accept_word("leaf")) {
@@ -674,17 +440,8 @@ class Parser {
     return value.tag == TENON_VALUE_FLOAT ? value.v.f : static_cast<double>(value.v.i);
   }
 
-  static constexpr size_t kMaxDimensions = 16;
-
-  std::string_view text_;
-  const Sizes* given_;
-  Dimensions dimensions_;
-  Sizes sizes_;  // of the dimensions
-  int nested_ = 0;
   static constexpr int64_t kUnknown = -1;
   bool may_be_unknown_ = false;
-  size_t at_ = 0;
-  int line_ = 1;
   std::map<std::string, const tenon_op*, std::less<>> operators_;
 };
 

@@ -32,7 +32,8 @@ thread_local std::unique_ptr<Recording> recording;
 // so that recording counts.
 constexpr tenon_layer_def kLayer = {
     .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_WHOLE | TENON_LAYER_NO_BIT,  // what is measured is what runs
+    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_WHOLE |
+             TENON_LAYER_NO_BIT,  // what is measured is what runs
     .name = "profiler",
     .order = 75,
     .call = layer_call,

@@ -435,20 +435,30 @@ TEST_F(Dispatch, LayersWithoutABitHaveRoomOfTheirOwn) {
   }();
   std::vector<int32_t> ids;
   for (int i = 0; i < 24; ++i) {
-    tenon_layer_def def{sizeof def, TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT, names[i].c_str(), 50, 0,
-                        &counting[i], count_and_continue};
+    tenon_layer_def def{sizeof def,
+                        TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
+                        names[i].c_str(),
+                        50,
+                        0,
+                        &counting[i],
+                        count_and_continue};
     ids.push_back(counting[i].id = slots::layer_register(&def, nullptr));
     EXPECT_EQ(slots::layer_register(&def, nullptr), counting[i].id) << "its old place";
   }
   EXPECT_EQ(ids.front(), 8);
   EXPECT_EQ(ids.back(), 31);
-  tenon_layer_def more{sizeof more, TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT, "one more", 50, 0, &counting[0],
+  tenon_layer_def more{sizeof more,
+                       TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
+                       "one more",
+                       50,
+                       0,
+                       &counting[0],
                        count_and_continue};
-  ErrorText err;
-  EXPECT_EQ(slots::layer_register(&more, err), -1);
-  EXPECT_EQ(err.text(),
-            "layer one more: expected at most 24 layers that mark no tensors, and that many are registered; "
-            "run without one of the plugins that register a layer");
+  tenon_err err;
+  EXPECT_EQ(slots::layer_register(&more, &err), -1);
+  EXPECT_THAT(err.text, HasSubstr("layer one more: expected at most 24 layers that mark no "
+                                  "tensors, and that many are registered; "
+                                  "run without one of the plugins that register a layer"));
   auto x = tensor({2}, {1, 2});
   slots::layer_enable(ids[3], 1);
   slots::layer_enable(ids[23], 1);

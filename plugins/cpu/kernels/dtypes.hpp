@@ -12,9 +12,8 @@
 namespace tenon::cpu {
 
 // Bytes per element, by dtype id.
-inline constexpr uint8_t kDtypeSize[TENON_DTYPE_SLOTS] = {1, 1, 1, 2, 2, 4, 4, 8, 8,
-                                                          1, 1, 2, 2, 4, 8, 8, 16,
-                                                          1, 1, 1, 1, 1, 1};
+inline constexpr uint8_t kDtypeSize[TENON_DTYPE_SLOTS] = {1, 1, 1, 2, 2,  4, 4, 8, 8, 1, 1, 2,
+                                                          2, 4, 8, 8, 16, 1, 1, 1, 1, 1, 1};
 
 inline bool is_low_precision(int dtype) {
   return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_BF16;
