@@ -451,3 +451,66 @@ def test_without_marks_a_warning_says_why(environment, text):
     assert result.stdout == "[2.0, 2.0, 2.0]\n", result.stderr
     assert result.stderr.count("operators are not marked") == 1
     assert text in result.stderr
+
+
+@pytest.mark.parametrize("access", ["0", "1"])
+def test_chips_that_reach_each_other_copy_directly(access):
+    """In the order of the streams of both, whose work is late; chips that do not reach each other copy through the host."""
+    output = run(
+        """
+        import ctypes
+        there = "ascend:1"
+        sources, targets = tenon.Stream("ascend:0"), tenon.Stream(there)
+        x, y = tenon.zeros([5000], device="ascend:0"), tenon.zeros([5000], device=there)
+        for round in range(4):
+            for streams in ((), (sources,), (targets,), (sources, targets)):
+                y.fill_(-1.0)
+                for stream in streams:
+                    stream.__enter__()
+                x.fill_(float(round))
+                x.add_(1.0)
+                y.sub_(1.0)
+                y.copy_(x)
+                x.fill_(-2.0)
+                y.add_(1.0)
+                values = y.cpu()
+                for stream in reversed(streams):
+                    stream.synchronize()
+                    stream.__exit__(None, None, None)
+                assert values.min().item() == values.max().item() == round + 2, (round, len(streams))
+        """
+        f"""
+        failures = ctypes.CDLL("{programs.LIBRARIES}/libsimulated_failures.so")
+        print(failures.simulated_calls(b"aclrtDeviceCanAccessPeer"), failures.simulated_calls(b"aclrtDeviceEnablePeerAccess"))
+        """,
+        SIMULATED_ASCEND_DEVICES="2",
+        SIMULATED_ASCEND_PEERS=access,
+        SIMULATED_DELAY_US="500",
+    )
+    assert output.split() == ["1", access]
+
+
+@pytest.mark.parametrize(
+    "failure, expected",
+    [
+        ("aclrtDeviceEnablePeerAccess:1:107002", "[True]"),
+        ("aclrtDeviceCanAccessPeer:1:207000", "[True]"),
+        (
+            "aclrtMemcpy:2:507899",
+            "aclrtMemcpy returned 507899",
+        ),  # the first brings the tensor to the chip
+    ],
+)
+def test_a_refusal_of_access_is_a_detour_and_a_failed_copy_an_error(failure, expected):
+    output = run(
+        """
+        x = tenon.tensor([1., 2.]).to("ascend:0")
+        try:
+            print([x.to("ascend:1").tolist() == [1., 2.]])
+        except RuntimeError as error:
+            print(error)
+        """,
+        SIMULATED_ASCEND_DEVICES="2",
+        SIMULATED_FAIL=failure,
+    )
+    assert expected in output

@@ -71,14 +71,16 @@ constexpr int kNotReady = 1;            // aclrtStreamStatus
   X(int, aclrtSynchronizeEvent, (Event))
 
 // NULL where this version of CANN has none.
-#define ASCEND_OPTIONAL_FUNCTIONS(X)                 \
-  X(int, aclrtStreamAbort, (Stream))                 \
-  X(int, aclrtStreamQuery, (Stream, int*))           \
-  X(int, aclrtEventGetTimestamp, (Event, uint64_t*)) \
-  X(int, aclmdlRICaptureBegin, (Stream, int))        \
-  X(int, aclmdlRICaptureEnd, (Stream, Model*))       \
-  X(int, aclmdlRIExecuteAsync, (Model, Stream))      \
-  X(int, aclmdlRIDestroy, (Model))                   \
+#define ASCEND_OPTIONAL_FUNCTIONS(X)                             \
+  X(int, aclrtDeviceCanAccessPeer, (int32_t*, int32_t, int32_t)) \
+  X(int, aclrtDeviceEnablePeerAccess, (int32_t, uint32_t))       \
+  X(int, aclrtStreamAbort, (Stream))                             \
+  X(int, aclrtStreamQuery, (Stream, int*))                       \
+  X(int, aclrtEventGetTimestamp, (Event, uint64_t*))             \
+  X(int, aclmdlRICaptureBegin, (Stream, int))                    \
+  X(int, aclmdlRICaptureEnd, (Stream, Model*))                   \
+  X(int, aclmdlRIExecuteAsync, (Model, Stream))                  \
+  X(int, aclmdlRIDestroy, (Model))                               \
   X(int, aclrtGetSysParamOpt, (int, int64_t*))
 
 // Parameters of aclnn functions.

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <mutex>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -24,7 +26,9 @@ struct tenon_device_s {
   std::unordered_set<tenon_stream> streams;  // all but the synchronous one
   std::atomic<uint32_t> aborts{0};           // grows when work of streams is dropped
   ascend::Profile profile;
-  ascend::Executors executors;  // of the synchronous stream
+  std::mutex peers_mutex;
+  std::map<int32_t, std::string> peers;  // by index: empty if copies from there work, else why not
+  ascend::Executors executors;           // of the synchronous stream
 };
 
 struct tenon_stream_s {
@@ -82,6 +86,8 @@ void release(tenon_device, void* memory, uint64_t bytes, tenon_stream);
 tenon_status copy(tenon_device, const tenon_copy_request*, tenon_err*);
 // For the plugin's own host memory, which may end when the call does: a recording keeps a copy.
 tenon_status copy_captured(tenon_device, const tenon_copy_request*, tenon_err*);
+// TENON_COPY_PEER.
+tenon_status copy_from_peer(tenon_device, const tenon_copy_request*, tenon_err*);
 tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
                   uint32_t pattern_bytes, tenon_stream, tenon_err*);
 

@@ -135,8 +135,9 @@ void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
 }
 
 tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
-  TENON_CHECK_UNDERSTOOD(host, request, 0, err);
+  TENON_CHECK_UNDERSTOOD(host, request, TENON_COPY_PEER, err);
   if (request->bytes == 0) return TENON_OK;
+  if (request->must_understand & TENON_COPY_PEER) return copy_from_peer(device, request, err);
   if (const tenon_status status = make_current(device, err)) return status;
   // CANN calls copies of pageable memory unsafe while a stream is captured, and does not say what becomes of them.
   if (request->direction != TENON_COPY_DEVICE_TO_DEVICE)

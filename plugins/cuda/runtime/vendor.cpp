@@ -19,6 +19,8 @@ struct OwnFunctions {
   Error (*context_release)(int device);
   Error (*context_get)(void** out);
   Error (*context_set)(void* context);
+  Error (*peer_enable)(void* peer_context, unsigned flags);
+  Error (*peer_copy)(void* dst, void* to, const void* src, void* from, size_t bytes, Stream);
   Error (*address_range)(void** base, size_t* bytes, void* memory);
   // Since CUDA 12.4.
   Error (*parameter)(Function function, size_t index, size_t* offset, size_t* bytes);
@@ -32,6 +34,8 @@ constexpr Symbol kOwnSymbols[] = {
     {"cuDevicePrimaryCtxRelease_v2", offsetof(OwnFunctions, context_release)},
     {"cuCtxGetCurrent", offsetof(OwnFunctions, context_get)},
     {"cuCtxSetCurrent", offsetof(OwnFunctions, context_set)},
+    {"cuCtxEnablePeerAccess", offsetof(OwnFunctions, peer_enable)},
+    {"cuMemcpyPeerAsync", offsetof(OwnFunctions, peer_copy)},
     {"cuMemGetAddressRange_v2", offsetof(OwnFunctions, address_range)},
     {"cuFuncGetParamInfo", offsetof(OwnFunctions, parameter), true},
 };
@@ -82,6 +86,13 @@ bool parameter_sizes(Function function, std::vector<size_t>* out) {
   while (own.parameter(function, out->size(), &offset, &bytes) == error::kSuccess)
     out->push_back(bytes);
   return true;
+}
+
+Error enable_peer(int, void* peer_context) { return own.peer_enable(peer_context, 0); }
+
+Error copy_peer(void* dst, int, void* to_context, const void* src, int, void* from_context,
+                size_t bytes, Stream stream) {
+  return own.peer_copy(dst, to_context, src, from_context, bytes, stream);
 }
 
 Error allocation_bytes(void* memory, uint64_t* out) {

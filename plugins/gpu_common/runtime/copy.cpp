@@ -88,13 +88,15 @@ Error fill_stream(tenon_device device, tenon_stream_s& stream, char* dst, uint64
 }  // namespace
 
 tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
-  TENON_CHECK_UNDERSTOOD(host, request, 0, err);
+  TENON_CHECK_UNDERSTOOD(host, request, TENON_COPY_PEER, err);
   if (request->bytes == 0) return TENON_OK;
   void* dst = static_cast<char*>(request->dst) + request->dst_offset;
   const void* src = static_cast<const char*>(request->src) + request->src_offset;
   if (!request->dst || !request->src)
     return fail(err, TENON_INVALID_ARGUMENT, "copy %llu B: expected two addresses, got NULL",
                 static_cast<ull>(request->bytes));
+  if (request->must_understand & TENON_COPY_PEER)
+    return copy_from_peer(device, request, dst, src, err);
   Current current(device);
   tenon_stream_s& stream = stream_of(device, request->stream);
   Profile::Scope profile(device, stream, TENON_PROFILE_COPY, request->bytes);

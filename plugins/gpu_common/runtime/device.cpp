@@ -26,7 +26,6 @@ tenon_device_s::~tenon_device_s() {
 namespace gpu {
 namespace {
 
-constexpr uint32_t kMaxDevices = 256;  // indices of a kind have one byte
 std::atomic<tenon_device> open_devices[kMaxDevices];
 
 void put(char* to, size_t room, const std::string& text) {

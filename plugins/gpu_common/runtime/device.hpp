@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,6 +18,8 @@
 #include "vendor.hpp"
 
 namespace gpu {
+
+inline constexpr uint32_t kMaxDevices = 256;  // indices of a kind have one byte
 
 // What a library of kernels keeps for one device: handles, plans, programs. Destroyed with the device current.
 class LibraryState {
@@ -61,6 +64,8 @@ struct tenon_device_s {
   gpu::Staging staging;
   gpu::Profile profile;
   gpu::KernelNames kernel_names;
+  std::mutex peers_mutex;
+  std::bitset<gpu::kMaxDevices> peers;  // by ordinal: direct access to their memory was requested
   // The sticky error of this device, and the text of its first report.
   std::atomic<gpu::Error> lost{0};
 
@@ -99,6 +104,9 @@ tenon_device open_device(uint32_t index);
 tenon_status alloc(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);
 void release(tenon_device, void* memory, uint64_t bytes, tenon_stream);
 tenon_status copy(tenon_device, const tenon_copy_request*, tenon_err*);
+// TENON_COPY_PEER, between two addresses.
+tenon_status copy_from_peer(tenon_device, const tenon_copy_request*, void* dst, const void* src,
+                            tenon_err*);
 tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
                   uint32_t pattern_bytes, tenon_stream, tenon_err*);
 tenon_status sync(tenon_device, tenon_stream, tenon_err*);

@@ -38,6 +38,7 @@ struct IpcHandle {
   X(device_memory, cuDeviceTotalMem_v2, hipDeviceTotalMem, (size_t* bytes, int device))                             \
   X(device_attribute, cuDeviceGetAttribute, hipDeviceGetAttribute, (int* value, int attribute, int device))         \
   X(device_bus_id, cuDeviceGetPCIBusId, hipDeviceGetPCIBusId, (char* text, int capacity, int device))               \
+  X(device_can_access_peer, cuDeviceCanAccessPeer, hipDeviceCanAccessPeer, (int* can, int device, int peer))           \
   X(priority_range, cuCtxGetStreamPriorityRange, hipDeviceGetStreamPriorityRange, (int* least, int* greatest))      \
   X(memory_info, cuMemGetInfo_v2, hipMemGetInfo, (size_t* free, size_t* total))                                     \
   X(device_alloc, cuMemAlloc_v2, hipMalloc, (void** out, size_t bytes))                                             \
@@ -109,11 +110,15 @@ inline constexpr Error kOutOfMemory = 2;
 inline constexpr Error kNoDevice = 100;
 inline constexpr Error kInvalidImage = 200;
 inline constexpr Error kNoBinary = 209;
+inline constexpr Error kPeerUnsupported = 217;
 inline constexpr Error kNotFound = 500;
 inline constexpr Error kNotReady = 600;
 inline constexpr Error kIllegalAddress = 700;
 inline constexpr Error kOutOfResources = 701;
+inline constexpr Error kPeerAlreadyEnabled = 704;
+inline constexpr Error kPeerNotEnabled = 705;
 inline constexpr Error kLaunchFailed = 719;
+inline constexpr Error kNotSupported = 801;
 inline constexpr Error kFirstCaptureError = 900;
 inline constexpr Error kLastCaptureError = 908;
 }  // namespace error

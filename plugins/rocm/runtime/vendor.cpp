@@ -17,6 +17,9 @@ struct OwnFunctions {
   Error (*device_set)(int device);
   Error (*device_current)(int* device);
   Error (*properties)(void* out, int device);
+  Error (*peer_enable)(int peer, unsigned flags);
+  Error (*peer_copy)(void* dst, int to, const void* src, int from, size_t bytes, Stream);
+  Error (*last_error)();
   Error (*address_range)(void** base, size_t* bytes, void* memory);
 };
 OwnFunctions own = {};
@@ -27,6 +30,9 @@ constexpr Symbol kOwnSymbols[] = {
     {"hipSetDevice", offsetof(OwnFunctions, device_set)},
     {"hipGetDevice", offsetof(OwnFunctions, device_current)},
     {"hipGetDevicePropertiesR0600", offsetof(OwnFunctions, properties)},
+    {"hipDeviceEnablePeerAccess", offsetof(OwnFunctions, peer_enable)},
+    {"hipMemcpyPeerAsync", offsetof(OwnFunctions, peer_copy)},
+    {"hipGetLastError", offsetof(OwnFunctions, last_error)},
     {"hipMemGetAddressRange", offsetof(OwnFunctions, address_range)},
 };
 
@@ -69,6 +75,18 @@ std::string architecture(int ordinal) {
 }
 
 bool parameter_sizes(Function, std::vector<size_t>*) { return false; }
+
+// A refusal is no failure, and must not stay behind as one of this thread: other libraries look for theirs there.
+Error enable_peer(int peer, void*) {
+  const Error error = own.peer_enable(peer, 0);
+  if (error) own.last_error();
+  return error;
+}
+
+Error copy_peer(void* dst, int to, void*, const void* src, int from, void*, size_t bytes,
+                Stream stream) {
+  return own.peer_copy(dst, to, src, from, bytes, stream);
+}
 
 Error allocation_bytes(void* memory, uint64_t* out) {
   void* base = nullptr;

@@ -133,6 +133,13 @@ std::string architecture(int ordinal);  // "gfx90a:sramecc+:xnack-"
 // The kernels that stand on libraries of the vendor.
 std::vector<tenon_kernel_def> library_kernels();
 
+// Lets the device that is current reach the memory of another one.
+Error enable_peer(int peer, void* peer_context);
+
+// Queues a copy between two devices.
+Error copy_peer(void* dst, int to, void* to_context, const void* src, int from, void* from_context,
+                size_t bytes, Stream stream);
+
 // The size of the allocation that `memory` begins.
 Error allocation_bytes(void* memory, uint64_t* out);
 

@@ -38,7 +38,8 @@ constexpr uint32_t kTimeLine = 8;
 std::mutex mutex;
 bool initialized = false;
 std::map<void*, size_t> pinned;
-int64_t options[3] = {};  // aclSysParamOpt
+std::set<std::pair<int32_t, int32_t>> peers;  // the first of each may access the second
+int64_t options[3] = {};                      // aclSysParamOpt
 thread_local int32_t current = -1;
 thread_local std::string message;
 
@@ -171,6 +172,14 @@ bool is_pinned(const void* memory, size_t bytes) {
   return static_cast<const char*>(memory) + bytes <= static_cast<const char*>(first) + size;
 }
 
+// Whether a copy of the current chip may go from one address to the other.
+bool is_reachable(const void* dst, const void* src) {
+  const int32_t to = simulated_ascend_device_of(dst), from = simulated_ascend_device_of(src);
+  if (to < 0 || to == from) return true;  // addresses are checked elsewhere
+  const std::lock_guard lock(mutex);
+  return peers.count({current, current == to ? from : to}) != 0;
+}
+
 bool is_stream(void* stream) {
   const std::lock_guard lock(mutex);
   return streams.count(static_cast<Stream*>(stream)) != 0;
@@ -266,6 +275,27 @@ EXPORT int aclrtFreeHost(void* memory) {
   std::free(memory);
   return 0;
 }
+// With SIMULATED_ASCEND_PEERS=0 no chip can.
+EXPORT int aclrtDeviceCanAccessPeer(int32_t* can, int32_t device, int32_t peer) {
+  ENTER_WITHOUT_DEVICE();
+  const int count = device_count();
+  if (!can || device < 0 || device >= count || peer < 0 || peer >= count || device == peer)
+    return fail(kInvalidParameter, "aclrtDeviceCanAccessPeer: expected two devices");
+  *can = environment("SIMULATED_ASCEND_PEERS", 1) != 0;
+  return 0;
+}
+EXPORT int aclrtDeviceEnablePeerAccess(int32_t peer, uint32_t flags) {
+  ENTER();
+  if (flags != 0 || peer < 0 || peer >= device_count() || peer == current)
+    return fail(kInvalidParameter, "aclrtDeviceEnablePeerAccess: expected another device and 0");
+  if (environment("SIMULATED_ASCEND_PEERS", 1) == 0)
+    return fail(kInvalidParameter,
+                "aclrtDeviceEnablePeerAccess: the devices do not reach each other");
+  const std::lock_guard lock(mutex);
+  if (!peers.insert({current, peer}).second)
+    return fail(kInvalidParameter, "aclrtDeviceEnablePeerAccess: it is enabled already");
+  return 0;
+}
 EXPORT int aclrtMemcpy(void* dst, size_t room, const void* src, size_t bytes, int kind) {
   ENTER();
   if (bytes > room || bytes == 0 || kind < 1 || kind > 3)
@@ -274,6 +304,8 @@ EXPORT int aclrtMemcpy(void* dst, size_t room, const void* src, size_t bytes, in
   void* to = to_device ? simulated_ascend_translate(dst, bytes) : dst;
   const void* from = from_device ? simulated_ascend_translate(src, bytes) : src;
   if (!to || !from) return fail(kInvalidParameter, "aclrtMemcpy: an address is not of the device");
+  if (kind == 3 && !is_reachable(dst, src))
+    return fail(kInvalidParameter, "aclrtMemcpy: access to the other device was not enabled");
   if (kind == 3 && static_cast<char*>(to) < static_cast<const char*>(from) + bytes &&
       static_cast<const char*>(from) < static_cast<char*>(to) + bytes)
     return fail(kInvalidParameter, "aclrtMemcpy: ranges overlap");
@@ -345,6 +377,8 @@ EXPORT int aclrtMemcpyAsync(void* dst, size_t room, const void* src, size_t byte
     return fail(kInvalidParameter, "aclrtMemcpyAsync: expected 0 < count <= destMax and a kind");
   if (kind != 3 && is_stream(stream) && !is_pinned(kind == 1 ? src : dst, bytes))
     if (const int error = invalidate(stream, "aclrtMemcpyAsync of pageable memory")) return error;
+  if (kind == 3 && !is_reachable(dst, src))
+    return fail(kInvalidParameter, "aclrtMemcpyAsync: access to the other device was not enabled");
   return enqueue(stream, [=] {
     void* to = kind != 2 ? simulated_ascend_translate(dst, bytes) : dst;
     const void* from = kind != 1 ? simulated_ascend_translate(src, bytes) : src;

@@ -106,7 +106,7 @@ Error can_access_peer(int* yes, int device, int peer) {
   Device *one, *other;
   TRY(find_device(device, &one));
   TRY(find_device(peer, &other));
-  *yes = 0;  // kernels reach the memory of their own device alone; copies reach all
+  *yes = one->can_access(*other);
   return error::SUCCESS;
 }
 

@@ -74,6 +74,16 @@ Error copy_now(void* dst, const void* src, size_t bytes, bool dst_is_ours, bool 
 
 }  // namespace
 
+Error copy_peer(void* dst, const Device& to, const void* src, const Device& from, size_t bytes,
+                StreamHandle handle) {
+  std::shared_ptr<Stream> stream;
+  TRY(find_stream(handle, &stream));
+  TRY(to.lost());
+  TRY(from.lost());
+  if (device_of(dst) != &to || device_of(src) != &from) return error::INVALID_VALUE;
+  return copy(dst, src, bytes, true, true, *stream);
+}
+
 namespace api {
 
 Error memory_info(size_t* free, size_t* total) {

@@ -188,15 +188,21 @@ SIMULATED_EXPORT int cuMemcpyAsync(void* dst, const void* src, size_t bytes, voi
   return error::INVALID_VALUE;
 }
 
-SIMULATED_EXPORT int cuMemcpyPeerAsync(void* dst, void*, const void* src, void*, size_t bytes,
-                                       void* stream) {
+SIMULATED_EXPORT int cuMemcpyPeerAsync(void* dst, void* to_context, const void* src,
+                                       void* from_context, size_t bytes, void* stream) {
   TRY(enter("cuMemcpyPeerAsync"));
-  return api::copy_on_device(dst, src, bytes, stream);
+  Device *to, *from;
+  TRY(find_context(to_context, &to));
+  TRY(find_context(from_context, &from));
+  return copy_peer(dst, *to, src, *from, bytes, stream);
 }
 
-SIMULATED_EXPORT int cuCtxEnablePeerAccess(void*, unsigned) {
+SIMULATED_EXPORT int cuCtxEnablePeerAccess(void* context, unsigned flags) {
   TRY(enter("cuCtxEnablePeerAccess"));
-  return error::PEER_ACCESS_UNSUPPORTED;
+  Device *device, *peer;
+  TRY(current_device(&device));
+  TRY(find_context(context, &peer));
+  return flags || peer == device ? error::INVALID_VALUE : device->enable_peer(*peer);
 }
 
 enum PointerAttribute {

@@ -173,6 +173,18 @@ Error Device::process(DeviceProcess** out) {
   return process_ ? error::SUCCESS : error::OPERATING_SYSTEM;
 }
 
+// With SIMULATED_PEERS=1 every device, otherwise none. Copies work either way, as with a real driver.
+bool Device::can_access(const Device& peer) const {
+  static const bool all = environment("SIMULATED_PEERS", 0) != 0;
+  return all && &peer != this;
+}
+
+Error Device::enable_peer(const Device& peer) {
+  if (!can_access(peer)) return error::PEER_ACCESS_UNSUPPORTED;
+  std::lock_guard lock(mutex_);
+  return peers_.insert(peer.ordinal).second ? error::SUCCESS : error::PEER_ACCESS_ALREADY_ENABLED;
+}
+
 void Device::lose(Error error) {
   Error none = 0;
   lost_.compare_exchange_strong(none, error);
@@ -183,6 +195,10 @@ void Device::reset() {
   {
     std::lock_guard lock(process_mutex_);
     process_ = nullptr;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    peers_.clear();
   }
   pool.forget_all();
   memory.release_all();

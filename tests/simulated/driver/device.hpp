@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ class Device {
   void lose(Error error);
   void reset();  // frees everything; the device works again
 
+  // Direct access to the memory of another device, once; what kernels reach does not change.
+  Error enable_peer(const Device& peer);
+  bool can_access(const Device& peer) const;
+
   void retain() { ++references_; }
   bool drop() { return references_.fetch_sub(1) == 1; }
   bool retained() const { return references_ > 0; }
@@ -59,6 +64,7 @@ class Device {
   std::unique_ptr<DeviceProcess> process_;
   std::atomic<Error> lost_{0};
   std::atomic<int> references_{0};
+  std::set<int> peers_;
 };
 
 // Made by the first call of init.

@@ -15,4 +15,8 @@ Handles<Event>& event_handles();
 Error find_stream(StreamHandle handle, std::shared_ptr<Stream>* out);
 Error current_device(Device** out);
 
+// A copy in the order of the stream, where each address is of the device that the caller says.
+Error copy_peer(void* dst, const Device& to, const void* src, const Device& from, size_t bytes,
+                StreamHandle stream);
+
 }  // namespace simulated

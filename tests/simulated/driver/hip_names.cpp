@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "handles.hpp"
 
@@ -82,7 +83,7 @@ SIMULATED_EXPORT const char* hipGetErrorString(int error) {
   return text ? text : "unknown error";
 }
 
-SIMULATED_EXPORT int hipGetLastError() { return last_error; }
+SIMULATED_EXPORT int hipGetLastError() { return std::exchange(last_error, error::SUCCESS); }
 SIMULATED_EXPORT int hipPeekAtLastError() { return last_error; }
 
 SIMULATED_EXPORT int hipRuntimeGetVersion(int* version) { return api::driver_version(version); }
@@ -137,13 +138,21 @@ SIMULATED_EXPORT int hipMemcpyAsync(void* dst, const void* src, size_t bytes, in
   return error::INVALID_VALUE;
 }
 
-SIMULATED_EXPORT int hipMemcpyPeerAsync(void* dst, int, const void* src, int, size_t bytes,
+SIMULATED_EXPORT int hipMemcpyPeerAsync(void* dst, int to, const void* src, int from, size_t bytes,
                                         void* stream) {
   TRY(enter("hipMemcpyPeerAsync"));
-  return api::copy_on_device(dst, src, bytes, stream);
+  const int count = static_cast<int>(devices().size());
+  if (to < 0 || to >= count || from < 0 || from >= count) return error::INVALID_DEVICE;
+  return copy_peer(dst, *devices()[static_cast<size_t>(to)], src,
+                   *devices()[static_cast<size_t>(from)], bytes, stream);
 }
 
-SIMULATED_EXPORT int hipDeviceEnablePeerAccess(int, unsigned) {
+SIMULATED_EXPORT int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
   TRY(enter("hipDeviceEnablePeerAccess"));
-  return error::PEER_ACCESS_UNSUPPORTED;
+  Device* device;
+  TRY(current_device(&device));
+  if (peer < 0 || peer >= static_cast<int>(devices().size()) || peer == device->ordinal)
+    return error::INVALID_DEVICE;
+  if (flags) return error::INVALID_VALUE;
+  return last_error = device->enable_peer(*devices()[static_cast<size_t>(peer)]);
 }
