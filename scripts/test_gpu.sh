@@ -19,7 +19,7 @@ export TENON_CUDA_DRIVER=$simulated/libsimulated_cuda_driver.so TENON_CUDA_COMPI
 export TENON_ROCM_DRIVER=$simulated/libsimulated_hip_driver.so TENON_ROCM_COMPILER=$simulated/libsimulated_hiprtc.so
 export TENON_CUDA_COLLECTIVE=$simulated/libsimulated_nccl.so TENON_ROCM_COLLECTIVE=$simulated/libsimulated_rccl.so
 export TENON_CUDA_BLAS=$simulated/libsimulated_cublaslt.so TENON_ROCM_BLAS=$simulated/libsimulated_hipblaslt.so
-export TENON_CUDA_DNN=$simulated/libsimulated_cudnn.so
+export TENON_CUDA_DNN=$simulated/libsimulated_cudnn.so TENON_ROCM_DNN=$simulated/libsimulated_miopen.so
 export TENON_CUDA_FFT=$simulated/libsimulated_cufft.so TENON_ROCM_FFT=$simulated/libsimulated_hipfft.so
 export TENON_CUDA_SOLVER=$simulated/libsimulated_cusolver.so TENON_ROCM_SOLVER=$simulated/libsimulated_hipsolver.so
 export TENON_CUDA_DENSE_BLAS=$simulated/libsimulated_cublas.so TENON_ROCM_DENSE_BLAS=$simulated/libsimulated_hipblas.so

@@ -23,7 +23,7 @@ function(gpu_plugin name device)
       collective compiler precompiled prelude program launch)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()
-  foreach(file library_kernels blas blas_plan gemm matmul array_call fft fft_layout fft_plan transforms solver solver_handles matrices
+  foreach(file library_kernels blas blas_plan gemm matmul convolution_call convolution_plan convolution array_call fft fft_layout fft_plan transforms solver solver_handles matrices
       cholesky eig eigh exponential ldl lu qr svd triangular)
     list(APPEND sources "${GPU_COMMON_DIR}/libraries/${file}.cpp")
   endforeach()

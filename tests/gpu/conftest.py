@@ -29,6 +29,7 @@ SIMULATED = {
         "TENON_ROCM_COMPILER": "libsimulated_hiprtc.so",
         "TENON_ROCM_COLLECTIVE": "libsimulated_rccl.so",
         "TENON_ROCM_BLAS": "libsimulated_hipblaslt.so",
+        "TENON_ROCM_DNN": "libsimulated_miopen.so",
         "TENON_ROCM_FFT": "libsimulated_hipfft.so",
         "TENON_ROCM_SOLVER": "libsimulated_hipsolver.so",
         "TENON_ROCM_DENSE_BLAS": "libsimulated_hipblas.so",

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "library.hpp"
+#include "vendor.hpp"
 
 namespace gpu::dnn {
 namespace {
@@ -16,11 +17,9 @@ constexpr Symbol kSymbols[] = {
 
 struct Opened {
   Library functions = {};
-  KernelLibrary library = open_kernel_library("cuDNN", "TENON_CUDA_DNN", "libcudnn.so.9",
-                                              "install cuDNN 9 (pip install nvidia-cudnn-cu13, or "
-                                              "NVIDIA's package cudnn9), or name the file "
-                                              "in TENON_CUDA_DNN",
-                                              kSymbols, std::size(kSymbols), &functions);
+  KernelLibrary library =
+      open_kernel_library(vendor::kDnn, vendor::kDnnVariable, vendor::kDnnNames,
+                          vendor::kInstallDnn, kSymbols, std::size(kSymbols), &functions);
 };
 
 const Opened& opened() {
@@ -31,6 +30,14 @@ const Opened& opened() {
 }  // namespace
 
 const Library* library() { return opened().library ? &opened().functions : nullptr; }
+
+bool is_available() { return library() != nullptr; }
+const char* library_name() { return library() ? opened().library.name.c_str() : nullptr; }
 const char* library_problem() { return library() ? nullptr : opened().library.problem.c_str(); }
+const char* error_text(Status status) { return library()->error_text(status); }
+
+Status create_handle(Handle* out) { return library()->create(out); }
+void destroy_handle(Handle handle) { library()->destroy(handle); }
+Status set_stream(Handle handle, Stream stream) { return library()->set_stream(handle, stream); }
 
 }  // namespace gpu::dnn

@@ -7,10 +7,10 @@
 
 #include <cstddef>
 
+#include "libraries/dnn.hpp"
+
 namespace gpu::dnn {
 
-using Status = int;  // cudnnStatus_t: 0 is success
-using Handle = void*;
 using TensorDesc = void*;
 using FilterDesc = void*;
 using ConvolutionDesc = void*;
@@ -86,8 +86,7 @@ inline constexpr int kDefaultMath = 0, kTensorOpMath = 1, kFmaMath = 3;  // cudn
 inline constexpr int kDeterministic = 1;                                 // cudnnDeterminism_t
 }  // namespace number
 
-// Opens the library at the first call. NULL: it is absent, and library_problem says what to install.
+// NULL: it is absent.
 const Library* library();
-const char* library_problem();  // NULL: none
 
 }  // namespace gpu::dnn

@@ -5,7 +5,6 @@
 
 #include "device.hpp"
 #include "kernels/attention.hpp"
-#include "libraries/convolution.hpp"
 #include "libraries/library_kernels.hpp"
 #include "library.hpp"
 
@@ -105,8 +104,8 @@ Error allocation_bytes(void* memory, uint64_t* out) {
 
 std::vector<tenon_kernel_def> library_kernels() {
   std::vector<tenon_kernel_def> kernels = common_library_kernels();
-  for (const auto& list : {dnn::convolution_kernels(), kernels::attention_kernels()})
-    kernels.insert(kernels.end(), list.begin(), list.end());
+  const auto attention = kernels::attention_kernels();
+  kernels.insert(kernels.end(), attention.begin(), attention.end());
   return kernels;
 }
 

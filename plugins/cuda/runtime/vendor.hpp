@@ -43,6 +43,12 @@ inline constexpr const char* kInstallBlas =
     "install cuBLAS (pip install nvidia-cublas, or the CUDA toolkit), or name the file in "
     "TENON_CUDA_BLAS";
 inline constexpr const char* kBlas = "cuBLASLt";
+inline constexpr const char* kDnnVariable = "TENON_CUDA_DNN";
+inline constexpr const char* kDnnNames = "libcudnn.so.9";
+inline constexpr const char* kInstallDnn =
+    "install cuDNN 9 (pip install nvidia-cudnn-cu13, or NVIDIA's package cudnn9), or name the file "
+    "in TENON_CUDA_DNN";
+inline constexpr const char* kDnn = "cuDNN";
 inline constexpr const char* kFftVariable = "TENON_CUDA_FFT";
 inline constexpr const char* kFftNames =
     "libcufft.so.12 libcufft.so.11 /usr/local/cuda/lib64/libcufft.so";

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blas_plan.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "algorithm_ranks.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
 
@@ -36,8 +39,8 @@ bool make_layout(const Library& library, int type, const Matrix& matrix, int64_t
 }  // namespace
 
 std::unique_ptr<Plan> Plan::make(const Library& library, Handle handle, const Gemm& gemm) {
-  std::unique_ptr<Plan> plan(new Plan(library, handle));
-  return plan->build(gemm) ? std::move(plan) : nullptr;
+  std::unique_ptr<Plan> plan(new Plan(library, handle, gemm));
+  return plan->build() ? std::move(plan) : nullptr;
 }
 
 Plan::~Plan() {
@@ -46,65 +49,78 @@ Plan::~Plan() {
   if (desc_) library_.desc_destroy(desc_);
 }
 
-bool Plan::build(const Gemm& gemm) {
+bool Plan::build() {
+  const Gemm& gemm = gemm_;
   const int type = data_type(static_cast<int>(gemm.dtype));
   if (type < 0) return false;
   const int dtype = static_cast<int>(gemm.dtype);
   scale_dtype_ = is_complex(dtype) ? dtype : real_of(dtype);
   const Matrix result = {.ld = gemm.n, .batch_stride = gemm.m * gemm.n};
-  return build_desc(gemm) &&
+  return build_desc() &&
          make_layout(library_, type, gemm.x, gemm.m, gemm.k, gemm.batches, &x_) &&
          make_layout(library_, type, gemm.y, gemm.k, gemm.n, gemm.batches, &y_) &&
          make_layout(library_, type, result, gemm.m, gemm.n, gemm.batches, &out_) &&
-         choose_algorithm(gemm);
+         ask_heuristic(1, &first_) == 1;
 }
 
-bool Plan::build_desc(const Gemm& gemm) {
+bool Plan::build_desc() {
   const int compute = is_double(scale_dtype_) ? number::kCompute64 : number::kCompute32;
   const int scale = data_type(scale_dtype_);
   const auto operation = [](const Matrix& matrix) {
     return static_cast<int32_t>(matrix.transposed ? number::kTransposed : number::kNotTransposed);
   };
   return library_.desc_create(&desc_, compute, scale) == 0 &&
-         set(library_.desc_set, desc_, number::kDescTransposeA, operation(gemm.y)) &&
-         set(library_.desc_set, desc_, number::kDescTransposeB, operation(gemm.x)) &&
-         (!gemm.has_bias || set(library_.desc_set, desc_, number::kDescEpilogue, kEpilogueBias));
+         set(library_.desc_set, desc_, number::kDescTransposeA, operation(gemm_.y)) &&
+         set(library_.desc_set, desc_, number::kDescTransposeB, operation(gemm_.x)) &&
+         (!gemm_.has_bias || set(library_.desc_set, desc_, number::kDescEpilogue, kEpilogueBias));
 }
 
-bool Plan::choose_algorithm(const Gemm& gemm) {
+int Plan::ask_heuristic(int count, HeuristicResult* results) const {
   Preference preference = nullptr;
-  if (library_.preference_create(&preference) != 0) return false;
+  if (library_.preference_create(&preference) != 0) return 0;
   bool is_set =
       set(library_.preference_set, preference, number::kPreferenceWorkspace, kMaxWorkspaceBytes);
   if constexpr (number::kPreferenceAlignment >= 0) {
-    const int64_t alignments[] = {gemm.y.alignment, gemm.x.alignment, gemm.result_alignment,
-                                  gemm.result_alignment};
+    const int64_t alignments[] = {gemm_.y.alignment, gemm_.x.alignment, gemm_.result_alignment,
+                                  gemm_.result_alignment};
     for (int i = 0; i < 4; ++i)
       is_set = is_set && set(library_.preference_set, preference, number::kPreferenceAlignment + i,
                              static_cast<uint32_t>(alignments[i]));
   }
-  HeuristicResult result = {};
-  int count = 0;
+  int found = 0;
   const Status status = is_set ? library_.heuristic(handle_, desc_, y_, x_, out_, out_, preference,
-                                                    1, &result, &count)
+                                                    count, results, &found)
                                : -1;
   library_.preference_destroy(preference);
-  if (status != 0 || count < 1 || result.state != 0) return false;
-  algorithm_ = result.algorithm;
-  workspace_bytes_ = result.workspace_bytes;
-  return true;
+  if (status != 0) return 0;
+  const auto end = std::remove_if(results, results + std::clamp(found, 0, count),
+                                  [](const HeuristicResult& each) { return each.state != 0; });
+  return static_cast<int>(end - results);
 }
 
-Status Plan::run(const void* x, const void* y, const void* bias, void* out, void* workspace,
-                 Stream stream) const {
+const HeuristicResult* Plan::algorithm(size_t rank) const {
+  if (rank == 0) return &first_;
+  std::call_once(others_once_, [this] {
+    std::vector<HeuristicResult> list(kMaxAlgorithms);
+    list.resize(static_cast<size_t>(ask_heuristic(kMaxAlgorithms, list.data())));
+    std::erase_if(list, [this](const HeuristicResult& each) {
+      return std::memcmp(&each.algorithm, &first_.algorithm, sizeof first_.algorithm) == 0;
+    });
+    others_ = std::move(list);
+  });
+  return rank <= others_.size() ? &others_[rank - 1] : nullptr;
+}
+
+Status Plan::run(const HeuristicResult& algorithm, const void* x, const void* y, const void* bias,
+                 void* out, void* workspace, Stream stream) const {
   const void *one = number_of(scale_dtype_, 1), *zero = number_of(scale_dtype_, 0);
   std::unique_lock lock(bias_mutex_, std::defer_lock);
   if (bias) {
     lock.lock();
     if (!set(library_.desc_set, desc_, number::kDescBiasPointer, bias)) return -1;
   }
-  return library_.matmul(handle_, desc_, one, y, y_, x, x_, zero, out, out_, out, out_, &algorithm_,
-                         workspace, workspace_bytes_, stream);
+  return library_.matmul(handle_, desc_, one, y, y_, x, x_, zero, out, out_, out, out_,
+                         &algorithm.algorithm, workspace, algorithm.workspace_bytes, stream);
 }
 
 Plans::~Plans() {

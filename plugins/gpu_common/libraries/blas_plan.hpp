@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithm of a BLAS library for one GEMM on one device, and the cache of these. The library's
-// heuristic takes some ten microseconds, so that it is asked once for each shape.
+// The algorithms of a BLAS library for one GEMM on one device, and the cache of these. The library's
+// heuristic takes some ten microseconds, so that it is asked once for each shape, and a second time for more than one
+// algorithm where autotuning asks.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "blas.hpp"
 #include "device.hpp"
@@ -21,23 +23,28 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // The algorithm at this place of the heuristic's list; NULL: the list is shorter. The first one is always there.
+  const HeuristicResult* algorithm(size_t rank) const;
   // Queues the product. `bias` is NULL exactly if the GEMM has none.
-  Status run(const void* x, const void* y, const void* bias, void* out, void* workspace,
+  Status run(const HeuristicResult& algorithm, const void* x, const void* y, const void* bias, void* out, void* workspace,
              Stream stream) const;
 
  private:
-  Plan(const Library& library, Handle handle) : library_(library), handle_(handle) {}
-  bool build(const Gemm& gemm);
-  bool build_desc(const Gemm& gemm);
-  bool choose_algorithm(const Gemm& gemm);
+  Plan(const Library& library, Handle handle, const Gemm& gemm)
+      : library_(library), handle_(handle), gemm_(gemm) {}
+  bool build();
+  bool build_desc();
+  // At most `count` go to `results`. Returns how many.
+  int ask_heuristic(int count, HeuristicResult* results) const;
 
   const Library& library_;
   Handle handle_;
   MatmulDesc desc_ = nullptr;
   Layout x_ = nullptr, y_ = nullptr, out_ = nullptr;
-  Algorithm algorithm_ = {};
-  uint64_t workspace_bytes_ = 0;
+  Gemm gemm_;
+  HeuristicResult first_ = {};
+  mutable std::once_flag others_once_;
+  mutable std::vector<HeuristicResult> others_;
   int scale_dtype_ = 0;            // of the factors, and of what is added up
   mutable std::mutex bias_mutex_;  // the address of the bias is part of the description
 };

@@ -2,14 +2,14 @@
 // Kernels of the vendor's BLAS library for the plugin's own device.
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include <tenon/abi.h>
 #include <tenon/services/autotune.h>
 
 namespace gpu::blas {
 
-std::span<const tenon_kernel_def> matmul_kernels();
+std::vector<tenon_kernel_def> matmul_kernels();
 
 // For the service "<plugin>.library".
 extern const tenon_kernel_library_api kKernelLibrary;

@@ -41,6 +41,11 @@ inline constexpr const char* kBlasNames =
 inline constexpr const char* kInstallBlas =
     "install ROCm's hipBLASLt, or name the file in TENON_ROCM_BLAS";
 inline constexpr const char* kBlas = "hipBLASLt";
+inline constexpr const char* kDnnVariable = "TENON_ROCM_DNN";
+inline constexpr const char* kDnnNames = "libMIOpen.so.1 libMIOpen.so /opt/rocm/lib/libMIOpen.so";
+inline constexpr const char* kInstallDnn =
+    "install ROCm's MIOpen (AMD's package miopen-hip), or name the file in TENON_ROCM_DNN";
+inline constexpr const char* kDnn = "MIOpen";
 inline constexpr const char* kFftVariable = "TENON_ROCM_FFT";
 inline constexpr const char* kFftNames = "libhipfft.so.0 libhipfft.so /opt/rocm/lib/libhipfft.so";
 inline constexpr const char* kInstallFft =

@@ -4,11 +4,14 @@
 // that would read or write wrong memory, with INVALID_VALUE.
 //
 // Sources: the cuBLAS reference (13.1), section cuBLASLt, and the hipBLASLt API reference.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
+#include "../algorithm_time.hpp"
 #include "../failures.hpp"
 #include "../objects.hpp"
 #include "gemm.hpp"
@@ -98,6 +101,9 @@ struct Chosen {
   uint64_t shape;
   uint32_t alignments[4];
   uint64_t workspace;
+  uint64_t place;  // in the list of the heuristic
+
+  bool operator==(const Chosen&) const = default;
 };
 
 Objects<Handle> handles;
@@ -195,6 +201,7 @@ bool is_device_memory(const GemmMatrix& matrix, const Gemm& gemm) {
 
 struct Queued {
   Gemm gemm;
+  uint64_t microseconds;
 };
 
 }  // namespace
@@ -256,7 +263,8 @@ EXPORT int NAME(MatmulPreferenceSetAttribute)(void* handle, int attribute, const
   return known ? status : kInvalidValue;
 }
 
-// The one algorithm wants memory to work in, and exactly the alignment that it was chosen for.
+// Every algorithm wants exactly the alignment that it was chosen for, and the first two want memory to work in. An equal
+// request gets equal algorithms.
 EXPORT int NAME(MatmulAlgoGetHeuristic)(void* handle, void* desc_handle, void* a_handle,
                                         void* b_handle, void* c_handle, void* d_handle,
                                         void* preference_handle, int wanted,
@@ -274,15 +282,21 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(void* handle, void* desc_handle, void* a
   Gemm gemm;
   if (int status = check(desc, a, b, c, d, &gemm)) return status;
   constexpr uint64_t kWorkspaceBytes = 4096;
-  Chosen algorithm{.shape = hash(desc, a, b, d),
-                   .alignments = {},
-                   .workspace = preference.workspace < kWorkspaceBytes ? 0 : kWorkspaceBytes};
-  std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
+  constexpr int kAlgorithms = 3;
   std::lock_guard lock(choosing);
-  chosen.push_back(algorithm);
-  *results = {.workspace_bytes = algorithm.workspace, .state = kSuccess, .waves = 1};
-  results->algorithm.words[0] = chosen.size();
-  *count = 1;
+  *count = std::min(wanted, kAlgorithms);
+  for (int i = 0; i < *count; ++i) {
+    const bool has_workspace = i < 2 && preference.workspace >= kWorkspaceBytes;
+    Chosen algorithm{.shape = hash(desc, a, b, d),
+                     .alignments = {},
+                     .workspace = has_workspace ? kWorkspaceBytes : 0,
+                     .place = static_cast<uint64_t>(i)};
+    std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
+    auto known = std::find(chosen.begin(), chosen.end(), algorithm);
+    if (known == chosen.end()) known = chosen.insert(known, algorithm);
+    results[i] = {.workspace_bytes = algorithm.workspace, .state = kSuccess, .waves = 1};
+    results[i].algorithm.words[0] = static_cast<uint64_t>(known - chosen.begin()) + 1;
+  }
   return kSuccess;
 }
 
@@ -332,7 +346,10 @@ EXPORT int NAME(Matmul)(void* handle, void* desc_handle, const void* alpha, cons
     gemm.bias = desc.bias;
     if (!simulated_access(gemm.bias, d.rows * blas_type_bytes(d.type))) return kInvalidValue;
   }
+  if (int error = count_call(("BlasLtAlgorithm" + std::to_string(own.place)).c_str())) return error;
+  queued->microseconds = algorithm_microseconds(own.place);
   const auto call = [](void* user) {
+    take_time(static_cast<const Queued*>(user)->microseconds);
     run_gemm(static_cast<const Queued*>(user)->gemm,
              [](const void* memory, uint64_t bytes) { return simulated_access(memory, bytes); });
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of the stand-in for cuDNN: cross-correlation of NCHW images, one element at a time.
+// The arithmetic of the stand-ins for cuDNN and MIOpen: cross-correlation of NCHW images, one element at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct DnnConvolution {
   int padding[2], stride[2], dilation[2];
   // Device addresses; which one is written depends on the pass.
   const void *x_data, *w_data, *y_data;
+  uint64_t microseconds;  // before the arithmetic
 };
 
 uint64_t elements_of(const int (&shape)[4]);

@@ -13,7 +13,7 @@ namespace gpu::dnn {
 
 enum ConvolutionKind : int { kForward, kInputGrad, kWeightGrad };
 
-// Extents fit cuDNN's int. x is [N, C, H, W], w [O, C / groups, KH, KW], y [N, O, OH, OW]; all are
+// Extents fit the int of cuDNN and MIOpen. x is [N, C, H, W], w [O, C / groups, KH, KW], y [N, O, OH, OW]; all are
 // contiguous.
 struct Convolution {
   int kind = kForward;
@@ -30,7 +30,7 @@ struct ConvolutionHash {
   size_t operator()(const Convolution&) const;
 };
 
-// What the arguments of the operator `kind` ask for. None: what cuDNN does not compute, or a shape that
+// What the arguments of the operator `kind` ask for. None: what the libraries do not compute, or a shape that
 // the operator itself refuses.
 std::optional<Convolution> describe(ConvolutionKind kind, const tenon_value* args);
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Algorithms of a vendor's library as kernels, among which autotuning chooses.
+//
+// Note [Algorithms are kernels]
+// A library's heuristic lists algorithms, the one that it takes for the fastest first. For each place in that list there is a
+// kernel, which declines where the list is shorter. The dispatcher asks kernels in the order of their scores, and the first
+// one accepts whatever the others do: it alone runs, and nobody asks the library for more, until plugins/autotune lists the
+// candidates of a call and measures them. A kernel of a later place reports TENON_UNSUPPORTED where the library refuses its
+// algorithm; autotuning then goes back to the first.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <tenon/abi.h>
+
+namespace gpu {
+
+// Heuristics rarely list more that are worth the time of measuring them.
+inline constexpr size_t kMaxAlgorithms = 8;
+inline constexpr size_t kMaxUnorderedAlgorithms = 4;
+
+// Above the kernels for every device that compiles source.
+inline constexpr int32_t kLibraryScore = 50;
+
+// Below every other kernel, as only measuring chooses these.
+constexpr int32_t score_of_rank(size_t rank) {
+  return rank == 0 ? kLibraryScore : -static_cast<int32_t>(rank);
+}
+
+// {make.operator()<0>(), make.operator()<1>(), ...}
+template <size_t kCount, class Make>
+constexpr std::array<tenon_kernel_def, kCount> kernels_of_ranks(const Make& make) {
+  return [&]<size_t... kRank>(std::index_sequence<kRank...>) {
+    return std::array<tenon_kernel_def, kCount>{make.template operator()<kRank>()...};
+  }
+  (std::make_index_sequence<kCount>());
+}
+
+}  // namespace gpu
