@@ -5,6 +5,7 @@
 #include <tenon/plugin.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -48,15 +49,34 @@ std::string device_name(tenon_device_id device) {
   return name;
 }
 
+// Whether the plugin's table has a member: those of older plugins end before.
+#define HAS_MEMBER(table, member)                                                       \
+  ((table) && offsetof(tenon_kernel_library_api, member) < (table)->struct_size &&      \
+   (table)->member)
+
+const tenon_kernel_library_api* library_of(const tenon_candidate& candidate) {
+  const std::string service = candidate.plugin + std::string(TENON_KERNEL_LIBRARY_SUFFIX);
+  return static_cast<const tenon_kernel_library_api*>(
+      host->service_find(service.c_str(), TENON_KERNEL_LIBRARY_VERSION));
+}
+
 // "onednn 0.1.0, oneDNN 2.6.3": a plugin without its path, and the library that it stands on.
-std::string version_of(const tenon_candidate& candidate) {
+std::string version_of(const tenon_candidate& candidate, const char* op) {
   const std::string origin = candidate.origin;
   std::string text = origin.substr(0, origin.find(" ("));
-  const std::string service = candidate.plugin + std::string(TENON_KERNEL_LIBRARY_SUFFIX);
-  const void* table = host->service_find(service.c_str(), TENON_KERNEL_LIBRARY_VERSION);
+  const tenon_kernel_library_api* table = library_of(candidate);
   if (!table) return text;
-  const char* library = static_cast<const tenon_kernel_library_api*>(table)->name();
+  const char* library = HAS_MEMBER(table, name_for) ? table->name_for(op) : table->name();
   return text + ", " + (library ? library : "no library");
+}
+
+// What the library calls the algorithm; empty: the kernel has one alone, or nothing is known.
+std::string algorithm_of(const tenon_candidate& candidate, const Call& call) {
+  const tenon_kernel_library_api* table = library_of(candidate);
+  char text[256] = {};
+  if (HAS_MEMBER(table, describe))
+    table->describe(candidate.kernel, call.args, call.nargs, text, sizeof text);
+  return text;
 }
 
 std::string contender_name(const tenon_candidate& candidate) {
@@ -83,6 +103,7 @@ Store& store_of(Choices& self, const std::string& device) {
 struct Field {
   std::vector<Contender> contenders;  // the first: the dispatcher's own choice
   std::vector<std::string> declined;
+  std::vector<std::pair<std::string, std::string>> algorithms;  // of contenders that tell
   std::string versions;
   uint32_t kernels = 0;  // of these dtypes, whether they accept the call or not
 };
@@ -98,23 +119,36 @@ bool list_field(const Call& call, tenon_value* outs, Field& field) {
   std::set<std::string> versions;
   for (uint32_t i = 0; i < std::min(count, kMaxCandidates); ++i) {
     const tenon_candidate& each = found[i];
-    versions.insert(version_of(each));
-    if (each.flags & TENON_CANDIDATE_DECLINES)
-      field.declined.push_back(contender_name(each));
-    else if (each.flags & TENON_CANDIDATE_CHOSEN)
-      field.contenders[0].name = contender_name(each);
+    versions.insert(version_of(each, host->op_def(call.op)->name));
+    const std::string name = contender_name(each);
+    if (each.flags & TENON_CANDIDATE_DECLINES) {
+      // Kernels that only measuring chooses stand for places in a list, which most lists do not reach.
+      if (each.kernel->score >= 0) field.declined.push_back(name);
+      continue;
+    }
+    if (std::string algorithm = algorithm_of(each, call); !algorithm.empty())
+      field.algorithms.emplace_back(name, std::move(algorithm));
+    const bool is_repeatable = !(each.kernel->traits & TENON_KERNEL_NONDETERMINISTIC);
+    if (each.flags & TENON_CANDIDATE_CHOSEN)
+      field.contenders[0].name = name;
     else
-      field.contenders.push_back({.name = contender_name(each), .handle = each.handle});
+      field.contenders.push_back(
+          {.name = name, .handle = each.handle, .is_repeatable = is_repeatable});
   }
   for (const std::string& version : versions)
     field.versions += (field.versions.empty() ? "" : "; ") + version;
   return true;
 }
 
-Choice choice_of(const Field& field, const std::string& winner) {
-  for (const Contender& each : field.contenders)
-    if (each.name == winner) return {.handle = each.handle};
-  return {};
+// The contender that a file names. It may be held back now (in deterministic mode), or its library may list fewer
+// algorithms for these addresses: the fastest of the others that were measured with it then.
+size_t winner_of(Field& field, const Record& record) {
+  for (Contender& each : field.contenders)
+    for (const auto& [name, nanoseconds] : record.nanoseconds)
+      if (each.name == name) each.nanoseconds = nanoseconds;
+  for (size_t i = 0; i < field.contenders.size(); ++i)
+    if (field.contenders[i].name == record.winner) return i;
+  return field.contenders[0].nanoseconds > 0 ? fastest(field.contenders) : 0;
 }
 
 Record record_of(const Field& field, size_t winner) {
@@ -159,7 +193,8 @@ Choice choose(const Call& call, const CallHash& hash, const tenon_value* outs, b
                     .record = {},
                     .usual = field.contenders[0].name,
                     .failures = {},
-                    .declined = field.declined};
+                    .declined = field.declined,
+                    .algorithms = field.algorithms};
   const auto remember = [&](const Choice& choice) {
     self.known[hash.call] = {choice, generation};
     self.decisions[device + " | " + decision.call] = decision;
@@ -168,8 +203,10 @@ Choice choose(const Call& call, const CallHash& hash, const tenon_value* outs, b
   {
     std::lock_guard lock(self.mutex);
     if (const Record* record = store_of(self, device).find(decision.call, field.versions)) {
+      const size_t winner = winner_of(field, *record);
       decision.record = *record;
-      return remember(choice_of(field, record->winner));
+      decision.record.winner = field.contenders[winner].name;
+      return remember({.handle = field.contenders[winner].handle});
     }
   }
   std::unique_lock turn(measuring, std::try_to_lock);
@@ -184,6 +221,20 @@ Choice choose(const Call& call, const CallHash& hash, const tenon_value* outs, b
   std::lock_guard lock(self.mutex);
   store_of(self, device).add(decision.call, decision.record);
   return remember({.handle = field.contenders[winner].handle});
+}
+
+void give_up(const Call& call, const CallHash& hash, const tenon_value* outs,
+             const std::string& reason) {
+  Choices& self = choices();
+  std::lock_guard lock(self.mutex);
+  self.known[hash.call] = {.choice = {}, .generation = candidates()->generation()};
+  const auto position =
+      self.decisions.find(device_name(call.device) + " | " +
+                          describe_call(call.op, call.args, call.nargs, outs, call.nouts));
+  if (position == self.decisions.end()) return;
+  Decision& decision = position->second;
+  decision.failures.emplace_back(decision.record.winner, reason);
+  decision.record.winner = decision.usual;
 }
 
 void forget(bool with_files) {

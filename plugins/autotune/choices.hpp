@@ -19,6 +19,7 @@ struct Decision {
   std::string usual;                                          // the dispatcher's own choice
   std::vector<std::pair<std::string, std::string>> failures;  // contenders that reported an error
   std::vector<std::string> declined;                          // kernels that do not accept the call
+  std::vector<std::pair<std::string, std::string>> algorithms;  // contenders, in their library's words
 };
 
 struct Choice {
@@ -29,6 +30,11 @@ struct Choice {
 
 // The slow path of a call that this thread has not seen: looks it up, and measures it if it `may`.
 Choice choose(const Call& call, const CallHash& hash, const tenon_value* outs, bool may_measure);
+
+// The chosen kernel has refused a call, for this reason: the dispatcher's own choice runs such calls from here on, in
+// this process.
+void give_up(const Call& call, const CallHash& hash, const tenon_value* outs,
+             const std::string& reason);
 
 const tenon_candidates_api* candidates();
 

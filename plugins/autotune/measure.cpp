@@ -88,17 +88,22 @@ void run_rounds(Clock& clock, std::vector<Contender>& contenders, TakesPart&& ta
     }
 }
 
+}  // namespace
+
 size_t fastest(const std::vector<Contender>& contenders) {
   size_t best = 0;
-  for (size_t i = 1; i < contenders.size(); ++i)
-    if (contenders[i].failure.empty() &&
-        contenders[i].nanoseconds <= kRequiredRatio * contenders[0].nanoseconds &&
-        contenders[i].nanoseconds < contenders[best].nanoseconds)
-      best = i;
+  for (bool is_repeatable : {true, false}) {
+    // What a winner of this kind has to undercut.
+    const double limit = kRequiredRatio * contenders[best].nanoseconds;
+    for (size_t i = 1; i < contenders.size(); ++i) {
+      const Contender& each = contenders[i];
+      if (each.is_repeatable == is_repeatable && each.failure.empty() && each.nanoseconds > 0 &&
+          each.nanoseconds <= limit && each.nanoseconds < contenders[best].nanoseconds)
+        best = i;
+    }
+  }
   return best;
 }
-
-}  // namespace
 
 Outcome measure(const tenon_candidates_api& candidates, const Call& call,
                 std::vector<Contender>& contenders, size_t* winner) {

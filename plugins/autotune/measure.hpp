@@ -22,9 +22,14 @@ struct Call {
 struct Contender {
   std::string name;              // "onednn", "cuda/2"
   const void* handle = nullptr;  // NULL: what the dispatcher chooses by itself
+  bool is_repeatable = true;     // false: results may differ from run to run
   double nanoseconds = 0;        // the shortest that was measured; 0: not measured
   std::string failure;           // what its call reported
 };
+
+// Which contender is to run, by their times; the first one unless another one is faster than noise explains. One whose
+// results may differ from run to run has to be as much faster than the fastest of the others.
+size_t fastest(const std::vector<Contender>& contenders);
 
 enum class Outcome {
   kMeasured,

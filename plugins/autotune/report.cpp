@@ -13,6 +13,9 @@ std::string why(const Decision& decision) {
     if (name == decision.usual) usual = nanoseconds;
     if (name == record.winner) winner = nanoseconds;
   }
+  for (const auto& [name, reason] : decision.failures)
+    if (record.winner == decision.usual && decision.source == "file")
+      return name + ", which the file names, refuses the call: " + reason;
   if (record.winner == decision.usual)
     return "no other kernel takes at most 0.97 of the time of " + decision.usual;
   char ratio[32];
@@ -60,6 +63,7 @@ std::string decision_text(const Decision& decision) {
          ", \"source\": " + quoted(decision.source) +
          ", \"versions\": " + quoted(decision.record.versions) +
          ", \"microseconds\": " + object_of(decision.record.nanoseconds, microseconds) +
+         ", \"algorithms\": " + object_of(decision.algorithms, quoted) +
          ", \"failed\": " + object_of(decision.failures, quoted) + ", \"declined\": [" + declined +
          "]}";
 }

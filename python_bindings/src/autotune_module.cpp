@@ -47,12 +47,15 @@ std::string report() {
   return text;
 }
 
-nb::object library_problem(const std::string& plugin) {
+nb::object library_problem(const std::string& plugin, const std::string& op) {
   need_plugins();
   const std::string name = plugin + TENON_KERNEL_LIBRARY_SUFFIX;
-  const void* table = host->service_find(name.c_str(), TENON_KERNEL_LIBRARY_VERSION);
-  const char* problem =
-      table ? static_cast<const tenon_kernel_library_api*>(table)->problem() : nullptr;
+  const auto* table = static_cast<const tenon_kernel_library_api*>(
+      host->service_find(name.c_str(), TENON_KERNEL_LIBRARY_VERSION));
+  if (!table) return nb::none();
+  const bool tells_for =
+      offsetof(tenon_kernel_library_api, problem_for) < table->struct_size && table->problem_for;
+  const char* problem = tells_for ? table->problem_for(op.c_str()) : table->problem();
   return problem ? nb::cast(problem) : nb::none();
 }
 
@@ -64,7 +67,8 @@ void add_autotune_functions(nb::module_& module) {
   module.def("autotune_clear", &clear, nb::arg("files"));
   module.def("autotune_report", &report);
   module.def("library_problem", &library_problem, nb::arg("plugin"),
-             "What keeps the library that a plugin's kernels stand on from being used, or None.");
+             nb::arg("op"),
+             "What keeps the library that a plugin's kernels of an operator stand on from being used, or None.");
 }
 
 }  // namespace tenon::python

@@ -111,13 +111,20 @@ def _judge(report):
                 f"optional: runs where tenon.autotune chooses it, or always with "
                 f"tenon.plugins.allow_overrides('{name}') or TENON_OVERRIDES={name}"
             )
-            if problem := _core.library_problem(name):
+            if problem := _core.library_problem(name, report["op"]):
                 kernel["state"] += f"; {problem}"
+            continue
+        if kernel["score"] < 0 and kernel["may_decline"] and not last:
+            kernel["state"] = (
+                "asked after all others of its plugin; runs where tenon.autotune chooses it"
+            )
             continue
         if last:
             kernel["state"] = f"not reached: {last} comes before and never declines"
         elif kernel["may_decline"]:
             kernel["state"] = "asked at every call; runs unless it declines"
+            if problem := _core.library_problem(name, report["op"]):
+                kernel["state"] = f"declines every call: {problem}"
         else:
             kernel["state"] = (
                 "runs" if kernel is report["kernels"][0] else "runs if all before decline"
@@ -155,6 +162,8 @@ def doctor():
     """Print every plugin that was looked at: loaded or refused, why, and how to fix it."""
     report = json.loads(_core.plugin_describe())
     for entry in report["plugins"]:
+        if entry["state"] == "loaded":
+            entry["library_problems"] = library_problems(entry["name"])
         print(f"{entry['state']:<8}  {entry['name']} {entry.get('version', '')}  {entry['path']}")
         for remark in remarks(entry):
             print(f"          {remark}")
@@ -181,6 +190,15 @@ def remarks(entry):
             f"kernels for operators that no package has defined: {', '.join(sorted(set(unknown)))}; load "
             "the plugin that defines them, or correct their names"
         )
+    yield from entry.get("library_problems", ())
+
+
+def library_problems(name):
+    """What keeps libraries of a loaded plugin from being used: a list of texts. Opens them."""
+    # One operator of each library: products of matrices and convolutions are often in two.
+    operators = ("tenon::matmul", "tenon::conv2d")
+    problems = (_core.library_problem(name, op) for op in operators)
+    return [*dict.fromkeys(filter(None, problems))]
 
 
 def sdk_path():

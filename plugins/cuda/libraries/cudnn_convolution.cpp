@@ -159,6 +159,11 @@ const uint64_t kConvolutionDtypes = uint64_t{1} << TENON_DTYPE_F32 |
                                     uint64_t{1} << TENON_DTYPE_F16 |
                                     uint64_t{1} << TENON_DTYPE_BF16;
 
+std::string name_of(const Algorithm& algorithm) {
+  return "algorithm " + std::to_string(algorithm.number) +
+         (algorithm.mode == number::kTensorOpMath ? " with tensor cores" : "");
+}
+
 std::unique_ptr<Descriptors> Descriptors::make(const Convolution& convolution) {
   auto descriptors = std::make_unique<CudnnDescriptors>(*library());
   if (!descriptors->build(convolution)) return nullptr;

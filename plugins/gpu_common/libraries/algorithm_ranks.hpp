@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <tenon/abi.h>
@@ -28,6 +29,14 @@ inline constexpr int32_t kLibraryScore = 50;
 // Below every other kernel, as only measuring chooses these.
 constexpr int32_t score_of_rank(size_t rank) {
   return rank == 0 ? kLibraryScore : -static_cast<int32_t>(rank);
+}
+
+constexpr size_t rank_of_score(int32_t score) {
+  return score < 0 ? static_cast<size_t>(-score) : 0;
+}
+
+inline std::string workspace_text(uint64_t bytes) {
+  return bytes ? ", " + std::to_string(bytes) + " bytes of workspace" : std::string();
 }
 
 // {make.operator()<0>(), make.operator()<1>(), ...}

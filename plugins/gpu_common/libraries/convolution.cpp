@@ -5,16 +5,20 @@
 
 #include <tenon/unbox.h>
 
+#include <cstring>
 #include <new>
 
 #include "algorithm_ranks.hpp"
 #include "convolution_plan.hpp"
 #include "library_call.hpp"
+#include "vendor.hpp"
 
 namespace gpu::dnn {
 namespace {
 
-constexpr const char* kNames[] = {"conv2d", "conv2d_input_grad", "conv2d_weight_grad"};
+constexpr const char* kOperators[] = {"tenon::conv2d", "tenon::conv2d_input_grad",
+                                      "tenon::conv2d_weight_grad"};
+const char* short_name(ConvolutionKind kind) { return kOperators[kind] + sizeof "tenon::" - 1; }
 
 // Algorithms of a fixed order first: what deterministic programs measure has the same names in others.
 constexpr Rank rank_at(size_t place) {
@@ -27,21 +31,25 @@ ConvolutionPlans* plans_of(tenon_device device) {
       kDnnLibrary, [] { return std::make_unique<ConvolutionPlans>(); });
 }
 
-int32_t accepts(ConvolutionKind kind, Rank rank, const tenon_value* args) try {
+ConvolutionPlan find_plan(ConvolutionKind kind, Rank rank, const tenon_value* args) {
   const tenon_tensor* first = tenon_arg_tensor(&args[0]);
-  if (!is_available() || !first) return 0;
+  if (!is_available() || !first) return {};
   const tenon_device device = open_device(TENON_DEVICE_INDEX(first->device));
   const std::optional<Convolution> convolution = describe(kind, args);
-  if (!device || !convolution) return 0;
+  if (!device || !convolution) return {};
   Current current(device);
-  return plans_of(device)->find(*convolution, rank) ? 1 : 0;
+  return plans_of(device)->find(*convolution, rank);
+}
+
+int32_t accepts(ConvolutionKind kind, Rank rank, const tenon_value* args) try {
+  return find_plan(kind, rank, args) ? 1 : 0;
 } catch (const std::bad_alloc&) {
   return 0;
 }
 
 tenon_status convolve(ConvolutionKind kind, Rank rank, tenon_ctx* ctx, const tenon_value* args,
                       tenon_value* outs, tenon_err* err) try {
-  const char* name = kNames[kind];
+  const char* name = short_name(kind);
   const tenon_device device = host->ctx_device(ctx);
   if (!is_available()) return fail(err, TENON_UNAVAILABLE, "%s: %s", name, library_problem());
   const std::optional<Convolution> convolution = describe(kind, args);
@@ -83,12 +91,12 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 }
 
 template <ConvolutionKind Kind>
-auto kernels_of(const char* op) {
-  return kernels_of_ranks<kMaxAlgorithms + kMaxUnorderedAlgorithms>([=]<size_t Place>() {
+auto kernels_of() {
+  return kernels_of_ranks<kMaxAlgorithms + kMaxUnorderedAlgorithms>([]<size_t Place>() {
     const bool is_ordered = rank_at(Place).order == kFixedOrder;
     return tenon_kernel_def{.struct_size = sizeof(tenon_kernel_def),
                             .traits = is_ordered ? 0u : uint32_t{TENON_KERNEL_NONDETERMINISTIC},
-                            .op = op,
+                            .op = kOperators[Kind],
                             .device = nullptr,
                             .schema_hash = 0,
                             .dtype_mask = kConvolutionDtypes,
@@ -104,11 +112,24 @@ auto kernels_of(const char* op) {
 
 std::vector<tenon_kernel_def> convolution_kernels() {
   std::vector<tenon_kernel_def> kernels;
-  for (const auto& list : {kernels_of<kForward>("tenon::conv2d"),
-                           kernels_of<kInputGrad>("tenon::conv2d_input_grad"),
-                           kernels_of<kWeightGrad>("tenon::conv2d_weight_grad")})
+  for (const auto& list : {kernels_of<kForward>(), kernels_of<kInputGrad>(), kernels_of<kWeightGrad>()})
     kernels.insert(kernels.end(), list.begin(), list.end());
   return kernels;
+}
+
+int convolution_kind(const char* op) {
+  for (int kind = kForward; kind <= kWeightGrad; ++kind)
+    if (std::strcmp(op, kOperators[kind]) == 0) return kind;
+  return -1;
+}
+
+std::string describe_algorithm(int kind, size_t rank, const tenon_value* args) {
+  const Rank at = rank_at(rank);
+  const ConvolutionPlan plan = find_plan(static_cast<ConvolutionKind>(kind), at, args);
+  if (!plan) return {};
+  return std::string(vendor::kDnn) + "'s " + name_of(plan.algorithm) +
+         (at.order == kAnyOrder ? ", which adds in any order" : "") +
+         workspace_text(plan.algorithm.workspace_bytes);
 }
 
 }  // namespace gpu::dnn

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "convolution_call.hpp"
@@ -36,6 +37,8 @@ struct Algorithm {
   uint64_t workspace_bytes;
   int mode;  // what else the library is told: how cuDNN multiplies, in which order MIOpen adds
 };
+
+std::string name_of(const Algorithm&);  // "algorithm 1", "solution 86"
 
 // An algorithm that wants more memory than this is not worth it beside the tensors of a training step.
 inline constexpr uint64_t kMaxWorkspaceBytes = uint64_t{1} << 30;

@@ -5,9 +5,13 @@
 #include <vector>
 
 #include <tenon/abi.h>
+#include <tenon/services/autotune.h>
 
 namespace gpu {
 
 std::vector<tenon_kernel_def> common_library_kernels();
+
+// For the service "<plugin>.library".
+extern const tenon_kernel_library_api kKernelLibrary;
 
 }  // namespace gpu

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "device.hpp"
-#include "libraries/matmul.hpp"
+#include "libraries/library_kernels.hpp"
 #include "vendor.hpp"
 
 namespace {
 
 tenon_status start(const tenon_host*, tenon_err* err) {
   return gpu::host->service_register(TENON_PLUGIN_NAME TENON_KERNEL_LIBRARY_SUFFIX,
-                                     TENON_KERNEL_LIBRARY_VERSION, &gpu::blas::kKernelLibrary, err);
+                                     TENON_KERNEL_LIBRARY_VERSION, &gpu::kKernelLibrary, err);
 }
 
 tenon_status stop(tenon_err*) { return TENON_OK; }  // nothing runs once the devices are closed

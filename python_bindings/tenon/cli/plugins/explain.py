@@ -46,7 +46,12 @@ def describe(report):
         yield f"               if its kernels decline the arguments, {other}: {_ROUTES.get(other, '')}"
     if "policy" in report:
         yield f"  policy       {report['policy']} (for what runs on the host)"
-    for number, kernel in enumerate(report.get("kernels", ())):
+    alternatives = {}  # by plugin: how many kernels are there for autotuning alone
+    for kernel in report.get("kernels", ()):
+        if kernel["score"] < 0:
+            alternatives[kernel["plugin"]] = alternatives.get(kernel["plugin"], 0) + 1
+    ranked = [kernel for kernel in report.get("kernels", ()) if kernel["score"] >= 0]
+    for number, kernel in enumerate(ranked):
         traits = [f"score {kernel['score']}"]
         traits += ["typed"] if kernel["typed"] else ["boxed"]
         traits += ["may decline"] if kernel["may_decline"] else []
@@ -55,9 +60,16 @@ def describe(report):
         traits += ["optional"] if kernel["optional"] else []
         yield f"  {label:<12} of {kernel['plugin']}: {', '.join(traits)}"
         yield f"               {kernel['state']}"
+    for name, count in alternatives.items():
+        yield f"               of {name}: up to {count} other algorithms, where tenon.autotune chooses one"
     for decision in report.get("autotune", ()):
         times = ", ".join(f"{name} {time} us" for name, time in decision["microseconds"].items())
-        yield f"  autotune     {decision['call']}: {decision['chosen']}"
+        algorithm = decision["algorithms"].get(decision["chosen"])
+        yield (
+            f"  autotune     {decision['call']}: {decision['chosen']}"
+            + (f", {algorithm}" if algorithm else "")
+            + f", of {len(decision['microseconds'])}"
+        )
         yield f"               {decision['why']} ({decision['source']}: {times})"
     if "why" in report:
         yield f"  why          {report['why']}"

@@ -116,6 +116,7 @@ def _lines(descriptor, timeout):
 
 def _child(descriptor, paths):
     from tenon import _core, _entry_points
+    from tenon.plugins import library_problems
 
     def tell(**message):
         os.write(descriptor, json.dumps(message).encode() + b"\n")
@@ -145,7 +146,11 @@ def _child(descriptor, paths):
         os.environ["TENON_PLUGIN_TRUST"] = trust
     for path in paths:
         load(path, _name_of(path))
-    tell(end=json.loads(_core.plugin_describe(load_default=False)))
+    report = json.loads(_core.plugin_describe(load_default=False))
+    for plugin in report["plugins"]:
+        if plugin["state"] == "loaded" and plugin["kind"] == "device":
+            plugin["library_problems"] = library_problems(plugin["name"])
+    tell(end=report)
 
 
 def _name_of(path):

@@ -45,6 +45,14 @@ typedef struct tenon_kernel_library_api {
   const char* (*name)(void);
   /* What keeps it from being used, and how to change that; NULL: nothing. */
   const char* (*problem)(void);
+  /* (appended) The same for the kernels of one operator ("tenon::conv2d"), where a plugin stands on several libraries. */
+  const char* (*name_for)(const char* op);
+  const char* (*problem_for)(const char* op);
+  /* (appended) What a kernel of this plugin runs for arguments that it accepts, in the words of the library: "algorithm 1,
+   * 4096 bytes of workspace". Writes at most `room` bytes with the final 0, which is all that it writes where there is
+   * nothing to say. */
+  void (*describe)(const tenon_kernel_def*, const tenon_value* args, uint32_t nargs, char* out,
+                   uint32_t room);
 } tenon_kernel_library_api;
 
 #ifdef __cplusplus
