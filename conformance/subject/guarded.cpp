@@ -120,6 +120,12 @@ void watch(tenon_exchange_api& table) {
   WATCH(tenon_exchange_api, comm_split);
   WATCH(tenon_exchange_api, comm_error);
 }
+void watch(tenon_subgraph_api& table) {
+  WATCH(tenon_subgraph_api, claim);
+  WATCH(tenon_subgraph_api, executable_create);
+  WATCH(tenon_subgraph_api, executable_destroy);
+  WATCH(tenon_subgraph_api, executable_run);
+}
 
 }  // namespace
 

@@ -234,7 +234,7 @@ bool BlockGroup::add_view(const Step& step) {
 }
 
 bool BlockGroup::add_step() {
-  if (end_ == graph_->steps.size()) return false;
+  if (end_ == limit_) return false;
   const Step& step = graph_->steps[end_];
   if (makes_view(step)) return add_view(step);
   const bool is_in_place = is_elementwise_in_place(*graph_, step);

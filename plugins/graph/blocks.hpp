@@ -27,12 +27,12 @@ enum class Extent : uint8_t {
 
 class BlockGroup {
  public:
-  // The steps from `first` to before `end`, as long as they fit into one group. `is_needed_after(value, step)` says
+  // The steps from `first` on, as long as they fit into one group and lie before `limit`. `is_needed_after(value, step)` says
   // whether a value is read after a step, or when all have run. None: there are no two steps that gain by it.
   template <class IsNeededAfter>
-  static std::optional<BlockGroup> find(const Graph& graph, uint32_t first,
+  static std::optional<BlockGroup> find(const Graph& graph, uint32_t first, uint32_t limit,
                                         const IsNeededAfter& is_needed_after) {
-    BlockGroup group(graph, first);
+    BlockGroup group(graph, first, limit);
     while (group.add_step()) continue;
     return group.finish([&](ValueId value) { return is_needed_after(value, group.end_ - 1); })
                ? std::optional<BlockGroup>(std::move(group))
@@ -86,7 +86,8 @@ class BlockGroup {
     ~Kept();
   };
 
-  BlockGroup(const Graph& graph, uint32_t first) : graph_(&graph), begin_(first), end_(first) {}
+  BlockGroup(const Graph& graph, uint32_t first, uint32_t limit)
+      : graph_(&graph), begin_(first), end_(first), limit_(limit) {}
   bool add_step();
   bool add_view(const Step& step);
   // Where the operands and results of a step lie, if it fits: `*inner` is what it asks of the last axis, if it asks.
@@ -135,7 +136,7 @@ class BlockGroup {
 
   const Graph* graph_;
   std::shared_ptr<Kept> kept_ = std::make_shared<Kept>();
-  uint32_t begin_, end_;
+  uint32_t begin_, end_, limit_;
   ValueId shape_of_ = kNoValueId;  // a value with the shape and device of all results
   std::vector<ValueId> results_;   // that steps make
   std::vector<ValueId> in_place_;  // values from outside that steps write into, for each write

@@ -69,6 +69,7 @@ ProgramPtr instantiate(const Program& program, const Sizes& sizes) {
     made->graph.leaves[i].value = value;
   }
   made->changes = program.changes;
+  set_numerics(made->graph, program.graph.numerics);
   made->plan.build(made->graph);
   return made;
 }

@@ -44,7 +44,7 @@ int32_t arithmetic_of(const Graph& graph, const Step& step) {
 }  // namespace
 
 bool FusedGroup::may_add(uint32_t index) {
-  if (index >= graph_->steps.size() || index - begin_ == kMaxSteps) return false;
+  if (index >= limit_ || index - begin_ == kMaxSteps) return false;
   const Step& step = graph_->steps[index];
   if (!is_elementwise(step) || step.results.size() != 1) return false;
   const Type& type = graph_->values[step.results[0]];

@@ -14,12 +14,12 @@ namespace tenon::graph {
 
 class FusedGroup {
  public:
-  // The longest group that begins at the step `first`. `is_needed_after(value, step)` says whether a value is read after
+  // The longest group that begins at the step `first` and lies before `limit`. `is_needed_after(value, step)` says whether a value is read after
   // a step, or when all have run.
   template <class IsNeededAfter>
-  static std::optional<FusedGroup> find(const Graph& graph, uint32_t first,
+  static std::optional<FusedGroup> find(const Graph& graph, uint32_t first, uint32_t limit,
                                         const IsNeededAfter& is_needed_after) {
-    FusedGroup group(graph, first);
+    FusedGroup group(graph, first, limit);
     uint32_t end = first;
     while (group.may_add(end)) {
       ++end;
@@ -59,8 +59,12 @@ class FusedGroup {
     std::shared_ptr<const Decision> decision;
   };
 
-  FusedGroup(const Graph& graph, uint32_t first)
-      : graph_(&graph), begin_(first), end_(first), prepared_(std::make_unique<Prepared>()) {}
+  FusedGroup(const Graph& graph, uint32_t first, uint32_t limit)
+      : graph_(&graph),
+        begin_(first),
+        end_(first),
+        limit_(limit),
+        prepared_(std::make_unique<Prepared>()) {}
 
   bool may_add(uint32_t step);
   template <class IsNeeded>
@@ -82,7 +86,7 @@ class FusedGroup {
   bool is_watched(const std::vector<tenon_tensor*>& values, const Decision& decision) const;
 
   const Graph* graph_;
-  uint32_t begin_, end_, best_end_ = 0;
+  uint32_t begin_, end_, limit_, best_end_ = 0;
   Interface best_;
   int32_t kind_ = -1;  // of the steps' arithmetic
   std::unique_ptr<Prepared> prepared_;

@@ -128,4 +128,10 @@ void replace_value(Graph& graph, ValueId value, ValueId by) {
     if (update.grad != kNoValueId) exchange(update.grad);
 }
 
+void set_numerics(Graph& graph, int32_t numerics) {
+  graph.numerics = numerics;
+  for (Step& step : graph.steps)
+    for (Graph& region : step.regions) set_numerics(region, numerics);
+}
+
 }  // namespace tenon::graph

@@ -120,6 +120,8 @@ struct Graph {
   std::vector<Step> steps;
   std::vector<GradUpdate> grads;  // of the whole program only
   std::vector<ValueId> results;
+  // How far results may be from those of the steps' own kernels: TENON_GRAPH_EXACT, ...
+  int32_t numerics = 0;
 
   ValueId add_value(Type type) {
     values.push_back(std::move(type));
@@ -151,6 +153,9 @@ void for_each_kept(const Graph& graph, Visit&& visit) {
     if (update.grad != kNoValueId) visit(update.grad);
   }
 }
+
+// Of the graph and of all regions in it.
+void set_numerics(Graph& graph, int32_t numerics);
 
 // Steps that read or write `value` do so with `by`, and the program returns it.
 void replace_value(Graph& graph, ValueId value, ValueId by);

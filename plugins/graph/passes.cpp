@@ -259,6 +259,7 @@ void run_rewrites(std::string_view choice, Graph& graph, bool passes_gradients,
   const RuleChoice chosen = choose_rules(choice);
   const bool is_exact = chosen.numerics == TENON_GRAPH_EXACT;
   apply_rewrites(chosen.rules, graph, passes_gradients && is_exact, changes);
+  set_numerics(graph, chosen.numerics);
 }
 
 bool run_recompute(std::string_view bytes, Graph& graph, bool passes_gradients,

@@ -63,25 +63,39 @@ void Plan::build(const Graph& graph) {
     for (const Graph& region : step.regions) instruction.regions.emplace_back().build(region);
     instructions_.push_back(std::move(instruction));
   }
-  for (uint32_t i = 0; i < graph.steps.size();) {
-    auto is_needed_after = [&](ValueId id, uint32_t step) {
-      return is_result[id] || last[id] > step;
-    };
+  const Aliases aliases(graph);
+  ClaimedGroup::Constants constants;
+  for (uint32_t i = 0; i < graph.leaves.size(); ++i) {
+    const Leaf& leaf = graph.leaves[i];
+    if (!leaf.is_constant) continue;
+    if (aliases.is_written(leaf.value) || aliases.is_outside(leaf.value))
+      copied_leaves_.push_back(i);
+    else if (leaf.tensor && leaf.tensor->flags & TENON_TENSOR_CONTIGUOUS)
+      constants[leaf.value] = leaf.tensor.get();
+  }
+  const ClaimedGroup::IsNeededAfter is_needed_after = [&](ValueId id, uint32_t step) {
+    return is_result[id] || last[id] > step;
+  };
+  find_groups(ClaimedGroup::find_all(graph, is_needed_after, constants), is_needed_after);
+}
+
+void Plan::find_groups(std::vector<ClaimedGroup> claimed,
+                       const ClaimedGroup::IsNeededAfter& is_needed) {
+  auto next = claimed.begin();
+  for (uint32_t i = 0; i < graph_->steps.size();) {
+    const uint32_t limit =
+        next == claimed.end() ? static_cast<uint32_t>(graph_->steps.size()) : next->begin();
     auto keep = [&](auto group) {
       if (!group) return false;
       i = group->end();
       groups_.emplace_back(std::move(*group));
       return true;
     };
-    if (!keep(BlockGroup::find(graph, i, is_needed_after)) &&
-        !keep(FusedGroup::find(graph, i, is_needed_after)))
+    if (i == limit && next != claimed.end())
+      keep(std::optional(std::move(*next++)));
+    else if (!keep(BlockGroup::find(*graph_, i, limit, is_needed)) &&
+             !keep(FusedGroup::find(*graph_, i, limit, is_needed)))
       ++i;
-  }
-  const Aliases aliases(graph);
-  for (uint32_t i = 0; i < graph.leaves.size(); ++i) {
-    const Leaf& leaf = graph.leaves[i];
-    if (leaf.is_constant && (aliases.is_written(leaf.value) || aliases.is_outside(leaf.value)))
-      copied_leaves_.push_back(i);
   }
 }
 
@@ -150,12 +164,14 @@ class Plan::Run {
           --i;
           continue;
         }
+        begin_trial(steps);
       }
       const Instruction& instruction = plan_.instructions_[i];
       const tenon_status status = step(instruction);
       if (status != TENON_OK) [[unlikely]]
         return describe(*instruction.step, status);
       release_dead(instruction);
+      if (trial_ && i + 1 == trial_->end()) std::exchange(trial_, nullptr)->end_trial(values_);
     }
     for (const GradUpdate& update : graph_.grads) {
       tenon_tensor* grad = update.grad == kNoValueId ? nullptr : values_[update.grad];
@@ -176,6 +192,12 @@ class Plan::Run {
     if (std::visit([&](const auto& each) { return each.run(values_, &is_broken); }, group))
       *end = end_of(group);
     return is_broken ? describe_broken(group) : TENON_OK;
+  }
+
+  // Looks at a group's first run.
+  void begin_trial(const Group& group) {
+    const auto* claimed = std::get_if<ClaimedGroup>(&group);
+    if (claimed && gradients_ == Gradients::kOff && claimed->begin_trial(values_)) trial_ = claimed;
   }
 
   [[gnu::cold]] tenon_status describe_broken(const Group& group) const {
@@ -325,6 +347,7 @@ class Plan::Run {
   tenon_err* err_;
   std::vector<tenon_tensor*> values_;
   std::vector<std::vector<tenon_tensor*>> lists_;  // arguments of the call under way
+  const ClaimedGroup* trial_ = nullptr;            // that runs step by step, and is looked at
 };
 
 tenon_status Plan::run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,

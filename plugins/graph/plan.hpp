@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "blocks.hpp"
+#include "claimed.hpp"
 #include "fused.hpp"
 #include "ir.hpp"
 #include "memory.hpp"
@@ -51,7 +52,7 @@ class Plan {
     std::vector<Plan> regions;
   };
   class Run;
-  using Group = std::variant<BlockGroup, FusedGroup>;
+  using Group = std::variant<BlockGroup, FusedGroup, ClaimedGroup>;
 
   static uint32_t begin_of(const Group& group) {
     return std::visit([](const auto& each) { return each.begin(); }, group);
@@ -61,6 +62,8 @@ class Plan {
   }
   // Do the step's results have memory of their own?
   static bool makes_storage(const Step& step);
+  // Groups of steps, where `claimed` are settled.
+  void find_groups(std::vector<ClaimedGroup> claimed, const ClaimedGroup::IsNeededAfter& is_needed);
   // Bytes of results that live at once.
   int64_t peak(bool frees, bool has_groups) const;
   void use_operator(const Step& step);

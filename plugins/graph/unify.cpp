@@ -181,6 +181,7 @@ class Unifier {
       program->graph.leaves[i].value = value;
     }
     program->changes = first.changes;
+    set_numerics(program->graph, first.graph.numerics);
     program->refuses_gradients = first.refuses_gradients;
     program->plan.build(program->graph);
     return program;

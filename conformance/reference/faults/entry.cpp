@@ -46,6 +46,7 @@ const tenon_plugin* make_tables() {
             .quiesce = kQuiesce,
             .compile = kCompile,
             .exchange = kExchange,
+            .subgraph = kSubgraph,
             .kernels = {}};
   std::copy_n(kKernels, kKernelCount, tables.kernels);
 #define TABLE(number, NAME, member, type) tables.device.member = &tables.member;

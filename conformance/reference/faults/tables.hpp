@@ -20,6 +20,7 @@ struct Tables {
   tenon_quiesce_api quiesce;
   tenon_compile_api compile;
   tenon_exchange_api exchange;
+  tenon_subgraph_api subgraph;
   tenon_kernel_def kernels[kKernelCount + 1];
 
   tenon_kernel_def& kernel(const char* op);  // "tenon::add"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "bodies.hpp"
 #include "kernels.hpp"
 #include "launch.hpp"
 
@@ -33,6 +34,20 @@ T convert(W value) {
   }
 }
 
+auto strided_copy(const tenon_tensor* x, const tenon_tensor* out) {
+  return [source = View(x), target = View(out),
+          size = static_cast<int64_t>(tenon::host->dtype_size(x->dtype))] {
+    Walk from, to;
+    for (int64_t i = 0; i < target.numel; ++i) {
+      std::memcpy(static_cast<char*>(target.data) + to.offset * size,
+                  static_cast<const char*>(source.data) + from.offset * size,
+                  static_cast<size_t>(size));
+      from.step(source.ndim, source.shape.data(), source.strides.data());
+      to.step(target.ndim, target.shape.data(), target.strides.data());
+    }
+  };
+}
+
 }  // namespace
 
 tenon_status cast(tenon_ctx* ctx, const tenon_tensor* x, int32_t, tenon_tensor* out,
@@ -57,21 +72,12 @@ tenon_status cast(tenon_ctx* ctx, const tenon_tensor* x, int32_t, tenon_tensor* 
       });
 }
 
+Body copy_body(const tenon_tensor* x, const tenon_tensor* out) { return strided_copy(x, out); }
+
 // Reads and writes any strides: with this one kernel the host makes any tensor dense on the device,
 // and writes into any view. It moves bytes, so it takes any dtype.
 tenon_status clone(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor* out, tenon_err* err) {
-  return launch(ctx, "clone", err,
-                [source = View(x), target = View(out),
-                 size = static_cast<int64_t>(tenon::host->dtype_size(x->dtype))] {
-                  Walk from, to;
-                  for (int64_t i = 0; i < target.numel; ++i) {
-                    std::memcpy(static_cast<char*>(target.data) + to.offset * size,
-                                static_cast<const char*>(source.data) + from.offset * size,
-                                static_cast<size_t>(size));
-                    from.step(source.ndim, source.shape.data(), source.strides.data());
-                    to.step(target.ndim, target.shape.data(), target.strides.data());
-                  }
-                });
+  return launch(ctx, "clone", err, strided_copy(x, out));
 }
 
 }  // namespace reference

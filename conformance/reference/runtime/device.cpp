@@ -85,6 +85,7 @@ const tenon_device_api kDevice = {
     .quiesce = &kQuiesce,
     .compile = &kCompile,
     .exchange = &kExchange,
+    .subgraph = &kSubgraph,
 };
 
 }  // namespace reference

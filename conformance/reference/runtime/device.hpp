@@ -73,6 +73,7 @@ extern const tenon_exchange_api kExchange;
 extern const tenon_ipc_api kIpc;
 extern const tenon_quiesce_api kQuiesce;
 extern const tenon_compile_api kCompile;
+extern const tenon_subgraph_api kSubgraph;
 extern const tenon_device_api kDevice;
 extern const tenon_plugin kPlugin;
 
