@@ -66,7 +66,7 @@ bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, teno
   HostScalar scalars[kFastParams];
   tenon_value values[kFastParams];
   if (seen.has_numbers) {
-    if (!(cell->traits & TENON_KERNEL_HOST_SCALARS)) return false;
+    if (!(cell->traits & TENON_KERNEL_HOST_SCALARS) || is_storage(dtype)) return false;
     for (uint32_t i = 0; i < nparams; ++i) {
       values[i] = args[i];
       if (args[i].tag == TENON_VALUE_TENSOR) continue;

@@ -101,13 +101,22 @@ tenon_status find_compute_dtype(Plan& plan) {
     compute = plan.has_metas ? int32_t{plan.metas[0].dtype} : int32_t{TENON_DTYPE_F32};
   } else {
     bool promotes = op.def.compute != TENON_COMPUTE_FIRST;
+    int32_t unlike = -1;  // a dtype beside one that is stored only, which nothing is promoted to
     for (uint32_t i = 0; i < op.def.nparams; ++i)
       visit_tensors(plan.args + i, 1, [&](const tenon_tensor& tensor) {
         if (compute < 0 && (!promotes || op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE))
           compute = int32_t{tensor.dtype};
-        else if (promotes && op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE)
+        else if (promotes && op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE) {
+          if (compute != tensor.dtype && (is_storage(compute) || is_storage(tensor.dtype)))
+            unlike = is_storage(compute) ? int32_t{tensor.dtype} : compute;
           compute = promote(compute, tensor.dtype);
+        }
       });
+    if (unlike >= 0)
+      return fail(plan.err, TENON_TYPE_MISMATCH,
+                  "[%s] expected one dtype, got %s and %s: nothing is promoted to or from a dtype "
+                  "that is stored only; convert one of them",
+                  short_name(op), dtype_name(compute), dtype_name(unlike));
     // Numbers given for promoted parameters change the class only.
     for (uint32_t i = 0; i < op.def.nparams; ++i) {
       bool counts =
@@ -128,6 +137,11 @@ tenon_status find_compute_dtype(Plan& plan) {
         dtype_class(compute) < DtypeClass::kFloating)
       compute = TENON_DTYPE_F32;
   }
+  if (!(op.def.dtype_mask >> compute & 1) && is_storage(compute))
+    return fail(plan.err, TENON_TYPE_MISMATCH,
+                "[%s] expected %s, got %s, which is stored only; convert it to a dtype with "
+                "arithmetic first, such as float32",
+                short_name(op), dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
   if (!(op.def.dtype_mask >> compute & 1))
     return fail(plan.err, TENON_TYPE_MISMATCH, "[%s] expected %s, got %s; convert with .to(dtype)",
                 short_name(op), dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
@@ -147,6 +161,11 @@ tenon_status wrap_scalars(Plan& plan) {
     int32_t dtype = op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE && plan.compute >= 0
                         ? plan.compute
                         : dtype_of_number(plan.compute, scalar_class(plan.args[i].tag));
+    if (is_storage(dtype))
+      return fail(plan.err, TENON_TYPE_MISMATCH,
+                  "[%s] argument `%s`: expected a tensor of dtype %s, which is stored only, got a "
+                  "number; convert a tensor of numbers to it",
+                  short_name(op), op.def.params[i].name, dtype_name(dtype));
     if (!holds_number(dtype, plan.args[i]))
       return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] %s", short_name(op),
                   out_of_integer_range(dtype, dtype_name(dtype), plan.args[i].v.i).c_str());
@@ -248,7 +267,8 @@ tenon_status check_output_fits(const Plan& plan, const tenon_tensor& out, int32_
   if (!same_shape(out, ndim, shape))
     return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s",
                 name, shape_text(ndim, shape).c_str(), shape_text(out).c_str());
-  if (dtype_class(dtype) > dtype_class(out.dtype))
+  const bool stored_otherwise = is_storage(out.dtype) && out.dtype != dtype;
+  if (dtype_class(dtype) > dtype_class(out.dtype) || stored_otherwise)
     return fail(plan.err, TENON_TYPE_MISMATCH,
                 "[%s] the result is %s and does not fit an output of dtype %s; convert the "
                 "result instead",

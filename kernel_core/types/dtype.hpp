@@ -50,6 +50,7 @@ constexpr const char* dtype_name(int64_t dtype) {
   return is_dtype(dtype) ? kDtypes[dtype].name : "invalid";
 }
 constexpr DtypeClass dtype_class(int32_t dtype) { return kDtypes[dtype].kind; }
+constexpr bool is_storage(int32_t dtype) { return dtype_class(dtype) == DtypeClass::kStorage; }
 
 // The dtype that holds values of both: within a class the wider one; across classes the higher
 // class (bool < integer < floating < complex) decides and integers never widen a float. Signed with

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "composites/compose.hpp"
+#include "shapes/packed.hpp"
 
 namespace tenon::standard_ops {
 
@@ -79,6 +80,8 @@ TENON_DECOMPOSE(zeros) {
     numel *= shape[axis];
   }
   tenon_device_id memory = host->device_host();
+  // Of what is stored only, not every dtype has a 0: `full` refuses it.
+  is_few = is_few && !is_storage(shapes::dtype_or(args[1], TENON_DTYPE_F32));
   bool is_here = memory != TENON_DEVICE_NONE && (is_none(args[2]) || int_of(args[2]) == memory);
   if (!is_few || !is_here || host->layers_every_call() != 0) {
     Scope scope(err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of gather and scatter operators, whose indices are tensors.
 #include "shapes/infer.hpp"
+#include "shapes/packed.hpp"
 
 namespace tenon::standard_ops {
 namespace {
@@ -45,7 +46,7 @@ tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tenso
   const auto is_complex = [](const tenon_tensor& tensor) {
     return tensor.dtype == TENON_DTYPE_C64 || tensor.dtype == TENON_DTYPE_C128;
   };
-  const bool number = value.flags & TENON_TENSOR_HOST_SCALAR;
+  const bool number = value.flags & TENON_TENSOR_HOST_SCALAR && !is_storage(x.dtype);
   if (number && value.dtype == TENON_DTYPE_I64)
     return expect_integer(op, x.dtype, *static_cast<const int64_t*>(value.data), err);
   if (value.dtype == x.dtype || (number && (is_complex(x) || !is_complex(value)))) return TENON_OK;
@@ -92,6 +93,10 @@ TENON_INFER(index_put) {
   tenon_meta place;
   TENON_TRY(set_indexed("index_put", args, int_of(args[3]), place, err));
   TENON_TRY(expect_dtype_of("index_put", "value", value, x, err));
+  if (bool_of(args[4]) && is_storage(x.dtype))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "index_put",
+                        "expected a dtype with arithmetic to accumulate in, got %s",
+                        host->dtype_name(x.dtype));
   Ints wanted = {place.shape, static_cast<size_t>(place.ndim)};
   if (!can_expand(shape_of(value), wanted))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "index_put",

@@ -89,6 +89,16 @@ void convert_block(int from_dtype, const char* from, int to_dtype, bool to_low_p
   });
 }
 
+// float16 and smaller floats, also those that are stored only, are converted by way of float32.
+bool is_reduced(int dtype) {
+  return is_low_precision(dtype) || (dtype >= TENON_DTYPE_F8E4M3FNUZ && dtype <= TENON_DTYPE_F8E8M0);
+}
+
+// Elements of two numbers are cast to their own dtype alone: a copy of bytes.
+int stored_as(int dtype) {
+  return dtype > TENON_DTYPE_F8E8M0 ? int{TENON_DTYPE_U8} : dtype;
+}
+
 // One cast: the rows of x and out in order, each in blocks unless it can be converted directly.
 class Cast {
  public:
@@ -96,10 +106,10 @@ class Cast {
       : axes_(broadcast_axes(&x, 1, out)),
         x_(data_of<char>(x)),
         out_(data_of<char>(out)),
-        from_(x->dtype),
-        to_(out->dtype),
-        from_low_precision_(is_low_precision(from_)),
-        to_low_precision_(is_low_precision(to_)),
+        from_(stored_as(x->dtype)),
+        to_(stored_as(out->dtype)),
+        from_low_precision_(is_reduced(from_)),
+        to_low_precision_(is_reduced(to_)),
         from_size_(kDtypeSize[from_]),
         to_size_(kDtypeSize[to_]) {
     const bool dense_out = axes_.inner_stride(1) == to_size_;

@@ -3,6 +3,8 @@
 
 #include "simd/low_precision.hpp"
 
+#include <tenon/storage_float.hpp>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
@@ -94,6 +96,12 @@ void widen(int dtype, const char* from, int64_t stride, float* to, int64_t n) {
       return widen_as<BFloat16>(from, stride, to, n);
     case TENON_DTYPE_F8E4M3:
       return widen_as<Float8E4M3>(from, stride, to, n);
+    case TENON_DTYPE_F8E4M3FNUZ:
+      return widen_as<Float8E4M3Fnuz>(from, stride, to, n);
+    case TENON_DTYPE_F8E5M2FNUZ:
+      return widen_as<Float8E5M2Fnuz>(from, stride, to, n);
+    case TENON_DTYPE_F8E8M0:
+      return widen_as<Float8E8M0>(from, stride, to, n);
     default:
       return widen_as<Float8E5M2>(from, stride, to, n);
   }
@@ -111,6 +119,12 @@ void narrow(int dtype, const float* from, char* to, int64_t stride, int64_t n) {
     }
     case TENON_DTYPE_F8E4M3:
       return narrow_as<Float8E4M3>(from, to, stride, n);
+    case TENON_DTYPE_F8E4M3FNUZ:
+      return narrow_as<Float8E4M3Fnuz>(from, to, stride, n);
+    case TENON_DTYPE_F8E5M2FNUZ:
+      return narrow_as<Float8E5M2Fnuz>(from, to, stride, n);
+    case TENON_DTYPE_F8E8M0:
+      return narrow_as<Float8E8M0>(from, to, stride, n);
     default:
       return narrow_as<Float8E5M2>(from, to, stride, n);
   }

@@ -11,7 +11,7 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// n elements of a reduced dtype, `stride` bytes apart, to dense float32 and back.
+// n elements of a reduced dtype, or of one of the float8 that are stored only, `stride` bytes apart, to dense float32 and back.
 void widen(int dtype, const char* from, int64_t stride, float* to, int64_t n);
 void narrow(int dtype, const float* from, char* to, int64_t stride, int64_t n);
 

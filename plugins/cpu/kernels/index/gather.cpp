@@ -93,7 +93,7 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
   if (status != TENON_OK || out->numel == 0) return status;
   if (out->data != x->data)
     std::memcpy(out->data, x->data, static_cast<size_t>(x->numel) * kDtypeSize[x->dtype]);
-  with_type(x->dtype, [&]<class T>(Type<T>) {
+  with_type(moved_as(x->dtype), [&]<class T>(Type<T>) {
     const T* from = data_of<T>(source);
     T number{};
     if (source->dtype != x->dtype) {  // the source is a number

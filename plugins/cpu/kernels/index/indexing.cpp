@@ -239,7 +239,7 @@ tenon_status index_put(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
   copy_all(x, out);
   if (indexed.outer * indexed.count * indexed.inner == 0) return TENON_OK;
   const BroadcastValue broadcast(x, value, indexed, indices, count, axis);
-  with_type(x->dtype, [&]<class T>(Type<T>) {
+  with_type(moved_as(x->dtype), [&]<class T>(Type<T>) {
     if (value->dtype != x->dtype) {
       const T number = host_number<T>(value);
       put(x, indexed, broadcast, &number, accumulate, data_of<T>(out));

@@ -16,6 +16,11 @@ namespace tenon::cpu::TENON_CPU_ISA {
 tenon_status read_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* index, int64_t length,
                           const int64_t** out, tenon_err* err);
 
+// The dtype as which kernels that only move elements see one that with_type does not know: those that are stored only
+// have one byte.
+inline int moved_as(int dtype) { return dtype > TENON_DTYPE_C128 ? int{TENON_DTYPE_U8} : dtype; }
+static_assert(TENON_DTYPE_COUNT == 23, "do elements of the new dtype have one byte?");
+
 // The block size of kernels that check the indices block by block, as they use them.
 inline constexpr int64_t kIndexBlock = 2048;
 
