@@ -10,15 +10,19 @@
 namespace tenon::codegen {
 namespace {
 
-// Complex and float8 elements have no arithmetic in Kernel C.
+// float8 elements have no arithmetic in Kernel C.
 DtypeMask kernel_c_dtypes() {
-  DtypeMask mask = bool_dtypes() | integer_dtypes();
+  DtypeMask mask = bool_dtypes() | integer_dtypes() | complex_dtypes();
   for (const char* name : {"float16", "bfloat16", "float32", "float64"})
     mask |= DtypeMask{1} << *find_dtype(name);
   return mask;
 }
 
-bool may_hold_integers(DtypeMask mask) { return (mask & (integer_dtypes() | bool_dtypes())) != 0; }
+KernelElements elements_of(DtypeMask mask) {
+  return mask & complex_dtypes()                       ? KernelElements::Complex
+         : mask & (integer_dtypes() | bool_dtypes()) ? KernelElements::Integers
+                                                     : KernelElements::Floating;
+}
 
 std::string source_line(const Node& node) {
   return cat("// ", node.where.origin(), ": ", text_of(node), "\n");
@@ -39,18 +43,22 @@ std::string elementwise(const Operator& op) {
   std::string text, rows;
   for (size_t i = 0; i < op.cases.size(); ++i) {
     const ScalarCase& scalar_case = op.cases[i];
-    DtypeMask mask = scalar_case.mask & kernel_c_dtypes();
-    if (!mask) continue;
-    ScalarCase narrowed = scalar_case;
-    narrowed.mask = mask;
-    KernelCText scalar =
-        scalar_kernel_c(op.signature, check_case(op, narrowed), may_hold_integers(mask));
-    text += source_line(scalar_case.expression);
-    std::string function = values_function(cat("values_", op.name, "_", i), scalar, text);
-    std::string types = join(scalar.values, ", ", [](const auto& v) { return quoted(v.type); });
-    rows += cat("    {UINT64_C(", hex64(mask), "), ", quoted(scalar.parts), ", ",
-                quoted(scalar.expression), ", ", scalar.values.size(), ", {", types, "}, ",
-                function, "},\n");
+    for (DtypeMask group : {~complex_dtypes(), complex_dtypes()}) {
+      const DtypeMask mask = scalar_case.mask & kernel_c_dtypes() & group;
+      if (!mask) continue;
+      ScalarCase narrowed = scalar_case;
+      narrowed.mask = mask;
+      KernelCText scalar =
+          scalar_kernel_c(op.signature, check_case(op, narrowed), elements_of(mask));
+      text += source_line(scalar_case.expression);
+      const bool complex = group == complex_dtypes();
+      std::string function =
+          values_function(cat("values_", op.name, "_", i, complex ? "_complex" : ""), scalar, text);
+      std::string types = join(scalar.values, ", ", [](const auto& v) { return quoted(v.type); });
+      rows += cat("    {UINT64_C(", hex64(mask), "), ", quoted(scalar.parts), ", ",
+                  quoted(scalar.expression), ", ", scalar.values.size(), ", {", types, "}, ",
+                  function, "},\n");
+    }
   }
   if (rows.empty()) return "";
   size_t inputs = 0, dtype_input = 0;
@@ -116,19 +124,23 @@ tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
 
 std::string reduction(const Operator& op) {
   CheckedReduction checked = check_reduction(op);
-  bool integers = may_hold_integers(op.dtypes.allow);
-  auto part = [&](const ScalarValue& value, const Node& node) {
-    KernelCText scalar = scalar_kernel_c(op.signature, value, integers);
+  auto part = [&](const ScalarValue& value, const Node& node, KernelElements elements) {
+    KernelCText scalar = scalar_kernel_c(op.signature, value, elements);
     if (!scalar.values.empty())
       throw Error(node.where, "reduce: attributes cannot be used in Kernel C; leave out kernel-c");
     return quoted(scalar.expression);
   };
   const Reduction& source = *op.reduction;
-  std::string init = checked.init ? part(*checked.init, *source.init) : "nullptr";
+  auto parts = [&](KernelElements elements) {
+    return cat(checked.init ? part(*checked.init, *source.init, elements) : "nullptr", ", ",
+               part(checked.map, source.map, elements), ", ",
+               part(checked.combine, source.combine, elements), ", ",
+               part(checked.finish, source.finish, elements));
+  };
   bool named = op.shape->params.size() > 1;
   int axis = op.signature.find_param(named ? op.shape->params[1] : "axis");
-  return fill(R"(constexpr ReductionOp reduction_@op@ = {@name@, @axis@, @truth@, @init@,
-    @map@, @combine@, @finish@};
+  return fill(R"(constexpr ReductionOp reduction_@op@ = {@name@, @axis@, @truth@,
+    {@parts@}, {@complex@}};
 tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
     tenon_err* err) {
   return run_reduction(reduction_@op@, ctx, args, outs, err);
@@ -139,15 +151,16 @@ tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
                {"name", quoted(op.qualified_name())},
                {"axis", std::to_string(std::max(axis, 0))},
                {"truth", checked.truth ? "true" : "false"},
-               {"init", init},
-               {"map", part(checked.map, source.map)},
-               {"combine", part(checked.combine, source.combine)},
-               {"finish", part(checked.finish, source.finish)}});
+               {"parts", parts(elements_of(op.dtypes.allow & ~complex_dtypes()))},
+               {"complex",
+                op.dtypes.allow & complex_dtypes() ? parts(KernelElements::Complex) : ""}});
 }
 
 std::string kernel_row(const Operator& op, const char* traits) {
+  // Steps with several results are for real elements.
+  const DtypeMask written = op.element_steps.empty() ? kernel_c_dtypes() : kernel_c_dtypes() & ~complex_dtypes();
   return cat("    kernel(", quoted(op.qualified_name()), ", UINT64_C(",
-             hex64(op.dtypes.allow & kernel_c_dtypes()), "), ", traits, ", run_", op.name, "),\n");
+             hex64(op.dtypes.allow & written), "), ", traits, ", run_", op.name, "),\n");
 }
 
 }  // namespace

@@ -32,8 +32,10 @@ std::string float_literal(const std::string& text) {
 
 class Translator {
  public:
-  Translator(const Signature& signature, bool integers)
-      : signature_(signature), integers_(integers) {}
+  Translator(const Signature& signature, KernelElements elements)
+      : signature_(signature),
+        integers_(elements == KernelElements::Integers),
+        complex_(elements == KernelElements::Complex) {}
 
   std::string text(const ScalarValue& value) {
     if (is_for_host(value)) return hoisted(value);
@@ -49,6 +51,8 @@ class Translator {
       case ScalarValue::Variable:
         return cat("e_", value.text);
       case ScalarValue::Unary:
+        if (complex_ && value.type.kind == Kind::Element)
+          return cat("k_neg(", text(value.children[0]), ")");
         return narrowed(value, cat("(", value.text, text(value.children[0]), ")"));
       case ScalarValue::Binary:
         return binary(value);
@@ -72,6 +76,8 @@ class Translator {
   std::string as(const ScalarValue& value, Kind kind) {
     std::string plain = text(value);
     if (value.type.kind == kind) return plain;
+    if (complex_ && kind == Kind::Element) return cat("k_of(", plain, ")");
+    if (complex_ && kind == Kind::Real) return cat("((R)", plain, ")");
     if (kind == Kind::Element || kind == Kind::Real)
       return starts_with(plain, "TK_") ? plain : cat("((T)", plain, ")");
     if (kind == Kind::Bool) return cat("(", plain, " != 0)");
@@ -106,7 +112,8 @@ class Translator {
     if (index == values_.size()) {
       const char* type = value.type.kind == Kind::Bool  ? "tk_i32"
                          : value.type.kind == Kind::Int ? "tk_i64"
-                                                        : "T";
+                         : complex_ && value.type.kind == Kind::Float ? "R"
+                                                                      : "T";
       values_.push_back({cpp, type});
       if (value.type.kind != Kind::Element) hosted_.children.push_back(value);
     }
@@ -126,23 +133,45 @@ class Translator {
         if (left.type.kind == wider || right.type.kind == wider) kind = wider;
     std::string a = as(left, kind), b = as(right, kind);
     const std::string& sign = value.text;
+    if (complex_ && kind == Kind::Element) return cat("k_", complex_operator(sign), "(", a, ", ", b, ")");
     if (sign == "%") return cat("k_floormod(", a, ", ", b, ")");
     if (kind == Kind::Element && sign == "<<") return cat("k_shift_left(", a, ", ", b, ")");
     if (kind == Kind::Element && sign == ">>") return cat("k_shift_right(", a, ", ", b, ")");
     return narrowed(value, cat("(", a, " ", sign, " ", b, ")"));
   }
 
+  static const char* complex_operator(const std::string& sign) {
+    return sign == "+"    ? "add"
+           : sign == "-"  ? "sub"
+           : sign == "*"  ? "mul"
+           : sign == "/"  ? "div"
+           : sign == "==" ? "eq"
+                          : "ne";  // the checker refuses the others
+  }
+
   std::string function(const ScalarValue& value) {
-    return cat("k_", value.text, "(",
+    const bool real = of_parts(value);
+    return cat(real ? "r_" : "k_", value.text, "(",
                join(value.children, ", ",
                     [&](const ScalarValue& child) {
-                      return child.type.kind == Kind::Bool ? text(child) : as(child, Kind::Element);
+                      return child.type.kind == Kind::Bool ? text(child)
+                                                           : as(child, real ? Kind::Real : Kind::Element);
                     }),
                ")");
   }
 
+  // Whether a function's arguments are parts of complex numbers, and numbers beside them.
+  static bool of_parts(const ScalarValue& value) {
+    bool any = false;
+    for (const ScalarValue& child : value.children) {
+      if (child.type.kind != Kind::Real && !is_host(child.type.kind)) return false;
+      any = any || child.type.kind == Kind::Real;
+    }
+    return any;
+  }
+
   const Signature& signature_;
-  bool integers_;
+  bool integers_, complex_;
   // What C++ code around host values calls its types; elements do not occur there.
   ScalarNames names_{"double", "double", false, "attributes"};
   std::vector<KernelCText::HostValue> values_;
@@ -151,15 +180,20 @@ class Translator {
 
 }  // namespace
 
-KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers) {
-  return scalar_kernel_c(signature, ScalarLines{{}, value}, integers);
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value,
+                            KernelElements elements) {
+  return scalar_kernel_c(signature, ScalarLines{{}, value}, elements);
 }
 
-KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines, bool integers) {
-  Translator translator(signature, integers);
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines,
+                            KernelElements elements) {
+  Translator translator(signature, elements);
   std::string parts;
   for (const auto& [name, value] : lines.parts)
-    parts += cat(value.type.kind == Kind::Bool ? "int" : "T", " e_", name, " = ",
+    parts += cat(value.type.kind == Kind::Bool                                               ? "int"
+                 : value.type.kind == Kind::Real && elements == KernelElements::Complex ? "R"
+                                                                                          : "T",
+                 " e_", name, " = ",
                  translator.text(value), "; ");
   std::string expression = translator.as_element(lines.result);
   KernelCText text = translator.finish(std::move(expression));
@@ -168,7 +202,7 @@ KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines
 }
 
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps) {
-  Translator translator(signature, false);
+  Translator translator(signature, KernelElements::Floating);
   std::string statements;
   for (const auto& [name, value] : steps)
     statements += cat("T e_", name, " = ", translator.text(value), "; ");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checked scalar expressions as Kernel C (docs/kernel_c.md). Elements are called e_<name> and have
 // type T; k_<function>() is on T. What depends on attributes alone is computed on the host, in C++,
-// and reaches the kernel as v0, v1, ...
+// and reaches the kernel as v0, v1, ... Complex elements, which have no operators in C, are added by
+// k_add(x, y) and so on; their parts have type R and functions r_<function>().
 #pragma once
 
 #include <string>
@@ -18,17 +19,25 @@ struct KernelCText {
   // handed on as it came.
   struct HostValue {
     std::string cpp;
-    std::string type;  // of the kernel's parameter: "T", "tk_i64" or "tk_i32"
+    std::string type;  // of the kernel's parameter: "T", "R", "tk_i64" or "tk_i32"
   };
   std::vector<HostValue> values;
   std::string declarations;  // C++ that declares the attributes that `values` read
 };
 
-// `integers`: elements may be integers, which C would widen to int.
-KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers);
+// What the elements of a program are.
+enum class KernelElements {
+  Floating,
+  Integers,  // too: C would widen them to int
+  Complex,
+};
+
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value,
+                            KernelElements elements);
 
 // The same of several lines: `parts` declares e_<name> of each part.
-KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines, bool integers);
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines,
+                            KernelElements elements);
 
 // Lines of several results, as statements: `T e_<name> = ...;`, and `r0 = e_<name>;` for results.
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps);

@@ -6,13 +6,13 @@ TK_KERNEL void KERNEL(TK_BUFFER(OUT_STORAGE, out), OUT_STORAGE value, tk_i64 cou
   FOR_EACH(i, count) out[i] = value;
 }
 
-#elif defined(MAKE_ARANGE) /* T is int64 or the widest floating type there is */
+#elif defined(MAKE_ARANGE) /* T is int64 or the widest floating type there is, RESULT(v) the number of it */
 TK_KERNEL void KERNEL(TK_BUFFER(OUT_STORAGE, out), T first, T step, T last, tk_i64 last_index,
                       tk_i64 count) {
   TK_BIND(OUT_STORAGE, out);
   FOR_EACH(i, count) {
     T value = i == last_index ? last : (T)(first + (T)i * step);
-    out[i] = OUT_STORE(OUT_CONVERT(value));
+    out[i] = OUT_STORE(OUT_CONVERT(RESULT(value)));
   }
 }
 

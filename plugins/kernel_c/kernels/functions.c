@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of scalar expressions (opdefs/README.md) on T. T_FLOAT is 32 or 64 for floating
- * types; otherwise T_SIGNED or T_UNSIGNED is the number of bits. */
+ * types; otherwise T_SIGNED or T_UNSIGNED is the number of bits. With T_COMPLEX the parts of T have so
+ * many bits, and the functions are those of complex.c. */
 
 #if defined(T_FLOAT)
 #if T_FLOAT == 64
@@ -16,7 +17,10 @@
 #endif
 #define TK_LOWEST (-TK_INFINITY)
 #define TK_HIGHEST TK_INFINITY
+#endif
 
+#if defined(T_COMPLEX)
+#elif defined(T_FLOAT)
 #define k_exp(x) exp(x)
 #define k_exp2(x) exp2(x)
 #define k_expm1(x) expm1(x)
@@ -184,7 +188,15 @@ TK_FUNCTION T k_pow(T x, T y) {
 }
 #endif
 
+#ifndef T_COMPLEX
 /* Real numbers are their own real parts. */
 #define k_real(x) (x)
 #define k_imag(x) ((T)0)
 #define k_conj(x) (x)
+
+/* What kernels write for complex elements too, which have no operators. */
+#define k_element(x) ((T)(x))
+#define k_of(x) ((T)(x))
+#define k_add(x, y) ((x) + (y))
+#define k_mul(x, y) ((x) * (y))
+#endif

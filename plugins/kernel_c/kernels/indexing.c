@@ -55,7 +55,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, linear),
       if (linear[n] < 0) continue;
       const tk_i64 row = (o * length + linear[n]) * inner;
       for (tk_i64 i = first; i < last; ++i)
-        out[row + i] = STORE((COMPUTE)(LOAD(out[row + i]) + LOAD(VALUE(o, n, i))));
+        out[row + i] = STORE(CONVERT(k_add(LOAD(out[row + i]), LOAD(VALUE(o, n, i)))));
     }
     lane = o * inner + last;
   }
@@ -64,7 +64,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, linear),
     const tk_i64 o = lane / inner, i = lane % inner;
     for (tk_i64 n = 0; n < count; ++n) {
       const tk_i64 place = (o * length + linear[n]) * inner + i;
-      if (linear[n] >= 0) out[place] = STORE((COMPUTE)(LOAD(out[place]) + LOAD(VALUE(o, n, i))));
+      if (linear[n] >= 0) out[place] = STORE(CONVERT(k_add(LOAD(out[place]), LOAD(VALUE(o, n, i)))));
     }
   }
 #endif
@@ -114,7 +114,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, linear),
       const tk_i64 e = first + k * inner, place = base + linear[e] * along;
       if (linear[e] < 0) continue;
 #ifdef ADD
-      out[place] = STORE((COMPUTE)(LOAD(out[place]) + LOAD(SOURCE(e))));
+      out[place] = STORE(CONVERT(k_add(LOAD(out[place]), LOAD(SOURCE(e)))));
 #else
       out[place] = SOURCE(e);
 #endif

@@ -10,13 +10,13 @@
   TK_BIND(STORAGE, y);    \
   TK_BIND(STORAGE, bias); \
   TK_BIND(STORAGE, out)
-#define X(i, p) ((T)LOAD(x[x_base + (i)*x_row + (p)*x_column]))
-#define Y(p, j) ((T)LOAD(y[y_base + (p)*y_row + (j)*y_column]))
+#define X(i, p) k_element(LOAD(x[x_base + (i)*x_row + (p)*x_column]))
+#define Y(p, j) k_element(LOAD(y[y_base + (p)*y_row + (j)*y_column]))
 #ifdef BIAS
 #define RESULT(i, j, sum) \
-  out[(b * m + (i)) * n + (j)] = STORE((COMPUTE)((sum) + (T)LOAD(bias[(j)*bias_step])))
+  out[(b * m + (i)) * n + (j)] = STORE(CONVERT(k_add(sum, k_element(LOAD(bias[(j)*bias_step])))))
 #else
-#define RESULT(i, j, sum) out[(b * m + (i)) * n + (j)] = STORE((COMPUTE)(sum))
+#define RESULT(i, j, sum) out[(b * m + (i)) * n + (j)] = STORE(CONVERT(sum))
 #endif
 
 #if defined(DOTS) /* few columns: each output is a sum of its own */
@@ -26,13 +26,15 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     const tk_i64 b = job / (m * n), i = job / n % m, j = job % n;
     const tk_i64 x_base = layout_offset(b, BATCH_RANK, batch_shape, x_batch);
     const tk_i64 y_base = layout_offset(b, BATCH_RANK, batch_shape, y_batch);
-    T sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    T sums[8];
+    for (int l = 0; l < 8; ++l) sums[l] = k_of(0);
     tk_i64 p = 0;
     for (; p + 8 <= k; p += 8)
-      for (int l = 0; l < 8; ++l) sums[l] += X(i, p + l) * Y(p + l, j);
-    for (; p < k; ++p) sums[0] += X(i, p) * Y(p, j);
-    RESULT(i, j,
-           (sums[0] + sums[4]) + (sums[1] + sums[5]) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
+      for (int l = 0; l < 8; ++l) sums[l] = k_add(sums[l], k_mul(X(i, p + l), Y(p + l, j)));
+    for (; p < k; ++p) sums[0] = k_add(sums[0], k_mul(X(i, p), Y(p, j)));
+    for (int half = 4; half > 0; half /= 2)
+      for (int l = 0; l < half; ++l) sums[l] = k_add(sums[l], sums[l + half]);
+    RESULT(i, j, sums[0]);
   }
 }
 
@@ -42,6 +44,10 @@ TK_KERNEL void KERNEL(PARAMETERS) {
 #define ROWS 32
 #define COLUMNS 64
 #define TERMS 64
+#define FOUR_TERMS(a)                                                                         \
+  k_add(k_add(k_add(k_mul(a[0], block[p][j]), k_mul(a[1], block[p + 1][j])),                  \
+              k_mul(a[2], block[p + 2][j])),                                                  \
+        k_mul(a[3], block[p + 3][j]))
 TK_KERNEL void KERNEL(PARAMETERS) {
   BIND;
   const tk_i64 down = (m + ROWS - 1) / ROWS, across = (n + COLUMNS - 1) / COLUMNS;
@@ -54,35 +60,33 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     const tk_i64 x_base = layout_offset(b, BATCH_RANK, batch_shape, x_batch);
     const tk_i64 y_base = layout_offset(b, BATCH_RANK, batch_shape, y_batch);
     for (int i = 0; i < ROWS; ++i)
-      for (int j = 0; j < COLUMNS; ++j) sums[i][j] = 0;
+      for (int j = 0; j < COLUMNS; ++j) sums[i][j] = k_of(0);
     for (tk_i64 p0 = 0; p0 < k; p0 += TERMS) {
       const int terms = k - p0 < TERMS ? (int)(k - p0) : TERMS;
       if (y_column == 1) {
         for (int p = 0; p < terms; ++p)
           for (int j = 0; j < columns; ++j)
-            block[p][j] = (T)LOAD(y[y_base + (p0 + p) * y_row + j0 + j]);
+            block[p][j] = k_element(LOAD(y[y_base + (p0 + p) * y_row + j0 + j]));
       } else {
         for (int j = 0; j < columns; ++j)
           for (int p = 0; p < terms; ++p) block[p][j] = Y(p0 + p, j0 + j);
       }
       for (int p = 0; p < terms; ++p)
-        for (int j = columns; j < COLUMNS; ++j) block[p][j] = 0;
+        for (int j = columns; j < COLUMNS; ++j) block[p][j] = k_of(0);
       for (int p = terms; p < ((terms + 3) & ~3); ++p)
-        for (int j = 0; j < COLUMNS; ++j) block[p][j] = 0;
+        for (int j = 0; j < COLUMNS; ++j) block[p][j] = k_of(0);
       for (int i = 0; i < rows; i += 2) {
         const tk_i64 upper = i0 + i, lower = i + 1 < rows ? upper + 1 : upper;
         for (int p = 0; p < terms; p += 4) {
           T a[4], c[4];
           for (int q = 0; q < 4; ++q) {
             const int inside = p + q < terms;
-            a[q] = inside ? X(upper, p0 + p + q) : (T)0;
-            c[q] = inside ? X(lower, p0 + p + q) : (T)0;
+            a[q] = inside ? X(upper, p0 + p + q) : k_of(0);
+            c[q] = inside ? X(lower, p0 + p + q) : k_of(0);
           }
           for (int j = 0; j < COLUMNS; ++j) {
-            sums[i][j] += a[0] * block[p][j] + a[1] * block[p + 1][j] + a[2] * block[p + 2][j] +
-                          a[3] * block[p + 3][j];
-            sums[i + 1][j] += c[0] * block[p][j] + c[1] * block[p + 1][j] + c[2] * block[p + 2][j] +
-                              c[3] * block[p + 3][j];
+            sums[i][j] = k_add(sums[i][j], FOUR_TERMS(a));
+            sums[i + 1][j] = k_add(sums[i + 1][j], FOUR_TERMS(c));
           }
         }
       }
@@ -109,16 +113,16 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     const tk_i64 y_base = layout_offset(b, BATCH_RANK, batch_shape, y_batch);
     T sums[4][4];
     for (int i = 0; i < 4; ++i)
-      for (int j = 0; j < 4; ++j) sums[i][j] = 0;
+      for (int j = 0; j < 4; ++j) sums[i][j] = k_of(0);
     for (tk_i64 p0 = 0; p0 < k; p0 += TERMS) {
       for (int at = item; at < TERMS * BLOCK; at += SIDE * SIDE) {
         /* Neighbouring items read along whichever axis is dense. */
         const int xp = x_column == 1 ? at % TERMS : at / BLOCK;
         const int xi = x_column == 1 ? at / TERMS : at % BLOCK;
-        xs[xp][xi] = i0 + xi < m && p0 + xp < k ? X(i0 + xi, p0 + xp) : (T)0;
+        xs[xp][xi] = i0 + xi < m && p0 + xp < k ? X(i0 + xi, p0 + xp) : k_of(0);
         const int yp = y_column == 1 ? at / BLOCK : at % TERMS;
         const int yj = y_column == 1 ? at % BLOCK : at / TERMS;
-        ys[yp][yj] = j0 + yj < n && p0 + yp < k ? Y(p0 + yp, j0 + yj) : (T)0;
+        ys[yp][yj] = j0 + yj < n && p0 + yp < k ? Y(p0 + yp, j0 + yj) : k_of(0);
       }
       tk_barrier();
       for (int p = 0; p < TERMS; ++p) {
@@ -128,7 +132,7 @@ TK_KERNEL void KERNEL(PARAMETERS) {
           c[q] = ys[p][column + q * SIDE];
         }
         for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) sums[i][j] += a[i] * c[j];
+          for (int j = 0; j < 4; ++j) sums[i][j] = k_add(sums[i][j], k_mul(a[i], c[j]));
       }
       tk_barrier();
     }

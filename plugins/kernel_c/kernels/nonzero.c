@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of the non-zero elements: shares are counted, the counts summed up, then each share
- * writes its rows behind those before it. */
-#define IS_SET(i) (LOAD(x[i]) != 0)
+ * writes its rows behind those before it. The program defines IS_SET(i). */
 #if defined(COUNT)
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, counts), tk_i64 share, tk_i64 shares,
                       tk_i64 count) {

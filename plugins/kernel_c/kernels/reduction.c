@@ -59,7 +59,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(A, partials), TK_BUFFER(OUT_STORAGE, out), tk_i6
 #else
 #define STEP reduced_strides.v[REDUCED_RANK - 1]
 #endif
-#define ELEMENT(place) ((T)IN_LOAD(x[place]))
+#define ELEMENT(place) k_element(IN_LOAD(x[place]))
 
 #ifdef PARTIAL
 #define RESULT(o, job, a) partials[job] = (a)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running sums and products along one axis of [outer, length, inner]; a lane is one outer and one
- * inner index. A is the type of partial results. */
-#define JOIN(a, b) ((A)((a)OPERATION(b)))
+ * inner index. A is the type of partial results, which JOIN(a, b) combines, AS_PARTIAL(v) makes. */
 TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_i64 length,
                       tk_i64 inner, tk_i32 reverse, tk_i64 lanes) {
 #ifdef GROUP /* one for each lane: its items scan EACH elements, then add what is before them */
@@ -20,7 +19,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_
       for (int at = item; at < GROUP * EACH; at += GROUP) {
         const tk_i64 k = begin + at;
         const tk_i64 place = base + (reverse ? length - 1 - k : k) * inner;
-        elements[at + at / EACH] = k < length ? (A)IN_LOAD(x[place]) : START;
+        elements[at + at / EACH] = k < length ? AS_PARTIAL(IN_LOAD(x[place])) : START;
       }
       tk_barrier();
       A own[EACH], total = START;
@@ -51,7 +50,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_
     if (reverse) place += (length - 1) * inner;
     A total = START;
     for (tk_i64 k = 0; k < length; ++k) {
-      total = JOIN(total, (A)IN_LOAD(x[place]));
+      total = JOIN(total, AS_PARTIAL(IN_LOAD(x[place])));
       out[place] = OUT_STORE(OUT_CONVERT(total));
       place += reverse ? -inner : inner;
     }

@@ -13,7 +13,7 @@ namespace tenon::kernel_c {
 namespace {
 
 constexpr ElementwiseInput kInput[] = {{"x", true}};
-constexpr uint64_t kConverted = kBool | kNumbers;
+constexpr uint64_t kConverted = kBool | kNumbers | kComplex;
 
 tenon_status clone(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                    tenon_err* err) {
@@ -30,6 +30,7 @@ tenon_status cast(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon
     return fail(err, TENON_UNSUPPORTED,
                 std::string("[cast] expected a dtype that kernels from source can write, got ") +
                     host->dtype_name(out->dtype) + "; convert on another device");
+  const std::string value = converted(x->dtype, out->dtype, "e_x");
   return run_elementwise_program({.family = &family,
                                   .name = "cast_" + suffix(out->dtype) + "_from",
                                   .inputs = kInput,
@@ -37,7 +38,7 @@ tenon_status cast(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon
                                   .nouts = 1,
                                   .nvalues = 0,
                                   .types = nullptr,
-                                  .statements = "e_x",
+                                  .statements = value,
                                   .is_expression = true},
                                  x->dtype, ctx, &x, &out, nullptr, err);
 }

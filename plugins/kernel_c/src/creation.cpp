@@ -14,8 +14,7 @@ SourceText creation_source(const Device& device, const char* op, const char* whi
   return text;
 }
 
-constexpr uint64_t kFilled =
-    kBool | kNumbers | dtype_bit(TENON_DTYPE_C64) | dtype_bit(TENON_DTYPE_C128);
+constexpr uint64_t kFilled = kBool | kNumbers | kComplex;
 
 tenon_status full(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                   tenon_err* err) {
@@ -63,6 +62,7 @@ tenon_status progression(tenon_ctx* ctx, const char* op, bool integers, const te
         return std::move(creation_source(*device, "arange", "MAKE_ARANGE", out->dtype)
                              .element(dtype)
                              .memory("OUT_", out->dtype)
+                             .define("RESULT(v)", converted(dtype, out->dtype, "(v)"))
                              .add(piece::creation))
             .finish();
       },
@@ -131,8 +131,8 @@ tenon_status eye(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 }
 
 const tenon_kernel_def kKernels[] = {
-    kernel("tenon::full", kFilled, 0, full), kernel("tenon::arange", kNumbers, 0, arange),
-    kernel("tenon::linspace", kNumbers, 0, linspace), kernel("tenon::eye", kFilled, 0, eye)};
+    kernel("tenon::full", kFilled, 0, full), kernel("tenon::arange", kNumbers | kComplex, 0, arange),
+    kernel("tenon::linspace", kNumbers | kComplex, 0, linspace), kernel("tenon::eye", kFilled, 0, eye)};
 
 }  // namespace
 

@@ -20,8 +20,8 @@ constexpr DtypeText kDtypes[TENON_DTYPE_COUNT] = {
     {"bf16", "tk_u16", "tk_f32", "load_bf16", "store_bf16", "#define T_FLOAT 32\n", 2},
     {"f32", "tk_f32", "tk_f32", "", "", "#define T_FLOAT 32\n", 4},
     {"f64", "tk_f64", "tk_f64", "", "", "#define T_FLOAT 64\n", 8},
-    {"c64", "tk_u64", nullptr, "", "", "", 8},
-    {"c128", "tk_bits128", nullptr, "", "", "", 16},
+    {"c64", "tk_c64", "tk_c64", "", "", "#define T_COMPLEX\n#define T_FLOAT 32\n", 8},
+    {"c128", "tk_c128", "tk_c128", "", "", "#define T_COMPLEX\n#define T_FLOAT 64\n", 16},
     {"f8e4m3fnuz", "tk_u8", nullptr, "", "", "", 1},
     {"f8e5m2fnuz", "tk_u8", nullptr, "", "", "", 1},
     {"f8e8m0", "tk_u8", nullptr, "", "", "", 1},
@@ -33,6 +33,17 @@ constexpr DtypeText kDtypes[TENON_DTYPE_COUNT] = {
 }  // namespace
 
 const DtypeText& dtype_text(int dtype) { return kDtypes[dtype]; }
+
+std::string converted(int from, int to, const std::string& value) {
+  if (from == to) return value;
+  if (!is_complex(from) && !is_complex(to)) return value;
+  if (!is_complex(to))
+    return to == TENON_DTYPE_BOOL ? "(" + value + ".re != 0 || " + value + ".im != 0)"
+                                  : "(" + value + ".re)";
+  const std::string part = std::string("(") + dtype_text(real_dtype(to)).compute + ")(" + value;
+  const std::string make = std::string("tk_make_") + dtype_text(to).suffix + "(";
+  return is_complex(from) ? make + part + ".re), " + part + ".im))" : make + part + "), 0)";
+}
 
 const char* bits_type(int dtype) {
   switch (kDtypes[dtype].bytes) {

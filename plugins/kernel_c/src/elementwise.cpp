@@ -79,7 +79,9 @@ struct Call {
       const std::string from = is_host_scalar(inputs[i]) ? numbered("x", i) : place("x", i);
       const std::string type =
           program.only_moves || input.own_dtype ? numbered("IN", i) + "_COMPUTE" : "T";
-      text += type + " e_" + input.name + " = " + numbered("IN", i) + "_LOAD(" + from + "); ";
+      const std::string loaded = numbered("IN", i) + "_LOAD(" + from + ")";
+      text += type + " e_" + input.name + " = " +
+              (type == "T" ? converted(inputs[i]->dtype, dtype, loaded) : loaded) + "; ";
     }
     for (uint32_t i = 0; i < program.nouts; ++i) text += "OUT_COMPUTE " + numbered("r", i) + "; ";
     text += "\n      ";
@@ -240,6 +242,7 @@ tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtyp
     for (uint32_t i = 0; i < program.nvalues; ++i) {
       const std::string_view type = program.types[i];
       launch.number(type == "T"        ? dtype
+                    : type == "R"      ? real_dtype(dtype)
                     : type == "tk_i64" ? TENON_DTYPE_I64
                                        : TENON_DTYPE_I32,
                     values[i]);

@@ -64,14 +64,19 @@ tenon_status run_several_results(const SeveralResultsOp& op, tenon_ctx* ctx,
 // -------------------------------------------------------------------------
 inline constexpr uint32_t kReductionTraits = TENON_KERNEL_STRIDED;
 
-struct ReductionOp {
-  const char* op;
-  uint32_t axis_argument;
-  bool truth;           // partial results are 0 or 1
+struct ReductionParts {
   const char* init;     // NULL: the first element starts
   const char* map;      // of e_x, and of its place e_i among the elements reduced
   const char* combine;  // of e_a and e_b
   const char* finish;   // of e_a and the count e_n
+};
+
+struct ReductionOp {
+  const char* op;
+  uint32_t axis_argument;
+  bool truth;                    // partial results are 0 or 1
+  ReductionParts parts;          // of real elements
+  ReductionParts complex_parts;  // of complex ones, if there are any
   // (optional) Instead of the expressions: Kernel C that defines A, map_element, combine and
   // finish.
   const char* definitions = nullptr;

@@ -137,6 +137,8 @@ class Builder {
     const ElementwiseOp* op = find_elementwise(*step.kernel);
     const bool is_cast = std::strcmp(step.kernel->op, "tenon::cast") == 0;
     if (!op && !is_cast) return false;
+    if (is_cast && (is_complex(step.dtype) || is_complex(tenon_arg_tensor(&step.args[0])->dtype)))
+      return false;  // complex arithmetic is a program of its own
     const DtypeText& result = dtype_text(step.dtype);
     uint32_t next = 0;
     std::string inside;
@@ -148,6 +150,7 @@ class Builder {
       if (!operand(tensor, step, index, &next, &value)) return false;
       const bool own = !op || op->inputs[i].own_dtype;
       const std::string type = own ? dtype_text(tensor->dtype).compute : "T";
+      if (!own) value = converted(tensor->dtype, tenon_arg_tensor(&step.args[op->dtype_input])->dtype, value);
       inside += type + " e_" + (op ? op->inputs[i].name : "x") + " = " + value + "; ";
     }
     std::string expression = "e_x", parts;
@@ -166,6 +169,7 @@ class Builder {
                   numbered("v", fused_.values.size()) + "; ";
         inside +=
             std::string("const ") + scalar->types[i] + " " + numbered("v", i) + " = " + name + "; ";
+        if (values[i].tag == TENON_VALUE_COMPLEX) return false;  // it lives in this call alone
         fused_.values.push_back(values[i]);
         fused_.types.push_back(scalar->types[i]);
       }
@@ -173,14 +177,15 @@ class Builder {
       parts = scalar->parts;
     }
     const std::string name = numbered("g", index), compute = result.compute;
-    const std::string converted = step.dtype == TENON_DTYPE_BOOL
-                                      ? "((" + expression + ") != 0)"
-                                      : "((" + compute + ")(" + expression + "))";
+    const std::string value = step.dtype == TENON_DTYPE_BOOL ? "((" + expression + ") != 0)"
+                              : is_complex(step.dtype)
+                                  ? expression
+                                  : "((" + compute + ")(" + expression + "))";
     // What would have been in memory: rounded to its dtype, and no part of a later expression.
     const std::string load = result.load, store = result.store;
     std::string kept =
         load.empty() ? "TK_SEPARATE(" + name + ")" : load + "(" + store + "(" + name + "))";
-    fused_.statements += compute + " " + name + "; { " + inside + parts + name + " = " + converted +
+    fused_.statements += compute + " " + name + "; { " + inside + parts + name + " = " + value +
                          "; " + name + " = " + kept + "; }\n      ";
     return true;
   }
@@ -341,7 +346,7 @@ struct Definitions {
                     .dtype_mask = (uint64_t{1} << TENON_DTYPE_COUNT) - 1,
                     .infer = infer};
       schemas[n - 1]->fill(ops[n - 1]);
-      kernels[n - 1] = kernel(ops[n - 1].name, kBool | kNumbers, kAnyStrides, run);
+      kernels[n - 1] = kernel(ops[n - 1].name, kBool | kNumbers | kComplex, kAnyStrides, run);
     }
   }
 };

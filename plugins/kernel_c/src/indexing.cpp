@@ -41,7 +41,7 @@ struct Choice {
     if (wide)
       text.define("STORAGE", "tk_vector128");
     else if (add)
-      text.memory("", dtype);
+      text.element(dtype).memory("", dtype);
     else
       text.moved("", dtype);
     text.define(which, 1).define("RANK", rank);
@@ -277,11 +277,11 @@ const tenon_kernel_def kKernels[] = {
     kernel("tenon::index_select", kMoved, 0, index_select),
     kernel("tenon::embedding", kMoved, 0, embedding),
     kernel("tenon::index", kMoved, 0, index),
-    kernel("tenon::index_add", kNumbers, 0, index_add),
-    kernel("tenon::index_put", kBool | kNumbers, TENON_KERNEL_HOST_SCALARS, index_put),
+    kernel("tenon::index_add", kNumbers | kComplex, 0, index_add),
+    kernel("tenon::index_put", kBool | kNumbers | kComplex, TENON_KERNEL_HOST_SCALARS, index_put),
     kernel("tenon::gather", kMoved, 0, gather),
-    kernel("tenon::scatter", kBool | kNumbers, TENON_KERNEL_HOST_SCALARS, scatter),
-    kernel("tenon::scatter_add", kNumbers, TENON_KERNEL_HOST_SCALARS, scatter_add)};
+    kernel("tenon::scatter", kBool | kNumbers | kComplex, TENON_KERNEL_HOST_SCALARS, scatter),
+    kernel("tenon::scatter_add", kNumbers | kComplex, TENON_KERNEL_HOST_SCALARS, scatter_add)};
 
 }  // namespace
 

@@ -15,15 +15,16 @@ namespace tenon::kernel_c {
 #define TRY(expression) \
   if (tenon_status status_ = (expression); status_ != TENON_OK) return status_
 
-// Refuses float64 where the device's compiler has none.
+// Refuses float64 and complex128 where the device's compiler has no float64.
 inline tenon_status require_dtype(const Device& device, std::string_view op, int dtype,
                                   tenon_err* err) {
-  if (dtype != TENON_DTYPE_F64 || device.has(dtype)) [[likely]]
+  if (real_dtype(dtype) != TENON_DTYPE_F64 || device.has(TENON_DTYPE_F64)) [[likely]]
     return TENON_OK;
   return fail(err, TENON_UNSUPPORTED,
               "[" + std::string(op) +
-                  "] expected a dtype that this device can compute in, got float64; convert with "
-                  ".to(float32)");
+                  "] expected a dtype that this device can compute in, got " +
+                  (is_complex(dtype) ? "complex128, whose parts are float64; convert with .to(complex64)"
+                                     : "float64; convert with .to(float32)"));
 }
 
 // A 0-d tensor counts as one with a single axis.

@@ -9,7 +9,7 @@ namespace tenon::kernel_c {
 // The formatter gives this list another layout at every run.
 // clang-format off
 #define TENON_KERNEL_C_LISTS(X) \
-  X(generated) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(running) X(indexing) \
+  X(generated) X(complex) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(running) X(indexing) \
   X(random) X(nonzero) X(sort) X(slices) X(batch_norm_grad) X(pooling) \
   X(lstm) X(fusion)
 // clang-format on

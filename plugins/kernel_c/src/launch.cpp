@@ -2,6 +2,7 @@
 #include "launch.hpp"
 
 #include "dtypes.hpp"
+#include "element.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -33,6 +34,7 @@ void Launch::value(const void* data, uint32_t bytes) {
 }
 
 void Launch::number(int dtype, const tenon_value& number) {
+  if (is_complex(dtype)) return value(element_of(number, dtype).bytes, dtype_text(dtype).bytes);
   const bool is_float = number.tag == TENON_VALUE_FLOAT;
   if (dtype == TENON_DTYPE_F64)
     return value(is_float ? number.v.f : static_cast<double>(number.v.i));

@@ -66,7 +66,9 @@ tenon_status multiply(const char* op, tenon_ctx* ctx, const tenon_tensor* x, con
                 "[" + std::string(op) + "] expected at most 8 separate axes of batches, got " +
                     std::to_string(p.batch.rank) + "; reshape them into one");
   const Way way = p.n < 8 ? kDots : kBlocks;
-  const int64_t side = device->limits.max_group_size >= 256 ? 16 : 8;
+  // Blocks of 16-byte elements as large as the others' would not fit local memory everywhere.
+  const bool large = device->limits.max_group_size >= 256 && dtype_text(out->dtype).bytes <= 8;
+  const int64_t side = large ? 16 : 8;
   const int rank = p.batch.launch_rank();
   tenon_kernel kernel;
   const uint64_t variant = static_cast<uint64_t>(out->dtype) << 8 |
@@ -120,8 +122,8 @@ tenon_status linear(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_val
 }
 
 const tenon_kernel_def kKernels[] = {
-    kernel("tenon::matmul", kNumbers, TENON_KERNEL_STRIDED, matmul),
-    kernel("tenon::linear", kNumbers, TENON_KERNEL_STRIDED, linear)};
+    kernel("tenon::matmul", kNumbers | kComplex, TENON_KERNEL_STRIDED, matmul),
+    kernel("tenon::linear", kNumbers | kComplex, TENON_KERNEL_STRIDED, linear)};
 
 }  // namespace
 

@@ -118,12 +118,14 @@ struct Call {
       // Expressions convert to T; from here on that is the type of partial results. Elements are
       // widened before they are mapped.
       text.add("typedef T E;\n").define("A", accumulator(device)).define("T", "A");
-      if (op.init) text.define("HAS_INIT", 1);
-      if (op.init) text.add("TK_FUNCTION A initial() { return " + std::string(op.init) + "; }\n");
+      const ReductionParts& parts = is_complex(x->dtype) ? op.complex_parts : op.parts;
+      if (parts.init) text.define("HAS_INIT", 1);
+      if (parts.init)
+        text.add("TK_FUNCTION A initial() { return " + std::string(parts.init) + "; }\n");
       text.add("TK_FUNCTION A map_element(E element, tk_i64 e_i) { " +
-               std::string(op.truth ? "E" : "A") + " e_x = element; return " + op.map + "; }\n");
-      text.add("TK_FUNCTION A combine(A e_a, A e_b) { return " + std::string(op.combine) + "; }\n");
-      text.add("TK_FUNCTION A finish(A e_a, tk_i64 e_n) { return " + std::string(op.finish) +
+               std::string(op.truth ? "E" : "A") + " e_x = element; return " + parts.map + "; }\n");
+      text.add("TK_FUNCTION A combine(A e_a, A e_b) { return " + std::string(parts.combine) + "; }\n");
+      text.add("TK_FUNCTION A finish(A e_a, tk_i64 e_n) { return " + std::string(parts.finish) +
                "; }\n");
       text.add("#undef T\n");
     }
@@ -215,18 +217,14 @@ namespace {
 constexpr ReductionOp kArgmax = {.op = "tenon::argmax",
                                  .axis_argument = 1,
                                  .truth = false,
-                                 .init = nullptr,
-                                 .map = nullptr,
-                                 .combine = nullptr,
-                                 .finish = nullptr,
+                                 .parts = {},
+                                 .complex_parts = {},
                                  .definitions = ARG_DEFINITIONS(">")};
 constexpr ReductionOp kArgmin = {.op = "tenon::argmin",
                                  .axis_argument = 1,
                                  .truth = false,
-                                 .init = nullptr,
-                                 .map = nullptr,
-                                 .combine = nullptr,
-                                 .finish = nullptr,
+                                 .parts = {},
+                                 .complex_parts = {},
                                  .definitions = ARG_DEFINITIONS("<")};
 #undef ARG_DEFINITIONS
 

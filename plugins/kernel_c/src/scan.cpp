@@ -11,9 +11,11 @@ namespace tenon::kernel_c {
 namespace {
 
 struct Operation {
-  const char *name, *sign, *start;
+  const char *name, *join, *start;
+  const char *complex_join, *complex_start;
 };
-constexpr Operation kSum = {"cumsum", "+", "((A)0)"}, kProduct = {"cumprod", "*", "((A)1)"};
+constexpr Operation kSum = {"cumsum", "((A)((a) + (b)))", "((A)0)", "k_add(a, b)", "k_of(0)"},
+                    kProduct = {"cumprod", "((A)((a) * (b)))", "((A)1)", "k_mul(a, b)", "k_of(1)"};
 
 tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor* x, int64_t axis,
                   bool reverse, tenon_tensor* out, tenon_err* err) {
@@ -33,9 +35,13 @@ tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor
       {&operation, variant},
       [&] {
         SourceText text(*device, std::string(operation.name) + "_" + suffix(x->dtype));
+        const bool complex = is_complex(out->dtype);
+        if (complex) text.element(out->dtype);
         text.memory("IN_", x->dtype).memory("OUT_", out->dtype);
         text.define("A", dtype_text(out->dtype).compute);
-        text.define("OPERATION", operation.sign).define("START", operation.start);
+        text.define("JOIN(a, b)", complex ? operation.complex_join : operation.join);
+        text.define("START", complex ? operation.complex_start : operation.start);
+        text.define("AS_PARTIAL(v)", complex ? "(v)" : "((A)(v))");
         if (groups) text.define("GROUP", group).define("EACH", 4);
         return std::move(text.add(piece::scan)).finish();
       },
@@ -63,8 +69,8 @@ tenon_status cumprod(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
               tenon_out_tensor(&outs[0]), err);
 }
 
-const tenon_kernel_def kKernels[] = {kernel("tenon::cumsum", kBool | kNumbers, 0, cumsum),
-                                     kernel("tenon::cumprod", kBool | kNumbers, 0, cumprod)};
+const tenon_kernel_def kKernels[] = {kernel("tenon::cumsum", kBool | kNumbers | kComplex, 0, cumsum),
+                                     kernel("tenon::cumprod", kBool | kNumbers | kComplex, 0, cumprod)};
 
 }  // namespace
 

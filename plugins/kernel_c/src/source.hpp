@@ -30,7 +30,7 @@ class SourceText {
   // T, the type that is computed in, and the functions on it.
   SourceText& element(int dtype);
   // <prefix>STORAGE, <prefix>COMPUTE, and <prefix>LOAD(v), <prefix>STORE(v) between them, of a
-  // tensor in memory; <prefix>CONVERT(v) makes its COMPUTE from any number.
+  // tensor in memory; <prefix>CONVERT(v) makes its COMPUTE from any number, a complex one from itself.
   SourceText& memory(const char* prefix, int dtype);
   // The same for elements that are only moved.
   SourceText& moved(const char* prefix, int dtype);
@@ -38,7 +38,10 @@ class SourceText {
   Source finish() && { return {std::move(name_), std::move(text_)}; }
 
  private:
+  void complex_type(int dtype);  // its definition, once
+
   std::string name_, text_;
+  uint64_t complex_types_ = 0;
 };
 
 // "f32" and the like, for names of programs.
