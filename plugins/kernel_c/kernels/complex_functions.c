@@ -80,10 +80,22 @@ TK_FUNCTION T k_sqrt(T z) {
                    : k_complex(fabs(other) * back, copysign(root, z.im) * back);
 }
 TK_FUNCTION T k_rsqrt(T z) { return k_div(k_of(1), k_sqrt(z)); }
+/* The product with the infinities of Annex G.5.1: one where a part of the formula is NaN, but a
+ * factor is infinite, as the logarithm of an infinite base. */
+TK_FUNCTION R r_box(R part) { return copysign((R)r_is_infinite(part), part); }
+TK_FUNCTION R r_number(R part) { return part != part ? copysign((R)0, part) : part; }
+TK_FUNCTION T k_product(T a, T b) {
+  T z = k_mul(a, b);
+  if (z.re == z.re || z.im == z.im || !(k_isinf(a) || k_isinf(b))) return z;
+  if (k_isinf(a)) a = k_complex(r_box(a.re), r_box(a.im));
+  if (k_isinf(b)) b = k_complex(r_box(b.re), r_box(b.im));
+  z = k_mul(k_complex(r_number(a.re), r_number(a.im)), k_complex(r_number(b.re), r_number(b.im)));
+  return k_complex(TK_INFINITY * z.re, TK_INFINITY * z.im);
+}
 TK_FUNCTION T k_pow(T x, T y) {
   if (y.re == 0 && y.im == 0) return k_of(1);
   if (x.re == 0 && x.im == 0) return k_of(y.re > 0 ? (R)0 : TK_NAN);
-  return k_exp(k_mul(y, k_log(x)));
+  return k_exp(k_product(y, k_log(x)));
 }
 /* Of two forms the one whose exponential does not overflow. */
 TK_FUNCTION T k_sigmoid(T z) {
@@ -99,8 +111,8 @@ TK_FUNCTION T k_sinh(T z) {
   if (z.im == 0) return k_complex(sinh(z.re), z.im);
   if (!r_is_finite(z.im)) return k_complex(z.re == 0 || r_is_infinite(z.re) ? z.re : TK_NAN, TK_NAN);
   if (fabs(z.re) > R_EXP_OVERFLOWS && r_is_finite(z.re)) {
-    R root = exp(fabs(z.re) * R_HALF), half = root * R_HALF;
-    return k_complex(copysign(half, z.re) * cos(z.im) * root, half * sin(z.im) * root);
+    R root = exp(fabs(z.re) * R_HALF), less = root * R_HALF;
+    return k_complex(copysign(less, z.re) * cos(z.im) * root, less * sin(z.im) * root);
   }
   return k_complex(sinh(z.re) * cos(z.im), cosh(z.re) * sin(z.im));
 }
@@ -110,15 +122,16 @@ TK_FUNCTION T k_cosh(T z) {
     return k_complex(r_is_infinite(z.re) ? fabs(z.re) : TK_NAN, z.re == 0 ? z.re : TK_NAN);
   if (z.re == 0) return k_complex(cos(z.im), z.re * sin(z.im));
   if (fabs(z.re) > R_EXP_OVERFLOWS && r_is_finite(z.re)) {
-    R root = exp(fabs(z.re) * R_HALF), half = root * R_HALF;
-    return k_complex(half * cos(z.im) * root, copysign(half, z.re) * sin(z.im) * root);
+    R root = exp(fabs(z.re) * R_HALF), less = root * R_HALF;
+    return k_complex(less * cos(z.im) * root, copysign(less, z.re) * sin(z.im) * root);
   }
   return k_complex(cosh(z.re) * cos(z.im), sinh(z.re) * sin(z.im));
 }
-/* At infinity the imaginary part is a zero of the sign of that of z, as the array API standard has
- * it; C's has that of sin(2y). */
-TK_FUNCTION T k_tanh(T z) {
-  if (r_is_infinite(z.re)) return k_complex(copysign((R)1, z.re), copysign((R)0, z.im));
+TK_FUNCTION T k_c_tanh(T z) {
+  if (r_is_infinite(z.re)) {
+    R turn = r_is_finite(z.im) && z.im != 0 ? sin(2 * z.im) : z.im;
+    return k_complex(copysign((R)1, z.re), copysign((R)0, turn));
+  }
   if (z.im == 0) return k_complex(tanh(z.re), z.im);
   if (!k_isfinite(z)) return k_complex(z.re == 0 ? z.re : TK_NAN, TK_NAN);
   if (fabs(z.re) > R_TANH_IS_ONE)
@@ -127,10 +140,15 @@ TK_FUNCTION T k_tanh(T z) {
   R t = tan(z.im), s = sinh(z.re), b = 1 + t * t, divisor = 1 + b * s * s;
   return k_complex(b * sqrt(1 + s * s) * s / divisor, t / divisor);
 }
+/* At infinity the imaginary part is a zero of the sign of that of z, as the array API standard has
+ * it; C's has that of sin(2y). */
+TK_FUNCTION T k_tanh(T z) {
+  if (r_is_infinite(z.re)) return k_complex(copysign((R)1, z.re), copysign((R)0, z.im));
+  return k_c_tanh(z);
+}
 TK_FUNCTION T k_sin(T z) { return k_swapped(k_sinh(k_swapped(z))); }
 TK_FUNCTION T k_cos(T z) { return k_cosh(k_complex(-z.im, z.re)); }
-/* At an infinite imaginary part C's rule for the sign of zero holds. */
-TK_FUNCTION T k_tan(T z) { return k_swapped(k_tanh(k_swapped(z))); }
+TK_FUNCTION T k_tan(T z) { return k_swapped(k_c_tanh(k_swapped(z))); }
 
 /* -- their inverses ------------------------------------------------------------------------------- */
 TK_FUNCTION T k_asin(T z) {
@@ -165,7 +183,7 @@ TK_FUNCTION T k_atanh(T z) {
   }
   R large = r_power_of_two(R_MAX_EXPONENT / 2 - 2);
   if (x > large || y > large) /* the real part of 1 / z */
-    return k_complex(k_div(k_of(1), z).re, quarter_turn);
+    return k_complex(copysign(k_div(k_of(1), z).re, z.re), quarter_turn);
   R modulus;
   if (x == 1 && y < 1 / large) /* y * y is 0, or has few digits */
     modulus = (TK_NUMBER(0.6931471805599453) - log(y)) * R_HALF;

@@ -32,8 +32,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     for (; p + 8 <= k; p += 8)
       for (int l = 0; l < 8; ++l) sums[l] = k_add(sums[l], k_mul(X(i, p + l), Y(p + l, j)));
     for (; p < k; ++p) sums[0] = k_add(sums[0], k_mul(X(i, p), Y(p, j)));
-    for (int half = 4; half > 0; half /= 2)
-      for (int l = 0; l < half; ++l) sums[l] = k_add(sums[l], sums[l + half]);
+    for (int width = 4; width > 0; width /= 2)
+      for (int l = 0; l < width; ++l) sums[l] = k_add(sums[l], sums[l + width]);
     RESULT(i, j, sums[0]);
   }
 }
