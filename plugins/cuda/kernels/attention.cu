@@ -1,30 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention whose scores stay in registers: FlashAttention-2 (Dao, 2023, arXiv:2307.08691), forward.
 //
-// A block has 8 warps and 128 rows of the query, 16 of each warp; it goes through the keys KEYS at a time, with
-// the next ones under way in shared memory. FEATURES is 64 or 128. CAUSAL: row i sees keys up to i.
-#define WARPS 8
-#define ROWS (16 * WARPS)
-#define THREADS (32 * WARPS)
-#define PITCH (FEATURES + 8)  // rows of shared memory begin in different banks
-#define MINUS_INFINITY __int_as_float(0xff800000)
-
-struct Rows {  // elements from one batch, head and row to the next
-  tk_i64 batch, head, row;
-};
-
-// `count` rows from `first` on of a matrix with `length` rows; zeros behind its end.
-template <int Count>
-static __device__ inline void fetch(Half (*to)[PITCH], const Half *from, tk_i64 row_stride, int first, int length) {
-  constexpr int kPieces = FEATURES / 8;  // of 16 bytes in a row
-#pragma unroll
-  for (int at = threadIdx.x; at < Count * kPieces; at += THREADS) {
-    const int row = at / kPieces, piece = at % kPieces * 8;
-    const bool inside = first + row < length;
-    copy_async(&to[row][piece], from + (inside ? (first + row) * row_stride : 0) + piece, inside ? 16 : 0);
-  }
-}
-
+// A block has 128 rows of the query; it goes through the keys KEYS at a time, with the next ones under way in
+// shared memory. CAUSAL: row i sees keys up to i. Comes after attention_rows.cu.
 extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) tenon_attention(
     const Half *query, const Half *key, const Half *value, Half *out, float *logsumexp, Rows q, Rows k, Rows v,
     int heads, int rows, int keys, float scale) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention (opdefs/attention.yaml) on tensor cores.
+// attention and attention_grad (opdefs/attention.yaml) on tensor cores.
 #pragma once
 
 #include <span>
@@ -9,5 +9,6 @@
 namespace gpu::kernels {
 
 std::span<const tenon_kernel_def> attention_kernels();
+std::span<const tenon_kernel_def> attention_grad_kernels();
 
 }  // namespace gpu::kernels

@@ -31,6 +31,16 @@ static __device__ inline tk_u32 pack(float low, float high) {
   return packed;
 }
 
+static __device__ inline float widen(Half x) {
+#ifdef BFLOAT16
+  return __uint_as_float((tk_u32)x << 16);
+#else
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+#endif
+}
+
 static __device__ inline tk_u32 shared_address(const void *p) {
   return (tk_u32)__cvta_generic_to_shared(p);
 }

@@ -104,8 +104,8 @@ Error allocation_bytes(void* memory, uint64_t* out) {
 
 std::vector<tenon_kernel_def> library_kernels() {
   std::vector<tenon_kernel_def> kernels = common_library_kernels();
-  const auto attention = kernels::attention_kernels();
-  kernels.insert(kernels.end(), attention.begin(), attention.end());
+  for (const auto& list : {kernels::attention_kernels(), kernels::attention_grad_kernels()})
+    kernels.insert(kernels.end(), list.begin(), list.end());
   return kernels;
 }
 

@@ -3,6 +3,7 @@
 // The compiler of the group `compile` makes them and keeps them on disk, as it does for every other program.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -89,8 +90,8 @@ class Arguments {
     ++count_;
   }
 
-  tenon_status launch(tenon_device device, tenon_kernel kernel, const uint32_t (&groups)[3],
-                      const uint32_t (&size)[3], tenon_stream stream, tenon_err* err) const {
+  tenon_status launch(tenon_device device, tenon_kernel kernel, const std::array<uint32_t, 3>& groups,
+                      const std::array<uint32_t, 3>& size, tenon_stream stream, tenon_err* err) const {
     const tenon_launch_request request = {.struct_size = sizeof request,
                                           .nargs = count_,
                                           .must_understand = 0,

@@ -89,6 +89,13 @@ uint64_t hash(const std::string& text, uint64_t from) {  // FNV-1a
   return from;
 }
 
+// Whether inline PTX is understood, which is off unless a test asks for it: it is slow, and the device says what it does
+// without kernels of its own.
+bool runs_ptx() {
+  const char* chosen = std::getenv("SIMULATED_TENSOR_CORES");
+  return chosen && *chosen == '1';
+}
+
 // The cache knows a program by all that it was made from. The precompiled header is made from the
 // emulation and by this compiler, so its size and date stand for both.
 fs::path cached_path(const Compilation& request) {
@@ -107,6 +114,7 @@ fs::path cached_path(const Compilation& request) {
       return {};
   }
   std::string key = std::string(SIMULATED_FLAGS) + '\n' + compiler() + '\n';
+  if (runs_ptx()) key += "PTX\n";
   for (const fs::directory_entry& file : fs::directory_iterator(language_folder(request.is_hip)))
     if (file.path().extension() == ".hpp") key += read_file(file.path());
   for (const std::string& option : request.options) key += option + '\n';
@@ -230,7 +238,7 @@ Outcome build(const Compilation& request, const Options& options, std::string* i
   *log = read_file(said);
   if (status != 0) return Outcome::kFailed;
 
-  const DeviceSource device = read_device_source(read_file(plain));
+  const DeviceSource device = read_device_source(read_file(plain), runs_ptx() && !request.is_hip);
   const fs::path finished = work.path / "finished.cpp";
   const std::string table = kernel_table(device, request.expressions, options.architecture);
   if (!write_file(finished, shared_section(device) + device.text + table))

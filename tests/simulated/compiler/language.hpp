@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device language of CUDA and HIP, as far as kernels without tensor cores use it, for the
+// The device language of CUDA and HIP, as far as kernels use it, for the
 // host's compiler. This header is precompiled and comes before every program; the standard library
 // is not included, so a program's own names meet no others.
 //
@@ -226,6 +226,9 @@ T __shfl_xor(T v, int lanes, int width = SIMULATED_WARP) {
 #include "language_atomics.hpp"
 #include "language_math.hpp"
 #include "language_numbers.hpp"
+#if SIMULATED_WARP == 32
+#include "language_ptx.hpp"
+#endif
 
 // ---- the table of a program's kernels ----
 namespace simulated {

@@ -101,31 +101,83 @@ size_t dynamic_shared(std::string_view text, size_t from, std::string* out) {
   }
 }
 
+// Behind `asm`: one instruction with its operands becomes the call of a function that has the instruction's name and takes
+// its operands in the order of the text. Returns where the statement ends, or 0 if it is none of that form.
+size_t inline_ptx(std::string_view text, size_t from, std::string* out) {
+  Tokens tokens(text, from);
+  std::string_view token = tokens.next();
+  if (token == "volatile") token = tokens.next();
+  if (token != "(") return 0;
+  std::string instruction;
+  for (token = tokens.next(); token[0] == '"'; token = tokens.next())
+    instruction += token.substr(1, token.size() - 2);
+  std::vector<std::string> operands;
+  for (; token != ")"; token = tokens.next()) {
+    if (token.empty()) return 0;
+    if (token != "(") continue;  // a constraint, or a separator
+    const size_t begin = tokens.begin();
+    tokens.skip_brackets('(', ')');
+    operands.emplace_back(text.substr(begin, tokens.end() - begin));
+  }
+  const size_t name_end = std::min(instruction.find_first_of(" ;"), instruction.size());
+  *out = "simulated::ptx::" + instruction.substr(0, name_end) + "(";
+  for (char& c : *out)
+    if (c == '.') c = '_';
+  bool is_first = true;
+  for (size_t at = name_end; at < instruction.size(); ++at) {
+    const char c = instruction[at];
+    if (c != '%' && !is_word(c)) continue;
+    size_t end = at + 1;
+    while (end < instruction.size() && is_word(instruction[end])) ++end;
+    std::string operand = instruction.substr(at, end - at);
+    if (c == '%') {
+      const size_t number = std::stoul(operand.substr(1));
+      if (number >= operands.size()) return 0;
+      operand = operands[number];
+    }
+    *out += (is_first ? "" : ", ") + operand;
+    is_first = false;
+    at = end - 1;
+  }
+  *out += ")";
+  return tokens.end();
+}
+
 }  // namespace
 
-DeviceSource read_device_source(const std::string& preprocessed) {
+DeviceSource read_device_source(const std::string& preprocessed, bool runs_ptx) {
   DeviceSource result;
   Tokens tokens(preprocessed);
   size_t copied = 0, extern_at = 0;
   std::string_view before;
-  bool in_template = false;
+  int depth = 0, template_depth = -1;  // of braces; -1: in no template
+  const auto replace = [&](size_t from, const std::string& replacement, size_t end) {
+    result.text.append(preprocessed, copied, from - copied);
+    result.text += replacement;
+    copied = end;
+    tokens = Tokens(preprocessed, end);
+  };
   for (std::string_view token; !(token = tokens.next()).empty(); before = token) {
     if (token == "extern") extern_at = tokens.begin();
-    if (token == "template") in_template = result.has_templates = true;
-    if (token == ";" || token == "}") in_template = false;
-    if (token == "__shared__") {
+    if (token == "{") ++depth;
+    if (token == "}") --depth;
+    if (token == "template" && template_depth < 0) template_depth = depth;
+    if ((token == ";" || token == "}") && depth == template_depth) template_depth = -1;
+    if (token == "asm" && runs_ptx) {
+      std::string call;
+      const size_t begin = tokens.begin(), end = inline_ptx(preprocessed, tokens.end(), &call);
+      if (end) replace(begin, call, end);
+    } else if (token == "__shared__") {
       std::string replacement;
       size_t end =
           before == "extern" ? dynamic_shared(preprocessed, tokens.end(), &replacement) : 0;
       if (end) {
-        result.text.append(preprocessed, copied, extern_at - copied);
-        result.text += replacement;
-        copied = end;
-        tokens = Tokens(preprocessed, end);
+        replace(extern_at, replacement, end);
       } else {
         result.has_shared_memory = true;
+        result.has_shared_memory_in_templates |= template_depth >= 0;
       }
-    } else if (token == "__global__" && !in_template) {
+    } else if (token == "__global__" && template_depth < 0) {
       std::string name = kernel_name(Tokens(preprocessed, tokens.end()));
       bool known = name.empty();
       for (const std::string& kernel : result.kernels) known |= kernel == name;
@@ -139,7 +191,7 @@ DeviceSource read_device_source(const std::string& preprocessed) {
 // One section for all variables in shared memory, so that they are found. The compiler allows no
 // such section for those of templates.
 std::string shared_section(const DeviceSource& source) {
-  if (!source.has_shared_memory || source.has_templates) return "";
+  if (!source.has_shared_memory || source.has_shared_memory_in_templates) return "";
   return R"(#undef __shared__
 #define __shared__ static __attribute__((section("simulated_shared")))
 extern char __start_simulated_shared[], __stop_simulated_shared[];
@@ -148,7 +200,7 @@ extern char __start_simulated_shared[], __stop_simulated_shared[];
 
 std::string kernel_table(const DeviceSource& source, const std::vector<std::string>& expressions,
                          const std::string& architecture) {
-  const bool finds_shared = source.has_shared_memory && !source.has_templates;
+  const bool finds_shared = source.has_shared_memory && !source.has_shared_memory_in_templates;
   std::string text = "\nstatic const simulated::KernelEntry simulated_kernels[] = {\n";
   auto add = [&](const std::string& expression) {
     text += "  SIMULATED_KERNEL((" + expression + "), \"" + expression + "\"),\n";

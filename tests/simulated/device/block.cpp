@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -20,14 +21,28 @@ namespace {
 
 enum class State { kNew, kReady, kAtBlockBarrier, kAtWarpBarrier, kEnded };
 
+// To shared memory, not made yet.
+struct Copy {
+  char* to;
+  const void* from;
+  unsigned bytes, size, group;
+};
+
 struct Thread {
   ThreadIndex index;
   State state;
   unsigned lane;
   uint64_t mask;           // of the barrier that it waits at
   Fiber* fiber = nullptr;  // while it has begun and not ended
-  alignas(16) char posted[16], released[16];
+  alignas(16) char posted[kPostedBytes], released[kPostedBytes];
+  std::vector<Copy> copies;
+  unsigned group = 0;  // of the next copy
 };
+
+void make(const Copy& copy) {
+  std::memcpy(copy.to, copy.from, copy.bytes);
+  std::memset(copy.to + copy.bytes, 0, copy.size - copy.bytes);
+}
 
 constexpr int kIllegalAddress = 700, kLaunchFailed = 719;
 
@@ -75,6 +90,7 @@ class Runner {
   void begin_threads();  // on a fiber: runs new threads of the current warp until none is left
 
   Thread* current() const { return current_; }
+  [[noreturn]] void refuse(const char* why);
   Thread* thread_of_lane(unsigned lane);
   uint64_t active_lanes() const;
   unsigned barrier_sum = 0, barrier_result = 0;
@@ -189,11 +205,18 @@ bool Runner::release_warp() {
       other.state = State::kReady;
     }
   }
-  if (waiting && !any) {  // on a GPU it would hang
-    stop.error = kLaunchFailed;
-    siglongjmp(escape, 1);
-  }
+  // On a GPU it would hang.
+  if (waiting && !any) refuse("threads of a warp wait for others that do not come");
   return any;
+}
+
+void Runner::refuse(const char* why) {
+  const ThreadIndex& at = current_->index;
+  std::fprintf(stderr, "simulated: kernel %s, block (%u, %u, %u), thread (%u, %u, %u): %s\n",
+               launch_.kernel->name, at.block.x, at.block.y, at.block.z, at.thread.x, at.thread.y,
+               at.thread.z, why);
+  stop.error = kLaunchFailed;
+  siglongjmp(escape, 1);
 }
 
 void Runner::run_block(unsigned x, unsigned y, unsigned z) {
@@ -210,9 +233,13 @@ void Runner::run_block(unsigned x, unsigned y, unsigned z) {
                     .block = {x, y, z},
                     .block_dim = {size[0], size[1], size[2]},
                     .grid_dim = {launch_.grid[0], launch_.grid[1], launch_.grid[2]},
-                    .dynamic_shared = shared};
+                    .dynamic_shared = shared,
+                    .shared_begin = launch_.shared_begin,
+                    .shared_end = launch_.shared_end};
     thread.state = State::kNew;
     thread.lane = i % launch_.warp_size;
+    thread.copies.clear();
+    thread.group = 0;
   }
   const unsigned warps = (count_ + launch_.warp_size - 1) / launch_.warp_size;
   const Permutation order(warps, 3);
@@ -229,6 +256,10 @@ void Runner::run_block(unsigned x, unsigned y, unsigned z) {
       thread.state = State::kReady;
       left = true;
     }
+  }
+  for (Thread& thread : threads_) {
+    current_ = &thread;
+    if (!thread.copies.empty()) refuse("a thread ended before its copies to shared memory");
   }
 }
 
@@ -310,7 +341,9 @@ unsigned simulated_block_barrier(unsigned value) {
 }
 
 void simulated_warp_barrier(unsigned long long mask, const void* value, unsigned bytes) {
-  std::memcpy(runner->current()->posted, value, bytes);
+  char* posted = runner->current()->posted;
+  std::memcpy(posted, value, bytes);
+  std::memset(posted + bytes, 0, simulated::kPostedBytes - bytes);
   runner->wait(State::kAtWarpBarrier, mask);
 }
 
@@ -326,4 +359,28 @@ unsigned long long simulated_active_lanes() { return runner->active_lanes(); }
 void simulated_stop(int error) {
   runner->stop.error = error;
   siglongjmp(runner->escape, 1);
+}
+
+void simulated_refuse(const char* why) { runner->refuse(why); }
+
+void simulated_copy_later(void* to, const void* from, unsigned bytes, unsigned size) {
+  simulated::Thread& thread = *runner->current();
+  const simulated::Copy copy = {static_cast<char*>(to), from, bytes, size, thread.group};
+  // By the bits of a hash: a barrier that is missing shows in some of the copies.
+  const uint64_t address = reinterpret_cast<uintptr_t>(to) / 16 + simulated::seed();
+  if (simulated::seed() && (address * 0x9e3779b97f4a7c15u) >> 63)
+    make(copy);
+  else
+    thread.copies.push_back(copy);
+}
+
+void simulated_commit_copies() { ++runner->current()->group; }
+
+void simulated_wait_for_copies(unsigned pending) {
+  simulated::Thread& thread = *runner->current();
+  std::erase_if(thread.copies, [&](const simulated::Copy& copy) {
+    const bool waits = copy.group + pending < thread.group;
+    if (waits) make(copy);
+    return waits;
+  });
 }

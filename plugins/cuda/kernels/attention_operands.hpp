@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operands of attention and of its gradient, as kernels on tensor cores see them.
+#pragma once
+
+#include <tenon/abi.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "kernels/device_programs.hpp"
+
+namespace gpu::kernels {
+
+constexpr int64_t kAttentionRows = 128;  // ROWS and THREADS of attention_rows.cu
+constexpr uint32_t kAttentionThreads = 256;
+constexpr int32_t kAttentionScore = 50;
+
+// Rows of that file: elements from one batch, head and row to the next.
+struct RowStrides {
+  int64_t batch = 0, head = 0, row = 0;
+};
+
+struct AttentionOperands {
+  static constexpr size_t kMax = 5;
+  bool is_bfloat16 = false, causal = false;
+  float scale = 1;
+  int rows = 0, keys = 0, features = 0;
+  int64_t batches = 1, heads = 1;
+  std::array<RowStrides, kMax> strides;  // of the tensors, in order
+
+  int64_t matrices() const { return batches * heads; }
+  // Blocks for `length` rows of every matrix.
+  std::array<uint32_t, 3> blocks(int64_t length, int64_t rows_of_block = kAttentionRows) const;
+  // The definitions that all kernels want, and attention_rows.cu with what comes before it.
+  std::string source() const;
+  // Tells the programs of `source` from each other; less than 1024.
+  int variant() const;
+};
+
+// How an operand reaches the kernel.
+enum class Arrives { kStrided, kContiguous };
+
+// `tensors` are query, key, value and up to two more of the query's shape; empty where the kernels do not take them.
+std::optional<AttentionOperands> attention_operands(std::span<const tenon_tensor* const> tensors, Arrives arrives,
+                                                    bool causal, double scale);
+
+constexpr tenon_kernel_def attention_kernel_def(const char* op, uint32_t traits, int32_t score, tenon_boxed_fn run,
+                                                int32_t (*can_run)(const tenon_value*, uint32_t)) {
+  return {.struct_size = sizeof(tenon_kernel_def),
+          .traits = traits,
+          .op = op,
+          .device = nullptr,
+          .schema_hash = 0,
+          .dtype_mask = uint64_t{1} << TENON_DTYPE_F16 | uint64_t{1} << TENON_DTYPE_BF16,
+          .score = score,
+          .reserved = 0,
+          .boxed = run,
+          .typed = nullptr,
+          .can_run = can_run};
+}
+
+// The device of a kernel's operand, if it has the instructions of mma.cu, or NULL.
+tenon_device device_with_tensor_cores(const tenon_tensor* operand);
+
+}  // namespace gpu::kernels

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of attention have in common: a block has 8 warps and 128 rows of its own, 16 of each warp.
+// FEATURES is 64 or 128. Comes after mma.cu.
+#define WARPS 8
+#define ROWS (16 * WARPS)
+#define THREADS (32 * WARPS)
+#define PITCH (FEATURES + 8)  // rows of shared memory begin in different banks
+#define MINUS_INFINITY __int_as_float(0xff800000)
+
+struct Rows {  // elements from one batch, head and row to the next
+  tk_i64 batch, head, row;
+};
+
+// `count` rows from `first` on of a matrix with `length` rows; zeros behind its end.
+template <int Count>
+static __device__ inline void fetch(Half (*to)[PITCH], const Half *from, tk_i64 row_stride, int first, int length) {
+  constexpr int kPieces = FEATURES / 8;  // of 16 bytes in a row
+#pragma unroll
+  for (int at = threadIdx.x; at < Count * kPieces; at += THREADS) {
+    const int row = at / kPieces, piece = at % kPieces * 8;
+    const bool inside = first + row < length;
+    copy_async(&to[row][piece], from + (inside ? (first + row) * row_stride : 0) + piece, inside ? 16 : 0);
+  }
+}
