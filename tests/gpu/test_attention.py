@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels of attention for tensor cores, on the simulated device, which runs their PTX where SIMULATED_TENSOR_CORES says so:
+operands and launches are the plugin's, results are compared with float64. How fast they are only a GPU shows."""
+
+import textwrap
+
+import precompile
+import pytest
+
+COMMON = """
+import ctypes, os
+import numpy as np
+folder = os.path.dirname(os.environ["TENON_CUDA_DRIVER"])
+failures = ctypes.CDLL(os.path.join(folder, "libsimulated_failures.so"))
+failures.simulated_calls.restype = ctypes.c_uint64
+attention = tenon.nn.functional.scaled_dot_product_attention
+rng = np.random.default_rng(0)
+
+def launches(work):
+    tenon.synchronize(KIND)
+    before = failures.simulated_calls(b"kernel")
+    result = work()
+    tenon.synchronize(KIND)
+    return failures.simulated_calls(b"kernel") - before, result
+
+def tensor(*shape, dtype="float16"):
+    return tenon.tensor(rng.standard_normal(shape).astype("float32")).to(getattr(tenon, dtype)).to(KIND)
+
+def host(x):
+    return x.detach().cpu().to(tenon.float64).numpy()
+
+def across(x):
+    return x.swapaxes(-1, -2)
+
+def reference(query, key, value, grad, causal, scale):
+    "The result, and the gradients of query, key and value."
+    scores = query @ across(key) * scale
+    if causal:
+        rows, keys = scores.shape[-2:]
+        scores = np.where(np.arange(keys) <= np.arange(rows)[:, None], scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    dweights = grad @ across(value)
+    dscores = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) * scale
+    return weights @ value, dscores @ key, across(dscores) @ query, across(weights) @ grad
+
+# Weights and their gradients are rounded to the dtype before they are multiplied, and results once more; beside the largest
+# result, because sums cancel.
+TOLERANCE = {"float16": 1e-3, "bfloat16": 8e-3}
+
+def check(query, key, value, grad, causal=False, scale=0.125, kernels=4, tolerance=None):
+    tolerance = tolerance or TOLERANCE[str(query.dtype).removeprefix("tenon.")]
+    leaves = [query, key, value]
+    for leaf in leaves:
+        leaf.requires_grad = True
+    count, out = launches(lambda: attention(*leaves, causal=causal, scale=scale))
+    more, _ = launches(lambda: out.backward(grad))
+    assert count + more == kernels, (count, more)
+    expected = reference(*map(host, leaves), np.broadcast_to(host(grad), out.shape), causal, scale)
+    for name, got, wanted in zip(["out", "dquery", "dkey", "dvalue"], [out, *(leaf.grad for leaf in leaves)], expected):
+        error = np.abs(host(got) - wanted).max() / max(np.abs(wanted).max(), 1e-2)
+        assert error < tolerance, (name, error)
+"""
+
+
+@pytest.fixture
+def emulate(run, tmp_path):
+    """Runs code with the functions above; returns what it prints."""
+
+    def emulate(code, **environment):
+        result = run(
+            COMMON + textwrap.dedent(code),
+            SIMULATED_TENSOR_CORES="1",
+            XDG_CACHE_HOME=str(tmp_path),
+            **environment,
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return emulate
+
+
+pytestmark = pytest.mark.parametrize("kind", ["cuda"], indirect=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("features", [64, 128])
+@pytest.mark.parametrize("causal", [False, True])
+def test_results_and_gradients(emulate, dtype, features, causal):
+    # Heads lie behind the rows, as a projection leaves them: the kernels read through strides. The seed has the blocks,
+    # warps and lanes run in another order, and some copies arrive at once.
+    emulate(
+        f"""
+        for rows, keys in [(1, 1), (150, 40), (40, 150), (129, 129)]:
+            def heads(length):
+                return tensor(2, length, 2, {features}, dtype="{dtype}").transpose(1, 2)
+            check(heads(rows), heads(keys), heads(keys), heads(rows), {causal})
+        """,
+        SIMULATED_SEED="3" if causal else "0",
+    )
+
+
+def test_operands_of_any_strides(emulate):
+    # Two axes of strides of their own go to the kernels; what has more, or rows at odd places, is copied first, by one kernel more
+    # for each operand of a call.
+    emulate(
+        """
+        check(tensor(5, 64), tensor(9, 64), tensor(9, 64), tensor(5, 64), kernels=4)
+        check(tensor(2, 1, 3, 5, 64), tensor(2, 1, 3, 9, 64), tensor(2, 1, 3, 9, 64), tensor(2, 1, 3, 5, 64), kernels=4)
+        packed = tensor(7, 3, 2, 64).permute([1, 2, 0, 3])
+        check(packed[0], packed[1], packed[2], tensor(2, 7, 64), kernels=4)
+        odd = tensor(2, 5, 65)[..., 1:]
+        check(odd, tensor(2, 9, 64), tensor(2, 9, 64), tensor(2, 5, 64), kernels=6)
+        check(tensor(2, 5, 64), tensor(2, 9, 64), tensor(2, 9, 64), tensor(1, 1, 1).expand([2, 5, 64]), kernels=5)
+        """
+    )
+
+
+def test_large_scores_and_first_rows(emulate):
+    # The exponential of a score alone would overflow. Weights are near 0 and 1, and their gradients near the difference of equal
+    # numbers, one of which is a sum over the rounded result.
+    emulate(
+        """
+        query, key = tensor(40, 64) * 10, tensor(40, 64) * 10
+        check(query, key, tensor(40, 64), tensor(40, 64), True, tolerance=2e-2)
+        """
+    )
+
+
+def test_results_do_not_depend_on_the_order_of_blocks(emulate):
+    code = """
+        import hashlib
+        q, k, v, g = (tensor(3, 200, 64) for _ in range(4))
+        for leaf in (q, k, v):
+            leaf.requires_grad = True
+        attention(q, k, v).backward(g)
+        print(hashlib.sha256(b"".join(host(leaf.grad).tobytes() for leaf in (q, k, v))).hexdigest())
+    """
+    assert emulate(code) == emulate(code, SIMULATED_SEED="7")
+
+
+def test_what_the_kernels_do_not_take_is_decomposed(emulate, tmp_path):
+    emulate(
+        """
+        q, k, v = tensor(3, 5, 96), tensor(3, 9, 96), tensor(3, 9, 96)
+        q.requires_grad = True
+        attention(q, k, v).sum().backward()
+        q, k, v = tensor(3, 5, 64), tensor(3, 9, 64), tensor(3, 9, 64)
+        q.requires_grad = True
+        attention(q, k, v, scale=-1.0).sum().backward()
+        q, k, v = (tensor(3, 5, 64, dtype="float32") for _ in range(3))
+        q.requires_grad = True
+        attention(q, k, v).sum().backward()
+        """
+    )
+    programs = [source for source, _ in precompile.entries(tmp_path / "tenon/cuda")]
+    assert programs and not [each for each in programs if b"mma.sync" in each]
+
+
+def test_without_tensor_cores_attention_is_decomposed(run, tmp_path):
+    code = """
+        import numpy as np
+        q = tenon.ones([3, 5, 64], dtype="float16", device=KIND)
+        out = tenon.nn.functional.scaled_dot_product_attention(q, q, q)
+        assert (out.cpu().to(tenon.float32).numpy() == 1).all()
+    """
+    result = run(code, XDG_CACHE_HOME=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert "the kernel tenon_attention is not used" in result.stderr
