@@ -61,18 +61,34 @@ KERNELS = Path(__file__).parents[2] / "plugins/cuda/kernels"
 TYPES = "typedef unsigned short tk_u16; typedef unsigned tk_u32; typedef long long tk_i64;\n"
 
 
-# A program takes two seconds: each variant is compiled for one architecture.
+# What attention.cpp and attention_grad.cpp define for 64 and for 128 features.
+ATTENTION = {
+    "attention": {64: "#define KEYS 64\n", 128: "#define KEYS 32\n"},
+    "attention_grad": {64: "#define TILE 32\n", 128: "#define TILE 16\n"},
+}
+VARIANTS = [
+    (name, features, defines)
+    for name in ATTENTION
+    for features in (64, 128)
+    for defines in ("", "#define CAUSAL 1\n", "#define BFLOAT16 1\n", "#define BFLOAT16 1\n#define CAUSAL 1\n")
+]
+
+
+# A program takes two seconds: each variant is compiled for one architecture, the next one for the next.
 @pytest.mark.parametrize(
-    "architecture, defines, features, keys",
+    "architecture, variant",
     [
-        ("sm_80", "#define CAUSAL 1\n", 64, 64),
-        ("sm_90", "#define BFLOAT16 1\n", 128, 32),
-        ("sm_100", "#define BFLOAT16 1\n#define CAUSAL 1\n", 64, 64),
+        (architecture, variant)
+        for i, variant in enumerate(VARIANTS)
+        for j, architecture in enumerate(ARCHITECTURES)
+        if STEP == 1 or i % len(ARCHITECTURES) == j
     ],
 )
-def test_attention_on_tensor_cores_compiles(compiler, architecture, defines, features, keys):
-    text = "".join((KERNELS / name).read_text() for name in ("mma.cu", "attention.cu"))
-    sizes = f"#define FEATURES {features}\n#define KEYS {keys}\n"
+def test_attention_on_tensor_cores_compiles(compiler, architecture, variant):
+    name, features, defines = variant
+    files = ("mma.cu", "attention_rows.cu", f"{name}.cu")
+    text = "".join((KERNELS / file).read_text() for file in files)
+    sizes = f"#define FEATURES {features}\n{ATTENTION[name][features]}"
     message = message_of(compiler, (TYPES + defines + sizes + text).encode(), architecture)
     assert message is None, message
 
