@@ -2,6 +2,8 @@
 #include "kernel_core/dispatch/registry.hpp"
 #include "kernel_core/dispatch/arguments.hpp"
 
+#include <tenon/services/candidates.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -306,7 +308,8 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
     kernel->owner = owner;
     const bool for_others = is_for_others(table, op->name, device_kind);
     kernel->is_override = table.needs_consent && for_others;
-    kernel->is_optional = table.is_optional && for_others;
+    kernel->is_optional =
+        (table.is_optional && for_others) || kernel->def.score <= TENON_SCORE_OPTIONAL;
     kernel->origin = table.origin;
     self.kernels[op].push_back(std::move(kernel));
   }

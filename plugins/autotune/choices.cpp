@@ -50,9 +50,8 @@ std::string device_name(tenon_device_id device) {
 }
 
 // Whether the plugin's table has a member: those of older plugins end before.
-#define HAS_MEMBER(table, member)                                                       \
-  ((table) && offsetof(tenon_kernel_library_api, member) < (table)->struct_size &&      \
-   (table)->member)
+#define HAS_MEMBER(table, member) \
+  ((table) && offsetof(tenon_kernel_library_api, member) < (table)->struct_size && (table)->member)
 
 const tenon_kernel_library_api* library_of(const tenon_candidate& candidate) {
   const std::string service = candidate.plugin + std::string(TENON_KERNEL_LIBRARY_SUFFIX);
@@ -122,8 +121,8 @@ bool list_field(const Call& call, tenon_value* outs, Field& field) {
     versions.insert(version_of(each, host->op_def(call.op)->name));
     const std::string name = contender_name(each);
     if (each.flags & TENON_CANDIDATE_DECLINES) {
-      // Kernels that only measuring chooses stand for places in a list, which most lists do not reach.
-      if (each.kernel->score >= 0) field.declined.push_back(name);
+      // Those of the lowest scores stand for places in a list, which most lists do not reach.
+      if (each.kernel->score > TENON_SCORE_OPTIONAL) field.declined.push_back(name);
       continue;
     }
     if (std::string algorithm = algorithm_of(each, call); !algorithm.empty())

@@ -19,7 +19,8 @@ struct Decision {
   std::string usual;                                          // the dispatcher's own choice
   std::vector<std::pair<std::string, std::string>> failures;  // contenders that reported an error
   std::vector<std::string> declined;                          // kernels that do not accept the call
-  std::vector<std::pair<std::string, std::string>> algorithms;  // contenders, in their library's words
+  std::vector<std::pair<std::string, std::string>>
+      algorithms;  // contenders, in their library's words
 };
 
 struct Choice {

@@ -75,8 +75,8 @@ tenon_status call_chosen(const Call& call, const void* handle, tenon_value* outs
   tenon_value kept[kMaxParams];  // a call may rewrite its arguments
   const bool can_repeat = call.nargs <= kMaxParams;
   if (can_repeat) std::copy_n(call.args, call.nargs, kept);
-  const tenon_status status = candidates()->call(call.layer, call.op, call.args, call.nargs, outs,
-                                                 call.nouts, handle, err);
+  const tenon_status status =
+      candidates()->call(call.layer, call.op, call.args, call.nargs, outs, call.nouts, handle, err);
   if (status != TENON_UNSUPPORTED || !can_repeat) return status;
   std::copy_n(kept, call.nargs, call.args);
   const tenon_status given_up = guarded(err, [&] {

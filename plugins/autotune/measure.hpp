@@ -29,7 +29,7 @@ struct Contender {
 
 // Which contender is to run, by their times; the first one unless another one is faster than noise explains. One whose
 // results may differ from run to run has to be as much faster than the fastest of the others.
-size_t fastest(const std::vector<Contender>& contenders);
+size_t fastest(const std::vector<Contender>& contenders, bool repeatable_only = false);
 
 enum class Outcome {
   kMeasured,

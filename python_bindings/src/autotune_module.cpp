@@ -66,9 +66,9 @@ void add_autotune_functions(nb::module_& module) {
   module.def("autotune_pop", [] { autotune().pop(); });
   module.def("autotune_clear", &clear, nb::arg("files"));
   module.def("autotune_report", &report);
-  module.def("library_problem", &library_problem, nb::arg("plugin"),
-             nb::arg("op"),
-             "What keeps the library that a plugin's kernels of an operator stand on from being used, or None.");
+  module.def("library_problem", &library_problem, nb::arg("plugin"), nb::arg("op"),
+             "What keeps the library that a plugin's kernels of an operator stand on from being "
+             "used, or None.");
 }
 
 }  // namespace tenon::python

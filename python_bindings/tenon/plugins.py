@@ -89,6 +89,9 @@ def explain(op, device=None, dtype=None):
     return _Report(report)
 
 
+OPTIONAL_SCORE = -0x40000000  # TENON_SCORE_OPTIONAL: one of several algorithms of a library
+
+
 def _judge(report):
     """Say of every kernel whether it runs, and why; of the winner, why it wins."""
     last = None  # the kernel that nothing gets past
@@ -106,6 +109,9 @@ def _judge(report):
                 f"or TENON_OVERRIDES={name}"
             )
             continue
+        if kernel["optional"] and kernel["score"] <= OPTIONAL_SCORE:
+            kernel["state"] = "optional: runs where tenon.autotune chooses it"
+            continue
         if kernel["optional"]:
             kernel["state"] = (
                 f"optional: runs where tenon.autotune chooses it, or always with "
@@ -113,11 +119,6 @@ def _judge(report):
             )
             if problem := _core.library_problem(name, report["op"]):
                 kernel["state"] += f"; {problem}"
-            continue
-        if kernel["score"] < 0 and kernel["may_decline"] and not last:
-            kernel["state"] = (
-                "asked after all others of its plugin; runs where tenon.autotune chooses it"
-            )
             continue
         if last:
             kernel["state"] = f"not reached: {last} comes before and never declines"

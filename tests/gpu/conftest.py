@@ -56,18 +56,23 @@ def kind(request):
 
 
 @pytest.fixture
-def run(kind, tmp_path):
+def simulated(kind):
+    """The variables that name the simulated libraries of the kind, with their paths."""
+    return {name: str(LIBRARIES / file) for name, file in SIMULATED[kind].items()}
+
+
+@pytest.fixture
+def run(kind, simulated):
     """Runs Python code in a new process with the simulated libraries; KIND is the kind of the device."""
 
     def run(code, **environment):
-        libraries = {name: str(LIBRARIES / file) for name, file in SIMULATED[kind].items()}
         code = f"import tenon\nKIND = {kind!r}\n" + textwrap.dedent(code)
         return subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
             timeout=120,
-            env={**os.environ, **libraries, **environment},
+            env={**os.environ, **simulated, **environment},
         )
 
     return run

@@ -2,16 +2,19 @@
 """Algorithms of the vendors' libraries: the first of the list without autotuning, the fastest with it."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import LIBRARIES
 
 # The simulated heuristics of convolutions list algorithm 0, which adds in any order, 1 with a workspace, 2 with more workspace
-# than there may be, and 3; those of products list 0, 1 and 2. The times make the last one the fastest, by more than noise.
-TIMES = "5000:4000:0:500"
+# than there may be, and 3; those of products list 0, 1 and 2. The times make the last one the fastest. They are so long that no
+# noise makes one of two equal algorithms 3 % faster, as MIOpen lists 1 and 3 once more where it may add in any order.
+TIMES = "20000:15000:0:5000"
 DNN = {"cuda": "TENON_CUDA_DNN", "hip": "TENON_ROCM_DNN"}
 REFUSED = {"cuda": (3000, "CUDNN_STATUS_NOT_SUPPORTED"), "hip": (6, "miopenStatusNotImplemented")}
 
@@ -88,7 +91,7 @@ def test_the_fastest_algorithm_runs_while_autotuning_is_on(tuned, kind):
         found = decision()
         assert found["chosen"] == f"{PLUGIN}/1", found
         times = found["microseconds"]
-        assert times[PLUGIN] > 4000 > times[f"{PLUGIN}/1"] > 500, times
+        assert times[PLUGIN] > 15000 > times[f"{PLUGIN}/1"] > 5000, times
         assert found["why"].endswith(f"of the time of {PLUGIN}, which runs without autotuning")
         assert found["failed"] == {} and found["declined"] == []
         names = found["algorithms"]
@@ -153,15 +156,14 @@ def test_another_process_uses_the_remembered_algorithm(tuned):
     )
 
 
-def test_another_file_of_the_library_is_measured_again(tuned, kind, tmp_path):
+def test_another_file_of_the_library_is_measured_again(tuned, simulated, kind, tmp_path):
     tuned("with tenon.autotune(): convolve()")
-    name = {"cuda": "libsimulated_cudnn.so", "hip": "libsimulated_miopen.so"}[kind]
+    library = Path(simulated[DNN[kind]])
     folder = tmp_path / "other"
     folder.mkdir()
-    for file in LIBRARIES.iterdir():  # its own dependencies lie beside it
+    for file in library.parent.iterdir():  # its own dependencies lie beside it
         (folder / file.name).symlink_to(file)
-    (folder / name).unlink()
-    shutil.copy(LIBRARIES / name, folder / "libother.so.2")
+    shutil.copy(library, folder / "libother.so.2")
     tuned(
         """
         with tenon.autotune(measure=False):
@@ -182,12 +184,14 @@ def test_an_algorithm_that_adds_in_any_order_must_be_worth_it(tuned):
         print(decision()["chosen"].removeprefix(PLUGIN))
     """
     # 0 adds in any order. MIOpen lists the others once more for callers who do not care.
-    assert tuned(program, SIMULATED_ALGORITHM_US="0:5000:0:3000") == ["/8"]
-    assert tuned(program + "\n", SIMULATED_ALGORITHM_US="3000:5000:0:3000", TENON_AUTOTUNE_CACHE="off") == ["/1"]
+    assert tuned(program, SIMULATED_ALGORITHM_US="0:20000:0:15000") == ["/8"]
+    assert tuned(
+        program + "\n", SIMULATED_ALGORITHM_US="15000:20000:0:15000", TENON_AUTOTUNE_CACHE="off"
+    ) == ["/1"]
 
 
 def test_deterministic_programs_get_deterministic_algorithms(tuned):
-    times = "0:5000:0:3000"
+    times = "0:20000:0:15000"
     program = """
         tenon.use_deterministic_algorithms(True)
         with tenon.autotune(measure=MEASURE):
@@ -196,8 +200,15 @@ def test_deterministic_programs_get_deterministic_algorithms(tuned):
         assert decision()["chosen"] == f"{PLUGIN}/1", decision()
         assert f"{PLUGIN}/8" not in decision()["algorithms"]
     """
-    tuned("MEASURE = True" + textwrap.dedent(program), SIMULATED_ALGORITHM_US=times, TENON_AUTOTUNE_CACHE="off")
-    tuned("with tenon.autotune(): convolve()\nassert decision()['chosen'] == f'{PLUGIN}/8'", SIMULATED_ALGORITHM_US=times)
+    tuned(
+        "MEASURE = True" + textwrap.dedent(program),
+        SIMULATED_ALGORITHM_US=times,
+        TENON_AUTOTUNE_CACHE="off",
+    )
+    tuned(
+        "with tenon.autotune(): convolve()\nassert decision()['chosen'] == f'{PLUGIN}/8'",
+        SIMULATED_ALGORITHM_US=times,
+    )
     # What is remembered is not deterministic: the best of the others that were measured with it runs.
     tuned("MEASURE = False" + textwrap.dedent(program), SIMULATED_ALGORITHM_US=times)
 
@@ -244,7 +255,7 @@ def test_explain_names_the_algorithms_and_what_is_missing(tuned, run, kind):
         assert f": {PLUGIN}/1, {decision()['algorithms'][f'{PLUGIN}/1']}, of " in text, text
         states = [kernel["state"] for kernel in tenon.explain("conv2d", KIND)["kernels"]]
         assert states[0] == "asked at every call; runs unless it declines"
-        assert set(states[1:]) == {"asked after all others of its plugin; runs where tenon.autotune chooses it"}
+        assert set(states[1:]) == {"optional: runs where tenon.autotune chooses it"}, states
         print(json.dumps(states[0]).replace(" ", "~"))
         """
     )
@@ -270,14 +281,7 @@ def test_explain_names_the_algorithms_and_what_is_missing(tuned, run, kind):
     assert sum(f"{name} was not found (libabsent_dnn.so: " in line for line in doctor) == 1
 
 
-def test_the_doctor_of_the_command_line_names_a_missing_library(kind):
-    import os
-    import subprocess
-    import sys
-
-    from conftest import SIMULATED
-
-    libraries = {name: str(LIBRARIES / file) for name, file in SIMULATED[kind].items()}
+def test_the_doctor_of_the_command_line_names_a_missing_library(simulated, kind):
     plugin = "rocm" if kind == "hip" else "cuda"
     path = Path(os.environ["TENON_BUILD_DIR"]) / f"python/tenon/plugins/libtenon_{plugin}.so"
     result = subprocess.run(
@@ -285,7 +289,7 @@ def test_the_doctor_of_the_command_line_names_a_missing_library(kind):
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, **libraries, DNN[kind]: "libabsent_dnn.so"},
+        env={**os.environ, **simulated, DNN[kind]: "libabsent_dnn.so"},
     )
     name = {"cuda": "cuDNN", "hip": "MIOpen"}[kind]
     assert f"warning: {name} was not found (libabsent_dnn.so: " in result.stdout, result.stdout

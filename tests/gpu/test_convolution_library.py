@@ -24,8 +24,22 @@ def check(got, expected, tolerance):
 
 # The variable, the name, and a failed call.
 LIBRARY = {
-    "cuda": ("TENON_CUDA_DNN", "cuDNN", 5000, "CUDNN_STATUS_EXECUTION_FAILED", 1001, "CUDNN_STATUS_NOT_INITIALIZED"),
-    "hip": ("TENON_ROCM_DNN", "MIOpen", 5, "miopenStatusInternalError", 1, "miopenStatusNotInitialized"),
+    "cuda": (
+        "TENON_CUDA_DNN",
+        "cuDNN",
+        5000,
+        "CUDNN_STATUS_EXECUTION_FAILED",
+        1001,
+        "CUDNN_STATUS_NOT_INITIALIZED",
+    ),
+    "hip": (
+        "TENON_ROCM_DNN",
+        "MIOpen",
+        5,
+        "miopenStatusInternalError",
+        1,
+        "miopenStatusNotInitialized",
+    ),
 }
 
 

@@ -79,10 +79,10 @@ bool CudnnDescriptors::build(const Convolution& c) {
          library_.filter_create(&w_) == 0 &&
          library_.filter_set(w_, type, number::kNchw, 4, c.w.data()) == 0 &&
          library_.convolution_create(&convolution_) == 0 &&
-         library_.convolution_set(
-             convolution_, 2, c.padding.data(), c.stride.data(), c.dilation.data(),
-             number::kCrossCorrelation,
-             c.dtype == TENON_DTYPE_F64 ? number::kDouble : number::kFloat) == 0 &&
+         library_.convolution_set(convolution_, 2, c.padding.data(), c.stride.data(),
+                                  c.dilation.data(), number::kCrossCorrelation,
+                                  c.dtype == TENON_DTYPE_F64 ? number::kDouble : number::kFloat) ==
+             0 &&
          library_.convolution_set_groups(convolution_, c.groups) == 0 &&
          library_.convolution_set_math(convolution_, math_) == 0;
 }
@@ -154,10 +154,9 @@ Status CudnnDescriptors::run(Handle handle, const Algorithm& algorithm, const vo
 
 }  // namespace
 
-const uint64_t kConvolutionDtypes = uint64_t{1} << TENON_DTYPE_F32 |
-                                    uint64_t{1} << TENON_DTYPE_F64 |
-                                    uint64_t{1} << TENON_DTYPE_F16 |
-                                    uint64_t{1} << TENON_DTYPE_BF16;
+const uint64_t kConvolutionDtypes =
+    uint64_t{1} << TENON_DTYPE_F32 | uint64_t{1} << TENON_DTYPE_F64 |
+    uint64_t{1} << TENON_DTYPE_F16 | uint64_t{1} << TENON_DTYPE_BF16;
 
 std::string name_of(const Algorithm& algorithm) {
   return "algorithm " + std::to_string(algorithm.number) +

@@ -3,10 +3,10 @@
 //
 // Note [Algorithms are kernels]
 // A library's heuristic lists algorithms, the one that it takes for the fastest first. For each place in that list there is a
-// kernel, which declines where the list is shorter. The dispatcher asks kernels in the order of their scores, and the first
-// one accepts whatever the others do: it alone runs, and nobody asks the library for more, until plugins/autotune lists the
-// candidates of a call and measures them. A kernel of a later place reports TENON_UNSUPPORTED where the library refuses its
-// algorithm; autotuning then goes back to the first.
+// kernel, which declines where the list is shorter. All but the first have scores that make them optional: the dispatcher does
+// not know them, and nobody asks the library for more, until plugins/autotune lists the candidates of a call and measures
+// them. A kernel of a later place reports TENON_UNSUPPORTED where the library refuses its algorithm; autotuning then goes
+// back to the first.
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <tenon/abi.h>
+#include <tenon/services/candidates.h>
 
 namespace gpu {
 
@@ -26,13 +27,12 @@ inline constexpr size_t kMaxUnorderedAlgorithms = 4;
 // Above the kernels for every device that compiles source.
 inline constexpr int32_t kLibraryScore = 50;
 
-// Below every other kernel, as only measuring chooses these.
 constexpr int32_t score_of_rank(size_t rank) {
-  return rank == 0 ? kLibraryScore : -static_cast<int32_t>(rank);
+  return rank == 0 ? kLibraryScore : TENON_SCORE_OPTIONAL - static_cast<int32_t>(rank);
 }
 
 constexpr size_t rank_of_score(int32_t score) {
-  return score < 0 ? static_cast<size_t>(-score) : 0;
+  return score < TENON_SCORE_OPTIONAL ? static_cast<size_t>(TENON_SCORE_OPTIONAL - score) : 0;
 }
 
 inline std::string workspace_text(uint64_t bytes) {

@@ -56,8 +56,7 @@ bool Plan::build() {
   const int dtype = static_cast<int>(gemm.dtype);
   scale_dtype_ = is_complex(dtype) ? dtype : real_of(dtype);
   const Matrix result = {.ld = gemm.n, .batch_stride = gemm.m * gemm.n};
-  return build_desc() &&
-         make_layout(library_, type, gemm.x, gemm.m, gemm.k, gemm.batches, &x_) &&
+  return build_desc() && make_layout(library_, type, gemm.x, gemm.m, gemm.k, gemm.batches, &x_) &&
          make_layout(library_, type, gemm.y, gemm.k, gemm.n, gemm.batches, &y_) &&
          make_layout(library_, type, result, gemm.m, gemm.n, gemm.batches, &out_) &&
          ask_heuristic(1, &first_) == 1;

@@ -26,8 +26,8 @@ class Plan {
   // The algorithm at this place of the heuristic's list; NULL: the list is shorter. The first one is always there.
   const HeuristicResult* algorithm(size_t rank) const;
   // Queues the product. `bias` is NULL exactly if the GEMM has none.
-  Status run(const HeuristicResult& algorithm, const void* x, const void* y, const void* bias, void* out, void* workspace,
-             Stream stream) const;
+  Status run(const HeuristicResult& algorithm, const void* x, const void* y, const void* bias,
+             void* out, void* workspace, Stream stream) const;
 
  private:
   Plan(const Library& library, Handle handle, const Gemm& gemm)

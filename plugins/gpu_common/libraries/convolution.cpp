@@ -112,7 +112,8 @@ auto kernels_of() {
 
 std::vector<tenon_kernel_def> convolution_kernels() {
   std::vector<tenon_kernel_def> kernels;
-  for (const auto& list : {kernels_of<kForward>(), kernels_of<kInputGrad>(), kernels_of<kWeightGrad>()})
+  for (const auto& list :
+       {kernels_of<kForward>(), kernels_of<kInputGrad>(), kernels_of<kWeightGrad>()})
     kernels.insert(kernels.end(), list.begin(), list.end());
   return kernels;
 }

@@ -15,7 +15,8 @@ bool read_shape(const int64_t* shape, uint64_t ndim, std::array<int, 4>* out) {
   if (ndim != 4) return false;
   int64_t elements = 1;
   for (int i = 0; i < 4; ++i) {
-    if (shape[i] < 1 || shape[i] > kMaxExtent / elements) return false;  // the libraries count in int
+    if (shape[i] < 1 || shape[i] > kMaxExtent / elements)
+      return false;  // the libraries count in int
     elements *= shape[i];
     (*out)[i] = static_cast<int>(shape[i]);
   }

@@ -58,9 +58,9 @@ Status ConvolutionPlans::run(const ConvolutionPlan& plan, const void* first, con
                              const void* bias, void* out, void* workspace, Stream stream) {
   std::lock_guard lock(using_handle_);
   const Status status = set_stream(handle_, stream);
-  return status ? status
-                : plan.descriptors->run(handle_, plan.algorithm, first, second, bias, out,
-                                        workspace);
+  return status
+             ? status
+             : plan.descriptors->run(handle_, plan.algorithm, first, second, bias, out, workspace);
 }
 
 }  // namespace gpu::dnn

@@ -71,8 +71,8 @@ tenon_status multiply(const char* name, const Operands& operands,
         name, vendor::kBlas, out->data);
   const HeuristicResult* algorithm = algorithm_of(device, *plan, rank);
   if (!algorithm)
-    return fail(err, TENON_UNSUPPORTED, "%s: %s lists no algorithm %zu for it", name,
-                vendor::kBlas, rank);
+    return fail(err, TENON_UNSUPPORTED, "%s: %s lists no algorithm %zu for it", name, vendor::kBlas,
+                rank);
   void* workspace = nullptr;
   if (algorithm->workspace_bytes)
     GPU_TRY(host->scratch(ctx, algorithm->workspace_bytes, &workspace, err));
@@ -84,9 +84,9 @@ tenon_status multiply(const char* name, const Operands& operands,
     Status status = 0;
     product->each([&](int64_t x, int64_t y, int64_t to) {
       if (status) return;
-      status = plan->run(*algorithm, at(operands.x, x), at(operands.y, y),
-                         operands.bias ? operands.bias->data : nullptr, at(out, to), workspace,
-                         stream);
+      status =
+          plan->run(*algorithm, at(operands.x, x), at(operands.y, y),
+                    operands.bias ? operands.bias->data : nullptr, at(out, to), workspace, stream);
     });
     return status;
   };
@@ -143,7 +143,8 @@ std::string describe_algorithm(bool is_linear, size_t rank, const tenon_value* a
   const tenon_device device = open_device(TENON_DEVICE_INDEX(operands.x->device));
   const std::optional<BatchedGemm> product =
       describe(operands.x, operands.y, operands.bias, is_linear, nullptr);
-  const std::shared_ptr<const Plan> plan = library() && device ? find_plan(device, product) : nullptr;
+  const std::shared_ptr<const Plan> plan =
+      library() && device ? find_plan(device, product) : nullptr;
   const HeuristicResult* algorithm = plan ? algorithm_of(device, *plan, rank) : nullptr;
   if (!algorithm) return {};
   return "place " + std::to_string(rank + 1) + " in the list of " + vendor::kBlas +

@@ -62,12 +62,12 @@ bool MiopenDescriptors::build(const Convolution& c) {
                  (!c.has_bias || make_tensor(library_, type, {1, c.w[0], 1, 1}, &bias_));
   for (int order = 0; order < kOrders && is_made; ++order) {
     ConvolutionDesc& desc = convolutions_[order];
-    is_made = library_.convolution_create(&desc) == 0 &&
-              library_.convolution_set(desc, 2, c.padding.data(), c.stride.data(),
-                                       c.dilation.data(), number::kConvolution) == 0 &&
-              library_.convolution_set_groups(desc, c.groups) == 0 &&
-              library_.convolution_set_attribute(desc, number::kDeterministic,
-                                                 order == kFixedOrder) == 0;
+    is_made =
+        library_.convolution_create(&desc) == 0 &&
+        library_.convolution_set(desc, 2, c.padding.data(), c.stride.data(), c.dilation.data(),
+                                 number::kConvolution) == 0 &&
+        library_.convolution_set_groups(desc, c.groups) == 0 &&
+        library_.convolution_set_attribute(desc, number::kDeterministic, order == kFixedOrder) == 0;
   }
   return is_made;
 }
@@ -98,7 +98,8 @@ std::vector<Algorithm> MiopenDescriptors::algorithms(Handle handle, Order order)
 
 Status MiopenDescriptors::add_bias(Handle handle, const void* bias, void* out) {
   static constexpr float kOne = 1, kZero = 0;
-  return library_.combine(handle, number::kAdd, &kOne, y_, out, &kOne, bias_, bias, &kZero, y_, out);
+  return library_.combine(handle, number::kAdd, &kOne, y_, out, &kOne, bias_, bias, &kZero, y_,
+                          out);
 }
 
 Status MiopenDescriptors::run(Handle handle, const Algorithm& algorithm, const void* first,
@@ -112,11 +113,11 @@ Status MiopenDescriptors::run(Handle handle, const Algorithm& algorithm, const v
       return status || !bias ? status : add_bias(handle, bias, out);
     }
     case kInputGrad:
-      return library_.input_grad(handle, y_, first, w_, second, desc, x_, out, workspace,
-                                 bytes, algorithm.number);
+      return library_.input_grad(handle, y_, first, w_, second, desc, x_, out, workspace, bytes,
+                                 algorithm.number);
     default:
-      return library_.weight_grad(handle, y_, first, x_, second, desc, w_, out, workspace,
-                                  bytes, algorithm.number);
+      return library_.weight_grad(handle, y_, first, x_, second, desc, w_, out, workspace, bytes,
+                                  algorithm.number);
   }
 }
 

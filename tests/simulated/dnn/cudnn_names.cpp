@@ -162,7 +162,8 @@ EXPORT int cudnnSetConvolutionNdDescriptor(void* desc, int axes, const int* padd
 }
 EXPORT int cudnnSetConvolutionGroupCount(void* desc, int groups) {
   if (groups < 1) return kBadParam;
-  return status_of(convolutions.change(desc, [&](ConvolutionDesc& each) { each.desc.groups = groups; }));
+  return status_of(
+      convolutions.change(desc, [&](ConvolutionDesc& each) { each.desc.groups = groups; }));
 }
 EXPORT int cudnnSetConvolutionMathType(void* desc, int math) {
   if (math < kDefaultMath || math > kFmaMath) return kBadParam;

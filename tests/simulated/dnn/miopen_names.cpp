@@ -222,9 +222,9 @@ EXPORT int miopenConvolutionForwardImmediate(void* handle, void* w, const void* 
                   id);
 }
 EXPORT int miopenConvolutionBackwardDataImmediate(void* handle, void* dy, const void* dy_data,
-                                                  void* w, const void* w_data, void* desc,
-                                                  void* dx, void* dx_data, void* workspace,
-                                                  size_t bytes, uint64_t id) {
+                                                  void* w, const void* w_data, void* desc, void* dx,
+                                                  void* dx_data, void* workspace, size_t bytes,
+                                                  uint64_t id) {
   return convolve(Pass::kBackwardData, handle, dx, dx_data, w, w_data, desc, dy, dy_data, workspace,
                   bytes, id);
 }

@@ -36,6 +36,8 @@ def run(arguments):
 
 
 def describe(report):
+    from tenon.plugins import OPTIONAL_SCORE
+
     route = report["route"]
     yield f"{report['schema']}"
     yield f"  defined in   {report['origin'] or '-'}"
@@ -46,12 +48,14 @@ def describe(report):
         yield f"               if its kernels decline the arguments, {other}: {_ROUTES.get(other, '')}"
     if "policy" in report:
         yield f"  policy       {report['policy']} (for what runs on the host)"
-    alternatives = {}  # by plugin: how many kernels are there for autotuning alone
+    alternatives = {}  # by plugin: how many algorithms are there for autotuning alone
+    others = []
     for kernel in report.get("kernels", ()):
-        if kernel["score"] < 0:
+        if kernel["score"] <= OPTIONAL_SCORE:
             alternatives[kernel["plugin"]] = alternatives.get(kernel["plugin"], 0) + 1
-    ranked = [kernel for kernel in report.get("kernels", ()) if kernel["score"] >= 0]
-    for number, kernel in enumerate(ranked):
+        else:
+            others.append(kernel)
+    for number, kernel in enumerate(others):
         traits = [f"score {kernel['score']}"]
         traits += ["typed"] if kernel["typed"] else ["boxed"]
         traits += ["may decline"] if kernel["may_decline"] else []

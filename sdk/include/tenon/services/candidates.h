@@ -18,6 +18,10 @@ extern "C" {
 #define TENON_CANDIDATES_SERVICE "candidates"
 #define TENON_CANDIDATES_VERSION 1u
 
+/* A kernel whose score is this or lower is optional, also of a plugin that is not: one of several ways to the same result, as the
+ * algorithms of a library, among which measuring decides. Hosts without this rule ask such kernels last. */
+#define TENON_SCORE_OPTIONAL (-0x40000000)
+
 /* One kernel that may run a call. The host fills an array of these, so its stride never changes. */
 typedef struct tenon_candidate {
   const void* handle;             /* for `call`; valid while `generation` stays the same */
