@@ -20,6 +20,7 @@ export TENON_ROCM_DRIVER=$simulated/libsimulated_hip_driver.so TENON_ROCM_COMPIL
 export TENON_CUDA_COLLECTIVE=$simulated/libsimulated_nccl.so TENON_ROCM_COLLECTIVE=$simulated/libsimulated_rccl.so
 export TENON_CUDA_BLAS=$simulated/libsimulated_cublaslt.so TENON_ROCM_BLAS=$simulated/libsimulated_hipblaslt.so
 export TENON_CUDA_DNN=$simulated/libsimulated_cudnn.so TENON_ROCM_DNN=$simulated/libsimulated_miopen.so
+export TENON_CUDA_TRACER=$simulated/libsimulated_cupti.so TENON_ROCM_TRACER=$simulated/libsimulated_roctracer.so
 export TENON_CUDA_FFT=$simulated/libsimulated_cufft.so TENON_ROCM_FFT=$simulated/libsimulated_hipfft.so
 export TENON_CUDA_SOLVER=$simulated/libsimulated_cusolver.so TENON_ROCM_SOLVER=$simulated/libsimulated_hipsolver.so
 export TENON_CUDA_DENSE_BLAS=$simulated/libsimulated_cublas.so TENON_ROCM_DENSE_BLAS=$simulated/libsimulated_hipblas.so

@@ -19,7 +19,7 @@ endfunction()
 function(gpu_plugin name device)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   embed_kernels(sources)
-  foreach(file plugin device driver errors library memory copy peer staging stream event pool graph ipc profile
+  foreach(file plugin device driver errors library memory copy peer staging stream event pool graph ipc profile tracer
       collective compiler precompiled prelude program launch)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()

@@ -70,6 +70,13 @@ inline constexpr const char* kInstallDenseBlas =
     "install cuBLAS (pip install nvidia-cublas, or the CUDA toolkit), or name the file in "
     "TENON_CUDA_DENSE_BLAS";
 inline constexpr const char* kDenseBlas = "cuBLAS";
+inline constexpr const char* kTracerVariable = "TENON_CUDA_TRACER";
+inline constexpr const char* kTracerNames =
+    "libcupti.so.13 libcupti.so.12 /usr/local/cuda/extras/CUPTI/lib64/libcupti.so "
+    "/usr/local/cuda/lib64/libcupti.so";
+inline constexpr const char* kInstallTracer =
+    "install CUPTI (pip install nvidia-cuda-cupti, or the CUDA toolkit), or name the file in "
+    "TENON_CUDA_TRACER";
 inline constexpr const char* kArchitectureOption = "--gpu-architecture=";
 inline constexpr const char* kBlockingVariable = "CUDA_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 2;  // kDLCUDA

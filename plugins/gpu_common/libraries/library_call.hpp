@@ -16,12 +16,12 @@ tenon_status queue_library_call(tenon_ctx* ctx, tenon_device device, const char*
                                 const Queue& queue, const Failed& failed, tenon_err* err) {
   Current current(device);
   tenon_stream_s& stream = stream_of(device, host->ctx_stream(ctx));
-  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
+  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, name);
   Error error = follow_synchronous(stream);
   if (error) return fail_device(device, &stream, error, err, "%s", name);
   stream.last_kernel.store(name, std::memory_order_relaxed);
   const auto status = queue(stream.stream);
-  profile.finish(name);
+  profile.finish();
   submitted(stream);
   if (status) return failed(status);
   if (device->blocking && !stream.capturing) error = driver.stream_sync(stream.stream);

@@ -127,11 +127,11 @@ tenon_status queue(tenon_device device, tenon_comm comm, const char* name, tenon
   Result result = library.async_error(comm->handle, &failure);
   if (result || failure) return fail_library(err, result ? result : failure, name);
   tenon_stream_s& stream = stream_of(device, on);
-  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
+  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, name);
   if (Error error = follow_synchronous(stream))
     return fail_device(device, &stream, error, err, "%s", name);
   result = call(stream.stream);
-  profile.finish(name);
+  profile.finish();
   submitted(stream);
   // A first send or receive connects the ranks, so that it may have waited for one that never came.
   if (comm->aborted.load(std::memory_order_acquire)) return fail_aborted(err, name);

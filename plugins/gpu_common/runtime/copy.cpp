@@ -10,6 +10,9 @@ namespace {
 
 using ull = unsigned long long;
 
+// By TENON_COPY_*.
+constexpr const char* kDirections[] = {"copy to device", "copy to host", "copy on device"};
+
 // Between the host and the device. Pinned memory given out by us stays valid, so its copies may run
 // later; every other memory of the host is consumed, or filled, when the call returns.
 Error copy_host(tenon_device device, tenon_stream_s& stream, bool to_device, void* dst,
@@ -95,32 +98,24 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
   if (!request->dst || !request->src)
     return fail(err, TENON_INVALID_ARGUMENT, "copy %llu B: expected two addresses, got NULL",
                 static_cast<ull>(request->bytes));
+  if (request->direction < 0 || request->direction > TENON_COPY_DEVICE_TO_DEVICE)
+    return fail(err, TENON_INVALID_ARGUMENT, "copy: expected a direction from 0 to 2, got %d",
+                request->direction);
   if (request->must_understand & TENON_COPY_PEER)
     return copy_from_peer(device, request, dst, src, err);
   Current current(device);
   tenon_stream_s& stream = stream_of(device, request->stream);
-  Profile::Scope profile(device, stream, TENON_PROFILE_COPY, request->bytes);
+  const char* const what = kDirections[request->direction];
+  Profile::Scope profile(device, stream, TENON_PROFILE_COPY, what, request->bytes);
   Error error = follow_synchronous(stream);
-  const char* what = "copy on device";
   if (!error) {
-    switch (request->direction) {
-      case TENON_COPY_HOST_TO_DEVICE:
-        what = "copy to device";
-        error = copy_host(device, stream, true, dst, src, request->bytes);
-        break;
-      case TENON_COPY_DEVICE_TO_HOST:
-        what = "copy to host";
-        error = copy_host(device, stream, false, dst, src, request->bytes);
-        break;
-      case TENON_COPY_DEVICE_TO_DEVICE:
-        error = copy_device(stream, dst, src, request->bytes);
-        break;
-      default:
-        return fail(err, TENON_INVALID_ARGUMENT, "copy: expected a direction from 0 to 2, got %d",
-                    request->direction);
-    }
+    if (request->direction == TENON_COPY_DEVICE_TO_DEVICE)
+      error = copy_device(stream, dst, src, request->bytes);
+    else
+      error = copy_host(device, stream, request->direction == TENON_COPY_HOST_TO_DEVICE, dst, src,
+                        request->bytes);
   }
-  profile.finish(what);
+  profile.finish();
   submitted(stream);
   return error ? fail_device(device, &stream, error, err, "%s %llu B", what,
                              static_cast<ull>(request->bytes))
@@ -138,12 +133,12 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
   if (bytes == 0) return TENON_OK;
   Current current(device);
   tenon_stream_s& stream = stream_of(device, on);
-  Profile::Scope profile(device, stream, TENON_PROFILE_FILL, bytes);
+  Profile::Scope profile(device, stream, TENON_PROFILE_FILL, "fill", bytes);
   Error error = follow_synchronous(stream);
   if (!error)
     error = fill_stream(device, stream, static_cast<char*>(dst) + offset, bytes, pattern,
                         pattern_bytes);
-  profile.finish("fill");
+  profile.finish();
   submitted(stream);
   return error ? fail_device(device, &stream, error, err, "fill %llu B", static_cast<ull>(bytes))
                : TENON_OK;

@@ -58,8 +58,10 @@ tenon_status capture_end(tenon_device device, tenon_stream stream, tenon_graph* 
 tenon_status graph_launch(tenon_device device, tenon_graph graph, tenon_stream on, tenon_err* err) {
   Current current(device);
   tenon_stream_s& stream = stream_of(device, on);
+  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, "graph");
   Error error = follow_synchronous(stream);
   if (!error) error = driver.graph_launch(graph->exec, stream.stream);
+  profile.finish();
   submitted(stream);
   return error ? fail_device(device, &stream, error, err, "graph_launch") : TENON_OK;
 }

@@ -67,7 +67,7 @@ tenon_status kernel_launch(tenon_device device, const tenon_launch_request* requ
   GPU_TRY(check_grid(kernel, *request, err));
   Current current(device);
   tenon_stream_s& stream = stream_of(device, request->stream);
-  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
+  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, kernel.name);
   Error error = follow_synchronous(stream);
   if (!error) {
     stream.last_kernel.store(kernel.name, std::memory_order_relaxed);
@@ -75,7 +75,7 @@ tenon_status kernel_launch(tenon_device device, const tenon_launch_request* requ
                           request->groups[2], request->group_size[0], request->group_size[1],
                           request->group_size[2], 0, stream.stream, parameters, nullptr);
   }
-  profile.finish(kernel.name);
+  profile.finish();
   submitted(stream);
   if (!error && device->blocking && !stream.capturing) error = driver.stream_sync(stream.stream);
   return error ? fail_device(device, &stream, error, err, "launch of %s", kernel.name) : TENON_OK;

@@ -49,7 +49,8 @@ tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* reque
   }
   Current current(device);
   ask_for_access(device, peer);
-  Profile::Scope profile(device, stream, TENON_PROFILE_COPY, request->bytes);
+  Profile::Scope profile(device, stream, TENON_PROFILE_COPY, "copy from another device",
+                         request->bytes);
   Error error = follow_synchronous(stream);
   if (!error)
     error = vendor::copy_peer(dst, device->ordinal, device->context, src, peer->ordinal,
@@ -58,7 +59,7 @@ tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* reque
     return fail(err, TENON_UNSUPPORTED, "copy %llu B from device %d to device %d: %s (%d), %s",
                 static_cast<ull>(request->bytes), peer->ordinal, device->ordinal,
                 vendor::error_name(error), error, vendor::error_text(error));
-  profile.finish("copy from another device");
+  profile.finish();
   submitted(stream);
   if (!error) error = wait_for(stream);
   return error ? fail_device(device, &stream, error, err, "copy %llu B from device %d",

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "device.hpp"
+#include "tracer.hpp"
 
 namespace gpu {
 namespace {
@@ -14,19 +15,26 @@ constexpr unsigned kEventTiming = 0;
 
 }  // namespace
 
-Profile::Scope::Scope(tenon_device device, tenon_stream_s& stream, uint32_t kind, uint64_t bytes)
-    : stream_(stream), kind_(kind), bytes_(bytes) {
+Profile::Scope::Scope(tenon_device device, tenon_stream_s& stream, uint32_t kind, const char* name,
+                      uint64_t bytes)
+    : stream_(stream), kind_(kind), name_(name), bytes_(bytes) {
   if (!device->profile.enabled() || stream.capturing) return;
+  if (tracer::is_used()) {
+    traced_ = tracer::enter(
+        {&device->profile, stream.is_synchronous ? nullptr : &stream, kind, name, bytes});
+    return;
+  }
   if (driver.event_create(&begin_, kEventTiming)) return;
   if (driver.event_record(begin_, stream.stream)) return;
   profile_ = &device->profile;
 }
 
 Profile::Scope::~Scope() {
+  if (traced_) tracer::leave();
   if (begin_) driver.event_destroy(begin_);
 }
 
-void Profile::Scope::finish(const char* name) {
+void Profile::Scope::finish() {
   if (!profile_) return;
   Pending pending = {begin_, nullptr, {}};
   if (driver.event_create(&pending.end, kEventTiming)) return;
@@ -35,7 +43,7 @@ void Profile::Scope::finish(const char* name) {
     return;
   }
   pending.record =
-      tenon::profile_record(kind_, name, bytes_, stream_.is_synchronous ? nullptr : &stream_);
+      tenon::profile_record(kind_, name_, bytes_, stream_.is_synchronous ? nullptr : &stream_);
   begin_ = nullptr;  // the profile owns it now
   profile_->add(pending);
 }
@@ -81,20 +89,39 @@ Error Profile::begin_clock(Stream stream) {
   return error ? error : driver.event_sync(zero_);
 }
 
-Error Profile::start(Stream stream) {
+tenon_status Profile::start(tenon_device device, tenon_err* err) {
+  if (enabled()) return TENON_OK;
+  if (tracer::is_used()) {
+    const std::string why = tracer::start();
+    if (!why.empty()) return fail(err, TENON_UNAVAILABLE, "profile_start: %s", why.c_str());
+  } else {
+    std::lock_guard lock(mutex_);
+    tenon_stream_s& stream = device->synchronous;
+    if (const Error error = begin_clock(stream.stream))
+      return fail_device(device, &stream, error, err, "profile_start");
+  }
+  enabled_.store(true, std::memory_order_relaxed);
+  return TENON_OK;
+}
+
+void Profile::stop() {
+  if (enabled_.exchange(false) && tracer::is_used()) tracer::stop();
+}
+
+void Profile::add_traced(const tenon_profile_record& record) {
   std::lock_guard lock(mutex_);
-  Error error = begin_clock(stream);
-  if (!error) enabled_.store(true, std::memory_order_relaxed);
-  return error;
+  finished_.add(record);
 }
 
 uint32_t Profile::drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity) {
+  if (tracer::is_used()) tracer::flush();
   std::lock_guard lock(mutex_);
   collect();
   return finished_.drain(out, record_size, capacity);
 }
 
 Error Profile::now(Stream stream, uint64_t* out) {
+  if (tracer::is_used()) return tracer::now(out) ? error::kSuccess : error::kInvalidValue;
   std::lock_guard lock(mutex_);
   Event event = nullptr;
   if (Error error = begin_clock(stream)) return error;
@@ -109,6 +136,7 @@ Error Profile::now(Stream stream, uint64_t* out) {
 
 void Profile::close() {
   stop();
+  tracer::forget(this);
   std::lock_guard lock(mutex_);
   for (Pending& pending : pending_) {
     driver.event_destroy(pending.begin);
@@ -123,11 +151,11 @@ void Profile::close() {
 
 namespace {
 
-tenon_status profile_start(tenon_device device, tenon_err* err) {
+tenon_status profile_start(tenon_device device, tenon_err* err) try {
   Current current(device);
-  tenon_stream_s& stream = device->synchronous;
-  Error error = device->profile.start(stream.stream);
-  return error ? fail_device(device, &stream, error, err, "profile_start") : TENON_OK;
+  return device->profile.start(device, err);
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
 }
 
 tenon_status profile_stop(tenon_device device, tenon_err*) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of finished work, from pairs of events around each piece of it. The driver tells only the
-// time between two events, as a float in milliseconds, so times are measured from an event that is
-// recorded when profiling starts or the clock is first read. That event is the zero of the device's clock.
+// Records of finished work: those of the vendor's tracing library where there is one (tracer.hpp), otherwise from pairs of
+// events around each piece of it. The driver tells only the time between two events, as a float in milliseconds, so times are
+// measured from an event that is recorded when profiling starts or the clock is first read. That event is the zero of the
+// device's clock then.
 #pragma once
 
 #include <tenon/profile_records.hpp>
@@ -23,27 +24,33 @@ class Profile {
   // stream that is captured.
   class Scope {
    public:
-    Scope(tenon_device device, tenon_stream_s& stream, uint32_t kind, uint64_t bytes);
+    // `name` lives as long as the device.
+    Scope(tenon_device device, tenon_stream_s& stream, uint32_t kind, const char* name,
+          uint64_t bytes = 0);
     ~Scope();  // drops the record unless it was finished
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    void finish(const char* name);
+    void finish();
 
    private:
-    Profile* profile_ = nullptr;  // nullptr: no record
+    Profile* profile_ = nullptr;  // nullptr: no record from events
+    bool traced_ = false;
     tenon_stream_s& stream_;
     Event begin_ = nullptr;
     uint32_t kind_;
+    const char* name_;
     uint64_t bytes_;
   };
 
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
   // The device is current in all of these.
-  Error start(Stream stream);
-  void stop() { enabled_.store(false, std::memory_order_relaxed); }
+  tenon_status start(tenon_device device, tenon_err* err);
+  void stop();
   uint32_t drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity);
-  // Now, on the device's clock; waits for the stream.
+  // A record of the tracing library, on any thread.
+  void add_traced(const tenon_profile_record& record);
+  // Now, on the device's clock; waits for the stream if that is a clock of events.
   Error now(Stream stream, uint64_t* out);
   void close();
 

@@ -63,6 +63,11 @@ inline constexpr const char* kDenseBlasNames =
 inline constexpr const char* kInstallDenseBlas =
     "install ROCm's hipBLAS, or name the file in TENON_ROCM_DENSE_BLAS";
 inline constexpr const char* kDenseBlas = "hipBLAS";
+inline constexpr const char* kTracerVariable = "TENON_ROCM_TRACER";
+inline constexpr const char* kTracerNames =
+    "libroctracer64.so.4 libroctracer64.so /opt/rocm/lib/libroctracer64.so.4";
+inline constexpr const char* kInstallTracer =
+    "install ROCm's roctracer, or name the file in TENON_ROCM_TRACER";
 inline constexpr const char* kArchitectureOption = "--offload-arch=";
 inline constexpr const char* kBlockingVariable = "HIP_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 10;  // kDLROCM

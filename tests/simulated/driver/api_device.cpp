@@ -5,6 +5,7 @@
 
 #include "../failures.hpp"
 #include "handles.hpp"
+#include "trace.hpp"
 
 namespace simulated {
 
@@ -20,6 +21,7 @@ Handles<Event>& event_handles() {
 
 Error enter(const char* name) {
   if (Error error = count_call(name)) return error;
+  trace_call();
   return is_initialised() ? error::SUCCESS : error::NOT_INITIALIZED;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "handles.hpp"
+#include "trace.hpp"
 
 namespace simulated {
 namespace {
@@ -132,7 +133,10 @@ Error graph_launch(ExecHandle handle, StreamHandle stream_handle) {
   TRY(find_stream(stream_handle, &stream));
   std::shared_ptr<GraphExec> exec = execs().find(handle);
   if (!exec) return error::INVALID_VALUE;
-  return stream->submit([exec] { return run(*exec); });
+  return stream->submit([exec, call = traced_call()] {
+    const TracedGraph graph(call);
+    return run(*exec);
+  });
 }
 
 Error graph_exec_destroy(ExecHandle handle) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "handles.hpp"
+#include "trace.hpp"
 
 namespace simulated {
 namespace {
@@ -29,12 +30,12 @@ std::string path_of(const Export& exported) {
 // Both ranges are checked when the call is made, and found again when the copy runs: what was
 // freed in between is not there any more.
 Error copy(void* dst, const void* src, uint64_t bytes, bool dst_is_ours, bool src_is_ours,
-           Stream& stream) {
+           Stream& stream, int kind = kSimulatedCopy) {
   if (bytes == 0) return error::SUCCESS;
   if (!dst || !src) return error::INVALID_VALUE;
   if (dst_is_ours ? !access(dst, bytes) : device_of(dst) != nullptr) return error::INVALID_VALUE;
   if (src_is_ours ? !access(src, bytes) : device_of(src) != nullptr) return error::INVALID_VALUE;
-  return stream.submit([=]() -> Error {
+  return stream.submit(traced(stream, kind, "", bytes, [=]() -> Error {
     char* to = dst_is_ours ? access(dst, bytes) : static_cast<char*>(dst);
     const char* from = src_is_ours ? access(src, bytes) : static_cast<const char*>(src);
     if (!to || !from) return error::ILLEGAL_ADDRESS;
@@ -44,7 +45,7 @@ Error copy(void* dst, const void* src, uint64_t bytes, bool dst_is_ours, bool sr
     else if (to != from)
       std::memcpy(to, from, bytes);
     return error::SUCCESS;
-  });
+  }));
 }
 
 template <class T>
@@ -55,12 +56,12 @@ Error fill(void* dst, T value, uint64_t count, StreamHandle handle) {
   if (count == 0) return error::SUCCESS;
   if (reinterpret_cast<uintptr_t>(dst) % sizeof(T) || !access(dst, bytes))
     return error::INVALID_VALUE;
-  return stream->submit([=]() -> Error {
+  return stream->submit(traced(*stream, kSimulatedFill, "", bytes, [=]() -> Error {
     auto* to = reinterpret_cast<T*>(access(dst, bytes));
     if (!to) return error::ILLEGAL_ADDRESS;
     for (uint64_t i = 0; i < count; ++i) to[i] = value;
     return error::SUCCESS;
-  });
+  }));
 }
 
 Error copy_now(void* dst, const void* src, size_t bytes, bool dst_is_ours, bool src_is_ours) {
@@ -81,7 +82,7 @@ Error copy_peer(void* dst, const Device& to, const void* src, const Device& from
   TRY(to.lost());
   TRY(from.lost());
   if (device_of(dst) != &to || device_of(src) != &from) return error::INVALID_VALUE;
-  return copy(dst, src, bytes, true, true, *stream);
+  return copy(dst, src, bytes, true, true, *stream, kSimulatedPeerCopy);
 }
 
 namespace api {
@@ -340,8 +341,10 @@ SIMULATED_EXPORT int simulated_enqueue(void* handle, void (*call)(void*), void* 
   std::shared_ptr<void> argument(user, destroy);
   std::shared_ptr<Stream> stream;
   TRY(find_stream(handle, &stream));
-  return stream->submit([argument, call]() -> Error {
-    call(argument.get());
-    return error::SUCCESS;
-  });
+  trace_call();  // what the library would launch
+  return stream->submit(
+      traced(*stream, kSimulatedKernel, "simulated_library_kernel", 0, [argument, call]() -> Error {
+        call(argument.get());
+        return error::SUCCESS;
+      }));
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "../failures.hpp"
+#include "trace.hpp"
 
 namespace simulated {
 namespace {
@@ -122,7 +123,7 @@ Error launch(const Function& function, const LaunchShape& shape, Stream& stream,
   }
   if (arguments->size() > sizeof(Channel::payload)) return error::INVALID_VALUE;
 
-  return stream.submit([module, &function, shape, arguments]() -> Error {
+  auto run = [module, &function, shape, arguments]() -> Error {
     if (Error error = count_call("kernel")) return error;
     DeviceProcess* process;
     TRY(module->device.process(&process));
@@ -137,7 +138,8 @@ Error launch(const Function& function, const LaunchShape& shape, Stream& stream,
     if (error && log)
       std::fprintf(stderr, "simulated: kernel %s: %s\n", function.info.name.c_str(), where.c_str());
     return error;
-  });
+  };
+  return stream.submit(traced(stream, kSimulatedKernel, function.info.name, 0, std::move(run)));
 }
 
 }  // namespace simulated
