@@ -37,8 +37,8 @@ bool makes_view(const Step& step) {
 }
 
 // The strides of a view of a dense tensor from its first element on; empty where it is another or not known.
-std::vector<int64_t> view_strides(const Graph& graph, const Step& step) {
-  if (step.kind == StepKind::kView) return step.offset == 0 ? step.strides : std::vector<int64_t>();
+Axes view_strides(const Graph& graph, const Step& step) {
+  if (step.kind == StepKind::kView) return step.offset == 0 ? step.strides : Axes();
   const tenon_calls_api* api = calls();
   if (!api || !api->may_view(step.op)) return {};
   const Type& type = graph.values[step.operands[0].value];
@@ -56,7 +56,7 @@ std::vector<int64_t> view_strides(const Graph& graph, const Step& step) {
   if (!api->view(step.op, args.data(), &view)) return {};
   const OwnedTensor made(view);
   if (view->byte_offset != base->byte_offset) return {};
-  return std::vector<int64_t>(view->strides, view->strides + view->ndim);
+  return Axes(view->strides, view->strides + view->ndim);
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ bool BlockGroup::makes_tensor(ValueId value) const {
 
 // How a type lies beside the results. `*inner` is what it asks of the last axis, if it asks.
 bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
-  const std::vector<int64_t>& full = graph_->values[shape_of_].shape;
-  const std::vector<int64_t>& own = type.shape;
+  const Axes& full = graph_->values[shape_of_].shape;
+  const Axes& own = type.shape;
   if (own == full) return *extent = Extent::kFull, true;
   if (product(own.data(), own.data() + own.size()) == 1) return *extent = Extent::kOne, true;
   if (own.size() > full.size()) return false;
@@ -114,8 +114,8 @@ const BlockGroup::Alias* BlockGroup::find_alias(ValueId value) const {
 }
 
 // [outer], or [outer] with axes of one element after it.
-bool BlockGroup::is_column(const std::vector<int64_t>& shape) const {
-  const std::vector<int64_t>& full = graph_->values[shape_of_].shape;
+bool BlockGroup::is_column(const Axes& shape) const {
+  const Axes& full = graph_->values[shape_of_].shape;
   if (inner_ == 0 || shape.size() > full.size()) return false;
   size_t same = 0;
   int64_t outer = 1;
@@ -141,7 +141,7 @@ bool BlockGroup::place_operand(ValueId value, Place& known, int64_t* inner) cons
 }
 
 bool BlockGroup::place_elements(const Step& step, std::vector<Place>& added, int64_t* inner) const {
-  const std::vector<int64_t>& shape = graph_->values[step.results[0]].shape;
+  const Axes& shape = graph_->values[step.results[0]].shape;
   const bool is_full = shape == graph_->values[shape_of_].shape;
   if (!is_full && !is_column(shape)) return false;
   for (const Operand& operand : step.operands) {
@@ -176,7 +176,7 @@ bool BlockGroup::place_elements(const Step& step, std::vector<Place>& added, int
 
 bool BlockGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place>& added,
                             int64_t* inner) const {
-  const std::vector<int64_t>& full = graph_->values[shape_of_].shape;
+  const Axes& full = graph_->values[shape_of_].shape;
   if (full.size() > kMaxAxes || graph_->values[step.operands[0].value].shape != full) return false;
   const auto before = full.begin() + static_cast<ptrdiff_t>(row_axis);
   *inner = product(full.data() + row_axis, full.data() + full.size());
@@ -186,7 +186,7 @@ bool BlockGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place
     if (operand.kind == Operand::kList || find_alias(operand.value)) return false;
     Place known;
     const bool fits = place_operand(operand.value, known, inner);
-    const std::vector<int64_t>& own = graph_->values[operand.value].shape;
+    const Axes& own = graph_->values[operand.value].shape;
     if (!fits ||
         !(known.extent == Extent::kFull ||
           (known.extent == Extent::kRow && std::equal(before, full.end(), own.begin(), own.end()))))
@@ -195,7 +195,7 @@ bool BlockGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place
     added.push_back(known);
   }
   for (ValueId result : step.results) {
-    const std::vector<int64_t>& own = graph_->values[result].shape;
+    const Axes& own = graph_->values[result].shape;
     const bool is_reduced = own.size() >= row_axis &&
                             std::equal(full.begin(), before, own.begin()) &&
                             (own.size() == row_axis || own.size() == full.size()) &&
@@ -215,10 +215,10 @@ bool BlockGroup::add_view(const Step& step) {
   if (made_extent(base) != Extent::kColumn ||
       graph_->values[view].dtype != graph_->values[base].dtype)
     return false;
-  const std::vector<int64_t>& shape = graph_->values[view].shape;
+  const Axes& shape = graph_->values[view].shape;
   const bool repeats = shape == graph_->values[shape_of_].shape && inner_ > 1;
   if (!repeats && !is_column(shape)) return false;
-  std::vector<int64_t> strides = view_strides(*graph_, step);
+  Axes strides = view_strides(*graph_, step);
   if (strides.size() != shape.size()) return false;
   // Those of a dense column; zero along the rows.
   int64_t expected = 1, along = repeats ? inner_ : 1;

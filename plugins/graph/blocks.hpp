@@ -70,7 +70,7 @@ class BlockGroup {
   // A view of a column that the group makes: the column in another shape, or repeated along the rows.
   struct Alias {
     ValueId view, base;
-    std::vector<int64_t> strides;
+    Axes strides;
     bool repeats, is_needed;
   };
   class Worker;
@@ -96,7 +96,7 @@ class BlockGroup {
                   int64_t* inner) const;
   bool place(const Type& type, Extent* extent, int64_t* inner) const;
   bool place_operand(ValueId value, Place& known, int64_t* inner) const;
-  bool is_column(const std::vector<int64_t>& shape) const;
+  bool is_column(const Axes& shape) const;
   // The extent of a value that the group makes.
   std::optional<Extent> made_extent(ValueId value) const;
   const Alias* find_alias(ValueId value) const;
@@ -117,7 +117,7 @@ class BlockGroup {
   bool saves_traffic(const std::vector<bool>& is_needed) const;
   bool is_made_here(ValueId value) const;
   bool is_written_alone(const std::vector<tenon_tensor*>& values) const;
-  std::vector<int64_t> column_shape() const;
+  Axes column_shape() const;
   std::unique_ptr<Prepared> prepare(const tenon_calls_api& api,
                                     const std::vector<tenon_tensor*>& values) const;
   std::vector<ChainStep> chain_of(const Prepared& prepared, const tenon_calls_api& api,

@@ -48,8 +48,8 @@ Scratch& scratch() {
 class StandIn {
  public:
   // `like`: of the dtype and device.
-  StandIn(const tenon_tensor& like, const std::vector<int64_t>& shape)
-      : tensor_(like), shape_(shape), strides_(shape.size()) {
+  StandIn(const tenon_tensor& like, const Axes& shape)
+      : tensor_(like), shape_(shape.begin(), shape.end()), strides_(shape.size()) {
     tensor_.ndim = static_cast<int32_t>(shape.size());
     tensor_.numel = 1;
     for (size_t axis = shape.size(); axis-- > 0;) {
@@ -67,7 +67,7 @@ class StandIn {
 
  private:
   tenon_tensor tensor_;
-  std::vector<int64_t> shape_, strides_;
+  std::vector<int64_t> shape_, strides_;  // stay where they are when it moves
 };
 
 }  // namespace
@@ -150,7 +150,7 @@ class BlockGroup::Worker {
   // All axes of the value, as the attributes of a step along rows count them; those before the rows have one element, but
   // for the last, along which the rows of the block lie.
   void describe_rows(const Place& place, Piece& piece) const {
-    const std::vector<int64_t>& shape = group_.graph_->values[place.value].shape;
+    const Axes& shape = group_.graph_->values[place.value].shape;
     tenon_tensor& tensor = piece.tensor;
     begin_piece(place, piece);
     piece.rows_axis = place.row_axis - 1;
@@ -262,7 +262,7 @@ std::unique_ptr<BlockGroup::Prepared> BlockGroup::prepare(
   size_t count = 0;
   for (const BlockStep& step : steps_) count += graph_->steps[step.step].operands.size();
   prepared->stand_ins.reserve(external_.size() + results_.size() + aliases_.size() + count);
-  auto stand_in = [&](const tenon_tensor& like, const std::vector<int64_t>& shape) {
+  auto stand_in = [&](const tenon_tensor& like, const Axes& shape) {
     return prepared->stand_ins.emplace_back(like, shape).get();
   };
   for (size_t i = 0; i < external_.size(); ++i)
@@ -277,7 +277,7 @@ std::unique_ptr<BlockGroup::Prepared> BlockGroup::prepare(
     known[value] = stand_in(*like, type.shape);
     known[value]->data = nullptr;
   }
-  const std::vector<int64_t> column = column_shape();
+  const Axes column = column_shape();
   for (const Alias& alias : aliases_)
     known[alias.view] =
         stand_in(*known[alias.base], alias.repeats ? column : graph_->values[alias.view].shape);
@@ -324,7 +324,7 @@ std::vector<ChainStep> BlockGroup::chain_of(const Prepared& prepared, const teno
   for (uint32_t i = begin; i < end; ++i) {
     const Step& step = graph_->steps[steps_[i].step];
     const Place& result = places_[steps_[i].results];
-    const std::optional<Arithmetic> arithmetic = arithmetic_named(step.name);
+    const std::optional<Arithmetic> arithmetic = arithmetic_named(step.name.text());
     const tenon_value* args = nullptr;
     const tenon_kernel_def* kernel = api.piecewise_kernel(prepared.calls[i].get(), &args);
     if (!arithmetic || !(kernel->traits & TENON_KERNEL_IEEE) || steps_[i].is_along_rows ||
@@ -417,8 +417,8 @@ bool BlockGroup::holds(Prepared& prepared, const tenon_calls_api& api,
 }
 
 // The shape with one element for each row.
-std::vector<int64_t> BlockGroup::column_shape() const {
-  std::vector<int64_t> column;
+Axes BlockGroup::column_shape() const {
+  Axes column;
   if (!aliases_.empty()) column = graph_->values[shape_of_].shape;
   int64_t along = inner_;
   for (size_t axis = column.size(); axis > 0 && along > 1;)

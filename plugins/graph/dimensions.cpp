@@ -70,7 +70,6 @@ ProgramPtr instantiate(const Program& program, const Sizes& sizes) {
   }
   made->changes = program.changes;
   set_numerics(made->graph, program.graph.numerics);
-  made->plan.build(made->graph);
   return made;
 }
 

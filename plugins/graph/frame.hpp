@@ -3,9 +3,9 @@
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 
 #include "ir.hpp"
+#include "pointer_table.hpp"
 
 namespace tenon::graph {
 
@@ -13,11 +13,12 @@ namespace tenon::graph {
 struct Layout {
   explicit Layout(const tenon_tensor& tensor);
   bool operator==(const Layout&) const = default;
+  bool is_of(const tenon_tensor& tensor) const;  // == Layout(tensor)
 
   const void* storage;
   const char* first;  // address of the first element, or a number like it
   Type type;
-  std::vector<int64_t> strides;
+  Axes strides;
 };
 
 class Frame {
@@ -28,23 +29,34 @@ class Frame {
   std::optional<ValueId> find_same(const Layout& layout) const;
   // A value whose memory the layout shares.
   std::optional<ValueId> find_sharing(const Layout& layout) const;
-  bool knows_storage(const void* storage) const { return by_storage_.contains(storage); }
+  bool knows_storage(const void* storage) const {
+    return by_storage_.find(storage) != PointerTable::kNone;
+  }
 
   // From here on the tensor, which is kept alive, stands for the value.
   void bind(tenon_tensor* tensor, ValueId value);
   // A new value for the tensor.
   ValueId add(tenon_tensor* tensor);
+  // A new value for the result of a step, which has memory of its own.
+  ValueId add_made(tenon_tensor* tensor);
+  void set_unrecorded(ValueId value) { known_[value].is_unrecorded = true; }
+  bool is_unrecorded(ValueId value) const { return known_[value].is_unrecorded; }
 
-  // Lets go of the tensors that only the frame and `made` hold, where all of their memory is theirs: no call can name them
-  // again. What comes to lie at their addresses is something new.
-  void forget_unreachable(std::vector<Tensor>& made);
+  // Lets go of the tensors that only the frame holds, where all of their memory is theirs: no call can name them again. What
+  // comes to lie at their addresses is something new.
+  void forget_unreachable();
+  // Bytes of the results that it holds.
+  int64_t made_bytes() const;
+  // The results that it holds. Nothing is known afterwards.
+  std::vector<Tensor> take_made();
+  // All tensors that it holds.
+  std::vector<Tensor> take_kept();
 
-  const Layout& layout(ValueId value) const { return layouts_.at(value); }
-  tenon_tensor* handle(ValueId value) const { return handles_.at(value).get(); }
-  std::vector<Tensor>& kept() { return kept_; }
+  const Layout& layout(ValueId value) const { return known_[value].layout; }
+  tenon_tensor* handle(ValueId value) const { return known_[value].handle.get(); }
   template <class Visit>
   void for_each_storage(Visit&& visit) const {
-    for (const auto& entry : by_storage_) visit(entry.first);
+    by_storage_.for_each([&](const void* storage, ValueId) { visit(storage); });
   }
 
   Graph graph;
@@ -52,11 +64,24 @@ class Frame {
   bool is_suspended = false;     // calls run, and are not recorded
 
  private:
-  std::unordered_map<const tenon_tensor*, ValueId> known_;
-  std::unordered_map<const void*, std::vector<ValueId>> by_storage_;
-  std::unordered_map<ValueId, Layout> layouts_;
-  std::unordered_map<ValueId, Tensor> handles_;
-  std::vector<Tensor> kept_;  // no address is used twice as long as a value is known by it
+  struct Known {
+    Layout layout;
+    Tensor handle;  // no address is used twice as long as a value is known by it; empty: forgotten
+    ValueId next = kNoValueId;  // with the same storage
+    ValueId last = kNoValueId;  // with the same storage; of the first one with it
+    bool is_made = false;
+    bool is_unrecorded = false;  // made without gradients
+  };
+  struct Bound {
+    Tensor handle;
+    ValueId value;
+  };
+  void add_to_storage(ValueId value);
+
+  std::vector<Known> known_;  // by value
+  std::vector<Bound> bound_;  // further handles
+  PointerTable by_tensor_;    // values
+  PointerTable by_storage_;   // the first value of each
 };
 
 }  // namespace tenon::graph

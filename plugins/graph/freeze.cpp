@@ -222,7 +222,7 @@ class NormFolding {
   void fold(uint32_t layer_index, uint32_t norm_index) {
     const Step norm = graph_.steps[norm_index];
     const Step layer = graph_.steps[layer_index];
-    layer_ = layer.name;
+    layer_ = layer.name.text();
     at_ = layer_index;
     Operand k =
         call("tenon::rsqrt", {call("tenon::add", {norm.operands[kVar], norm.operands[kEps]})});

@@ -8,7 +8,7 @@
 namespace tenon::graph {
 
 Type type_of(const tenon_tensor& tensor) {
-  return {tensor.dtype, tensor.device, {tensor.shape, tensor.shape + tensor.ndim}};
+  return {tensor.dtype, tensor.device, Axes(tensor.shape, tensor.shape + tensor.ndim)};
 }
 
 std::string device_text(tenon_device_id device) {
@@ -34,52 +34,47 @@ Attribute::Attribute(const tenon_value& value) : value_(value) {
     case TENON_VALUE_DTYPE:
     case TENON_VALUE_DEVICE:
       return;
-    case TENON_VALUE_INTS: {
-      auto* list = static_cast<const int64_t*>(value.v.p);
-      integers_.assign(list, list + value.aux);
-      break;
-    }
+    case TENON_VALUE_INTS:
     case TENON_VALUE_FLOATS:
-    case TENON_VALUE_COMPLEX: {
-      auto* list = static_cast<const double*>(value.v.p);
-      numbers_.assign(list, list + (value.tag == TENON_VALUE_COMPLEX ? 2 : value.aux));
-      break;
-    }
+    case TENON_VALUE_COMPLEX:
     case TENON_VALUE_STRING:
-      if (value.aux) text_.assign(static_cast<const char*>(value.v.p), value.aux);
       break;
     default:
+      value_ = kNoValue;
       throw Error(TENON_UNSUPPORTED,
                   "expected numbers, lists, texts, dtypes, devices and tensors as arguments, got a "
                   "value of kind " +
                       std::to_string(value.tag) + ", which a program cannot hold");
   }
-  value_ = {value.tag, 0, {.i = 0}};
+  const size_t bytes = shared_bytes();
+  auto copy = std::make_shared<int64_t[]>(bytes / sizeof(int64_t) + 1);  // an end for texts
+  if (bytes > 0) std::memcpy(copy.get(), value.v.p, bytes);
+  value_.v.p = copy.get();
+  shared_ = std::move(copy);
 }
 
-tenon_value Attribute::value() const {
+// Of lists and texts.
+size_t Attribute::shared_bytes() const {
   switch (value_.tag) {
     case TENON_VALUE_INTS:
-      return boxed(integers_.data(), integers_.size());
+      return value_.aux * sizeof(int64_t);
     case TENON_VALUE_FLOATS:
-      return boxed(numbers_.data(), numbers_.size());
+      return value_.aux * sizeof(double);
     case TENON_VALUE_COMPLEX:
-      return boxed_complex(numbers_.data());
+      return 2 * sizeof(double);
     case TENON_VALUE_STRING:
-      return boxed(std::string_view(text_));
+      return value_.aux;
     default:
-      return value_;
+      return 0;
   }
 }
 
 bool Attribute::operator==(const Attribute& other) const {
-  auto same_bits = [](const std::vector<double>& a, const std::vector<double>& b) {
-    return a.size() == b.size() &&
-           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
-  };
-  return value_.tag == other.value_.tag && value_.v.i == other.value_.v.i &&
-         integers_ == other.integers_ && same_bits(numbers_, other.numbers_) &&
-         text_ == other.text_;
+  if (value_.tag != other.value_.tag) return false;
+  if (!shared_) return value_.v.i == other.value_.v.i;
+  if (shared_ == other.shared_) return true;
+  const size_t bytes = shared_bytes();
+  return bytes == other.shared_bytes() && std::memcmp(value_.v.p, other.value_.v.p, bytes) == 0;
 }
 
 const char* step_name(const Step& step) {
@@ -102,7 +97,7 @@ const char* step_name(const Step& step) {
 
 std::string location_text(const Location& location) {
   if (location.file.empty()) return "";
-  return location.file + ":" + std::to_string(location.line);
+  return location.file.text() + ":" + std::to_string(location.line);
 }
 
 std::string step_text(const Step& step) {

@@ -10,25 +10,32 @@
 #include <tenon/tensor.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "few.hpp"
+#include "name.hpp"
 
 namespace tenon::graph {
 
 using ValueId = uint32_t;
 inline constexpr ValueId kNoValueId = ~ValueId{0};
 
+// An integer for each axis: a shape, or strides.
+using Axes = Few<int64_t, 4>;
+
 struct Type {
   int32_t dtype = TENON_DTYPE_F32;
   tenon_device_id device = TENON_DEVICE_META;
-  std::vector<int64_t> shape;
+  Axes shape;
   bool operator==(const Type&) const = default;
 };
 Type type_of(const tenon_tensor& tensor);
 std::string type_text(const Type& type);  // "float32[2, 3] cpu:0"
 std::string device_text(tenon_device_id device);
 
-// An owned copy of a tenon_value that holds no tensor.
+// An owned copy of a tenon_value that holds no tensor. Lists and texts never change, and copies share them.
 class Attribute {
  public:
   Attribute() = default;
@@ -36,14 +43,14 @@ class Attribute {
   explicit Attribute(const tenon_value& value);
 
   int32_t tag() const { return value_.tag; }
-  tenon_value value() const;                      // borrowed from this object
+  tenon_value value() const { return value_; }    // borrowed from this object
   bool operator==(const Attribute& other) const;  // bit for bit, so that NaN equals NaN
 
  private:
-  tenon_value value_ = kNoValue;   // of lists and texts: the tag alone
-  std::vector<int64_t> integers_;  // INTS
-  std::vector<double> numbers_;    // FLOATS, COMPLEX
-  std::string text_;               // STRING
+  size_t shared_bytes() const;
+
+  tenon_value value_ = kNoValue;  // lists and texts lie in `shared_`
+  std::shared_ptr<const int64_t[]> shared_;
 };
 
 // What a step is given for one parameter.
@@ -62,7 +69,7 @@ struct Operand {
 };
 
 struct Location {
-  std::string file;
+  Name file;
   int32_t line = 0;  // 0: unknown
 };
 
@@ -83,13 +90,13 @@ struct Step {
   bool copies_dense = false;     // kCall: a dense copy of a tensor that was dense already
   const tenon_op* op = nullptr;  // kCall
   uint64_t schema_hash = 0;      // kCall
-  std::string name;  // kCall: "tenon::add"; the operator may be unloaded, its name stays
+  Name name;  // kCall: "tenon::add"; the operator may be unloaded, its name stays
   std::vector<Operand> operands;
-  std::vector<ValueId> results;
+  Few<ValueId, 2> results;
   uint32_t given = 0;  // bit i: results[i] existed, and the step writes into it
   // kView: elements between the first one of the base and of the view, and the layouts of both.
   int64_t offset = 0;
-  std::vector<int64_t> strides, base_strides;
+  Axes strides, base_strides;
   uint32_t carried = 0, scanned = 0;  // kWhile, kScan
   std::vector<Graph> regions;
   Location location;

@@ -49,15 +49,14 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
     TENON_TRY(call_below(op, args, nargs, outs, nouts, err));
     return guarded(err, [&] { recording->see_unrecorded(outs, nouts); });
   }
-  Step step;
+  uint32_t given = 0;
   tenon_status status =
-      guarded(err, [&] { step = recording->begin_call(op, args, nargs, outs, nouts); });
+      guarded(err, [&] { given = recording->begin_call(op, args, nargs, outs, nouts); });
   if (status != TENON_OK)
     return gives_up(*recording, err) ? host->op_call_below(layer, op, args, nargs, outs, nouts, err)
                                      : status;
   TENON_TRY(call_below(op, args, nargs, outs, nouts, err));
-  const uint32_t given = step.given;
-  status = guarded(err, [&] { recording->end_call(std::move(step), outs); });
+  status = guarded(err, [&] { recording->end_call(outs); });
   if (status == TENON_OK || gives_up(*recording, err)) return TENON_OK;
   drop_new(outs, nouts, given);
   return status;

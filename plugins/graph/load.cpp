@@ -148,7 +148,6 @@ ProgramPtr load_program(const std::string& path) {
       refuse("'" + name + "' does not lie inside the file");
     leaf.tensor = on_device(wrap_stored(file, data + tensor.begin, type), type.device);
   }
-  program->plan.build(program->graph);
   return program;
 }
 

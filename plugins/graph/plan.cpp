@@ -15,6 +15,10 @@ namespace tenon::graph {
 
 void Plan::build(const Graph& graph) {
   graph_ = &graph;
+  for (const Step& step : graph.steps)
+    if (step.kind == StepKind::kCall) use_operator(step);
+  ErrorSink err;  // what follows asks operators what they are
+  err.check(check_operators(err));
   std::vector<bool> is_result(graph.values.size()), is_owned(graph.values.size());
   for_each_kept(graph, [&](ValueId id) { is_result[id] = true; });
   // A value dies after the last step that reads it or writes it, or at once if there is none.
@@ -59,7 +63,6 @@ void Plan::build(const Graph& graph) {
     instruction.arguments.count = static_cast<uint32_t>(step.operands.size());
     instruction.patches.count = static_cast<uint32_t>(patches_.size()) - instruction.patches.begin;
     instruction.dead.count = static_cast<uint32_t>(dead[i].size());
-    if (step.kind == StepKind::kCall) use_operator(step);
     for (const Graph& region : step.regions) instruction.regions.emplace_back().build(region);
     instructions_.push_back(std::move(instruction));
   }
@@ -270,7 +273,7 @@ class Plan::Run {
   }
 
   // The stride of an axis of one element leads nowhere.
-  static bool has_strides(const tenon_tensor& tensor, const std::vector<int64_t>& strides) {
+  static bool has_strides(const tenon_tensor& tensor, const Axes& strides) {
     for (int32_t i = 0; i < tensor.ndim; ++i)
       if (tensor.strides[i] != strides[static_cast<size_t>(i)] && tensor.shape[i] > 1) return false;
     return true;

@@ -40,7 +40,10 @@ tenon_status record_begin(tenon_tensor* const* inputs, uint32_t ninputs,
                   "export: this thread records already; a function that is exported cannot export "
                   "another one");
     tenon_graph_recording_options given = {};
-    if (options) given = *options;
+    if (options)
+      std::memcpy(&given, options, std::min<size_t>(options->struct_size, sizeof given));
+    if (!given.mark != !given.locate_mark)
+      throw Error(TENON_INVALID_ARGUMENT, "export: expected mark and locate_mark, or none of them");
     auto recording = std::make_unique<tenon_graph_recording>(inputs, ninputs, given);
     ErrorSink own;
     own.check(enable_layer(true, own));
@@ -263,7 +266,6 @@ ProgramPtr optimize(const Program& program, const char* passes) {
       run_passes(passes, changed->graph, passes_gradients, changed->changes) ||
       program.needs_inputs_apart;
   verify(changed->graph);
-  changed->plan.build(changed->graph);
   return changed;
 }
 
@@ -338,12 +340,12 @@ void program_print(const tenon_graph_program* program, tenon_sink_fn sink, void*
 }
 
 void program_plan(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
-  const std::string text = program->plan.text();
+  const std::string text = program->plan().text();
   sink(user, text.data(), text.size());
 }
 
 void program_memory(const tenon_graph_program* program, tenon_graph_memory* out) {
-  const MemoryUse use = program->plan.memory();
+  const MemoryUse use = program->plan().memory();
   const tenon_graph_memory all = {.struct_size = out->struct_size,
                                   .reserved = 0,
                                   .kept = static_cast<uint64_t>(use.kept),
@@ -392,7 +394,6 @@ tenon_status program_parse(const char* text, uint64_t bytes, tenon_graph_program
                            tenon_err* err) {
   return guarded(err, [&] {
     ProgramPtr program = parse_program({text, bytes});
-    program->plan.build(program->graph);
     *out = program.release();
   });
 }

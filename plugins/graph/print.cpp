@@ -118,7 +118,7 @@ class Printer {
     text += " = " + std::string(step_name(step)) + "(" + arguments + ")";
     if (step.kind == StepKind::kCall && !step.is_recorded) text += " no_grad";
     if (with_locations_ && !step.location.file.empty())
-      text += " at " + quoted(step.location.file) + ":" + std::to_string(step.location.line);
+      text += " at " + quoted(step.location.file.text()) + ":" + std::to_string(step.location.line);
     if (step.regions.empty()) return line(indent + text);
     line(indent + text + " {");
     for (size_t i = 0; i < step.regions.size(); ++i) {
@@ -165,7 +165,7 @@ class Printer {
       return text;
     }
     for (const Operand& operand : step.operands) add(operand_text(operand));
-    auto list = [](const std::vector<int64_t>& l) { return integer_list(l.data(), l.size()); };
+    auto list = [](const Axes& l) { return integer_list(l.data(), l.size()); };
     if (step.kind == StepKind::kView) {
       add("strides=" + list(step.strides));
       add("base_strides=" + list(step.base_strides));

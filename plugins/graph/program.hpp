@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "dimensions.hpp"
@@ -21,7 +22,6 @@ struct tenon_graph_program {
   std::string refuses_gradients;
   // Inputs may not lie in memory that the program writes: every run checks it.
   bool needs_inputs_apart = false;
-  tenon::graph::Plan plan;
   // Of a program of many sizes: the graph and the plan are those of the recorded ones.
   std::unique_ptr<tenon::graph::Dimensions> dimensions;
   std::unique_ptr<tenon::graph::Instances> instances;
@@ -29,6 +29,20 @@ struct tenon_graph_program {
   // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
   // next recording can be asked whether it uses that.
   std::vector<tenon::Tensor> made;
+
+  // Made at the first use: what was recorded and will be settled, and what passes change, never runs. Throws Error.
+  const tenon::graph::Plan& plan() const {
+    if (!is_planned_.load(std::memory_order_acquire)) [[unlikely]]
+      make_plan();
+    return plan_;
+  }
+
+ private:
+  void make_plan() const;
+
+  mutable std::mutex planning_;
+  mutable std::atomic<bool> is_planned_{false};
+  mutable tenon::graph::Plan plan_;
 };
 
 namespace tenon::graph {

@@ -4,7 +4,6 @@
 #include <tenon/error.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 #include "support.hpp"
 #include "verify.hpp"
@@ -12,9 +11,7 @@
 namespace tenon::graph {
 namespace {
 
-int64_t bytes_of(const tenon_tensor& tensor) {
-  return tensor.numel * int64_t{host->dtype_size(tensor.dtype)};
-}
+constexpr uint32_t kMaxFile = 1024;  // bytes of a file's name
 
 }  // namespace
 
@@ -38,7 +35,7 @@ Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
 ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
   Frame& frame = *frames_[depth];
   if (auto known = frame.find(tensor)) {
-    if (depth == 0 && unrecorded_.contains(*known)) check_history(tensor, "a custom function");
+    if (depth == 0 && frame.is_unrecorded(*known)) check_history(tensor, "a custom function");
     return *known;
   }
   const Layout layout(*tensor);
@@ -136,8 +133,8 @@ Operand Recording::operand(const tenon_value& value) {
   return list;
 }
 
-Step Recording::begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
-                           const tenon_value* outs, uint32_t nouts) {
+uint32_t Recording::begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
+                               const tenon_value* outs, uint32_t nouts) {
   const tenon_op_def& def = *host->op_def(op);
   if (def.flags & TENON_OP_DATA_DEPENDENT)
     throw Error(TENON_UNSUPPORTED,
@@ -147,15 +144,17 @@ Step Recording::begin_call(const tenon_op* op, const tenon_value* args, uint32_t
   if (def.flags & TENON_OP_LIST_OUTPUT || nargs > kMaxArguments || nouts > kMaxResults)
     throw Error(TENON_UNSUPPORTED, "export: `" + std::string(def.name) + "`" + where() +
                                        " has more results or arguments than a program can hold");
-  Step step;
+  Step& step = pending_;
+  step = {};
   step.op = op;
   const tenon_tensor* first = nargs ? as_tensor(args[0]) : nullptr;
   step.copies_dense =
       def.flags & TENON_OP_MATERIALIZE && first && first->flags & TENON_TENSOR_CONTIGUOUS;
   step.schema_hash = def.schema_hash;
-  step.name = def.name;
+  step.name = name_of(op, def.name);
   step.is_recorded = autograd() && autograd()->enabled();
   step.location = locate();
+  step.operands.reserve(nargs);
   for (uint32_t i = 0; i < nargs; ++i) step.operands.push_back(operand(args[i]));
   step.results.resize(nouts, kNoValueId);
   for (uint32_t i = 0; i < nouts; ++i) {
@@ -165,36 +164,36 @@ Step Recording::begin_call(const tenon_op* op, const tenon_value* args, uint32_t
     step.results[i] = value_of(out);
     begin_write(out);
   }
-  return step;
+  return step.given;
 }
 
-void Recording::end_call(Step step, const tenon_value* outs) {
+void Recording::end_call(const tenon_value* outs) {
+  Step& step = pending_;
+  Frame& frame = this->frame();
   const bool may_alias = host->op_def(step.op)->flags & TENON_OP_VIEW;
   for (size_t i = 0; i < step.results.size(); ++i) {
     if (is_given(step, i)) continue;
     tenon_tensor* out = as_tensor(outs[i]);
-    const void* storage = host->tensor_storage(out);
-    if (!may_alias && storage && frame().knows_storage(storage))
-      throw Error(TENON_UNSUPPORTED, "export: the result of " + step_text(step) +
-                                         " shares memory with an argument, though the operator is "
-                                         "no view");
-    step.results[i] = frame().add(out);
-    if (!may_alias) {
-      made_.push_back(Tensor::borrow(out));
-      made_bytes_ += bytes_of(*out);
+    if (may_alias) {
+      step.results[i] = frame.add(out);
+    } else {
+      const void* storage = host->tensor_storage(out);
+      if (storage && frame.knows_storage(storage))
+        throw Error(TENON_UNSUPPORTED, "export: the result of " + text_of(step) +
+                                           " shares memory with an argument, though the operator "
+                                           "is no view");
+      step.results[i] = frame.add_made(out);
+      made_bytes_ += out->numel * int64_t{host->dtype_size(out->dtype)};
     }
-    if (frames_.size() == 1 && !step.is_recorded) unrecorded_.insert(step.results[i]);
+    if (!step.is_recorded) frame.set_unrecorded(step.results[i]);
   }
-  frame().graph.steps.push_back(std::move(step));
+  frame.graph.steps.push_back(std::move(step));
   // A recording would otherwise hold all results of a training step at once. The limit grows with what is still in use, so that
   // few calls look.
   if (made_bytes_ < made_limit_ || frames_.size() > 1) return;
-  frame().forget_unreachable(made_);
-  const int64_t in_use = std::accumulate(
-      made_.begin(), made_.end(), int64_t{0},
-      [](int64_t sum, const Tensor& tensor) { return sum + bytes_of(*tensor.get()); });
+  frame.forget_unreachable();
   made_bytes_ = 0;
-  made_limit_ = std::max(kLeastMade, in_use / 4);
+  made_limit_ = std::max(kLeastMade, frame.made_bytes() / 4);
 }
 
 void Recording::see_unrecorded(const tenon_value* outs, uint32_t nouts) {
@@ -217,17 +216,61 @@ void Recording::poison(const std::string& reason) {
   if (poison_.empty()) poison_ = reason;
 }
 
-Location Recording::locate() const {
+Location Recording::locate() {
+  if (!options_.mark) return look_up(0);
   Location location;
-  if (!options_.locate) return location;
-  char file[1024] = "";
-  location.line = options_.locate(options_.user, file, sizeof file);
+  const uint64_t mark = options_.mark(options_.user);
+  if (mark == 0) return location;
+  uint32_t& place = by_mark_[reinterpret_cast<const void*>(mark)];
+  if (place == PointerTable::kNone) {
+    place = static_cast<uint32_t>(places_.size());
+    places_.push_back({mark, {}});
+  }
+  location.line = static_cast<int32_t>(place) + 1;
+  return location;
+}
+
+// Of callers without marks: where they are now.
+Location Recording::look_up(uint64_t mark) const {
+  Location location;
+  char file[kMaxFile] = "";
+  if (!options_.mark)
+    location.line = options_.locate ? options_.locate(options_.user, file, sizeof file) : 0;
+  else if (mark != 0)
+    location.line = options_.locate_mark(options_.user, mark, file, sizeof file);
   if (location.line > 0) location.file = file;
   return location;
 }
 
+void Recording::name_places(Graph& graph) {
+  if (!options_.mark) return;
+  for (Step& step : graph.steps) {
+    if (step.location.line > 0) {
+      Place& place = places_[static_cast<size_t>(step.location.line - 1)];
+      if (place.location.file.empty()) place.location = look_up(place.mark);
+      step.location = place.location;
+    }
+    for (Graph& region : step.regions) name_places(region);
+  }
+}
+
+std::string Recording::text_of(Step step) {
+  if (options_.mark && step.location.line > 0)
+    step.location = look_up(places_[static_cast<size_t>(step.location.line - 1)].mark);
+  return step_text(step);
+}
+
+const Name& Recording::name_of(const tenon_op* op, const char* name) {
+  uint32_t& number = names_[op];
+  if (number == PointerTable::kNone) {
+    number = static_cast<uint32_t>(known_names_.size());
+    known_names_.emplace_back(name);
+  }
+  return known_names_[number];
+}
+
 std::string Recording::where() const {
-  const std::string text = location_text(locate());
+  const std::string text = location_text(look_up(options_.mark ? options_.mark(options_.user) : 0));
   return text.empty() ? "" : " at " + text;
 }
 
@@ -300,20 +343,25 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
     throw Error(TENON_UNSUPPORTED, "export: gradients cannot be replayed: " + refuses_gradients_);
   program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;
   program->refuses_gradients = refuses_gradients_;
-  program->made = std::move(made_);
+  name_places(program->graph);
+  program->made = frame().take_made();
+  for (Tensor& tensor : made_) program->made.push_back(std::move(tensor));
   verify(program->graph);
-  program->plan.build(program->graph);
   return program;
 }
 
 void Recording::keep_what_is_held(Program& program) {
-  std::unordered_map<const void*, uint32_t> own;
-  for (const Tensor& tensor : program.made) ++own[host->tensor_storage(tensor.get())];
+  PointerTable own;  // tensors by storage
+  for (const Tensor& tensor : program.made)
+    if (const void* storage = host->tensor_storage(tensor.get())) {
+      uint32_t& count = own[storage];
+      count = count == PointerTable::kNone ? 1 : count + 1;
+    }
   std::erase_if(program.made, [&](const Tensor& tensor) {
-    const bool is_alone =
-        host->tensor_use_count(tensor.get()) == 1 &&
-        host->tensor_storage_use_count(tensor.get()) == own[host->tensor_storage(tensor.get())];
-    return is_alone;
+    const void* storage = host->tensor_storage(tensor.get());
+    const uint32_t count = storage ? own.find(storage) : 1;
+    return host->tensor_use_count(tensor.get()) == 1 &&
+           host->tensor_storage_use_count(tensor.get()) == count;
   });
 }
 

@@ -23,10 +23,11 @@ class Recording {
             const tenon_graph_recording_options& options);
 
   // -- calls, as the layer sees them ----------------------------------------------------------------
-  // Before the call runs: what it reads and writes. Throws Error for what no program can hold.
-  Step begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
-                  const tenon_value* outs, uint32_t nouts);
-  void end_call(Step step, const tenon_value* outs);
+  // Before the call runs: what it reads and writes. Throws Error for what no program can hold. Returns which results are given.
+  uint32_t begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
+                      const tenon_value* outs, uint32_t nouts);
+  // When it has succeeded.
+  void end_call(const tenon_value* outs);
   bool is_suspended() const { return frame().is_suspended; }
   // Results of calls that are not recorded; nothing recorded may use them.
   void see_unrecorded(const tenon_value* outs, uint32_t nouts);
@@ -52,7 +53,8 @@ class Recording {
   void note(uint32_t notes) { notes_ |= notes; }
   // .grad of the tensor is about to be assigned.
   void begin_grad(tenon_tensor* tensor);
-  Location locate() const;
+  // Where the caller's program is: of steps that are recorded, a number in `places_` in place of the line.
+  Location locate();
   // " at train.py:12", or "".
   std::string where() const;
   ProgramPtr finish(tenon_tensor* const* results, uint32_t nresults);
@@ -69,15 +71,19 @@ class Recording {
   void check_history(const tenon_tensor* tensor, const char* maker);
   void end_grads();
   Operand operand(const tenon_value& value);
+  Location look_up(uint64_t mark) const;
+  // For the steps of a graph and its regions, whose locations become what they say.
+  void name_places(Graph& graph);
+  std::string text_of(Step step);
+  const Name& name_of(const tenon_op* op, const char* name);
 
   tenon_graph_recording_options options_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<std::unique_ptr<tenon_graph_region>> regions_;
   std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
-  std::unordered_set<ValueId> unrecorded_;   // values of the outermost frame made without gradients
-  std::vector<Tensor> kept_;
-  std::vector<Tensor> made_;  // new memory, by steps
-  // Bytes of made_ since unreachable tensors were let go, and how many there may be.
+  // Of frames that are gone: their tensors, and those with new memory that their steps made.
+  std::vector<Tensor> kept_, made_;
+  // Bytes that steps made since unreachable tensors were let go, and how many there may be.
   static constexpr int64_t kLeastMade = int64_t{32} << 20;
   int64_t made_bytes_ = 0, made_limit_ = kLeastMade;
   // Of every input and leaf that requires a gradient.
@@ -88,6 +94,15 @@ class Recording {
   };
   std::vector<GradState> grads_;
   GradState& grad_state(tenon_tensor* tensor);
+  Step pending_;  // the call under way
+  struct Place {
+    uint64_t mark;
+    Location location;
+  };
+  std::vector<Place> places_;  // in the caller's program
+  PointerTable by_mark_;       // numbers in places_
+  PointerTable names_;         // of operators: numbers in known_names_
+  std::vector<Name> known_names_;
   std::string poison_, refuses_gradients_;
   uint32_t notes_ = 0;
   tenon_device_id device_;

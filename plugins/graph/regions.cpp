@@ -32,7 +32,7 @@ void Recording::suspend() {
 
 void Recording::drop_frame() {
   if (frames_.size() < 2) return;
-  const std::unique_ptr<Frame> dropped = std::move(frames_.back());
+  std::unique_ptr<Frame> dropped = std::move(frames_.back());
   frames_.pop_back();
   // Its values live on in Python's variables, and belong to no other frame.
   dropped->for_each_storage([&](const void* storage) {
@@ -40,7 +40,8 @@ void Recording::drop_frame() {
       if (frame->knows_storage(storage)) return;
     foreign_.insert(storage);
   });
-  for (Tensor& tensor : dropped->kept()) kept_.push_back(std::move(tensor));
+  for (Tensor& tensor : dropped->take_made()) made_.push_back(std::move(tensor));
+  for (Tensor& tensor : dropped->take_kept()) kept_.push_back(std::move(tensor));
 }
 
 void Recording::add_structural(Step step, std::vector<tenon_graph_region*> regions,
@@ -66,7 +67,7 @@ void Recording::add_structural(Step step, std::vector<tenon_graph_region*> regio
   for (uint32_t i = 0; i < nresults; ++i) {
     if (frame().find(results[i]))
       throw Error(TENON_INVALID_ARGUMENT,
-                  "export: expected new tensors as results of " + step_text(step));
+                  "export: expected new tensors as results of " + text_of(step));
     step.results.push_back(frame().add(results[i]));
   }
   frame().graph.steps.push_back(std::move(step));

@@ -90,7 +90,9 @@ tenon_status run_program(const Program& program, tenon_tensor* const* inputs, ui
   }
   TENON_TRY(check_inputs(program.graph, inputs, ninputs, nresults, err));
   TENON_TRY(check_leaves(program.graph, err));
-  TENON_TRY(program.plan.check_operators(err));
+  const Plan* plan = nullptr;
+  TENON_TRY(guarded(err, [&] { plan = &program.plan(); }));
+  TENON_TRY(plan->check_operators(err));
   if (program.needs_inputs_apart) [[unlikely]]
     TENON_TRY(guarded(err, [&] { check_inputs_apart(program.graph, inputs); }));
   const bool records = wants_gradients(program, inputs);
@@ -100,7 +102,7 @@ tenon_status run_program(const Program& program, tenon_tensor* const* inputs, ui
                        "tenon.no_grad()",
                        program.refuses_gradients.c_str());
   const GradientsOn scope(records);
-  return program.plan.run(inputs, results, records ? Gradients::kReplay : Gradients::kOff, err);
+  return plan->run(inputs, results, records ? Gradients::kReplay : Gradients::kOff, err);
 }
 
 }  // namespace tenon::graph

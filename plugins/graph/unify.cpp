@@ -183,7 +183,6 @@ class Unifier {
     program->changes = first.changes;
     set_numerics(program->graph, first.graph.numerics);
     program->refuses_gradients = first.refuses_gradients;
-    program->plan.build(program->graph);
     return program;
   }
 

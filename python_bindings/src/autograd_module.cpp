@@ -81,6 +81,7 @@ nb::list gradients(nb::tuple outputs, nb::tuple grads, nb::tuple inputs, bool re
         api.gradients(outs.data(), seeds.data(), static_cast<uint32_t>(outs.size()), ins.data(),
                       static_cast<uint32_t>(ins.size()), results.data(), flags, err);
   }
+  note_backward_end();
   check(status, err);
   return adopt_all(results);
 }
@@ -171,6 +172,7 @@ bool run_backward(std::span<tenon_tensor* const> outputs, std::span<tenon_tensor
   tenon_status status = api->backward(outputs.data(), grads.data(),
                                       static_cast<uint32_t>(outputs.size()), flags, err);
   PyEval_RestoreThread(thread);
+  note_backward_end();
   return status == TENON_OK || raise(status, err);
 }
 

@@ -32,5 +32,10 @@ inline PyObject* size_tracer = nullptr;
 inline void note_backward(unsigned flags, bool accumulates) {
   if (recordings != 0) tell_backward(flags, accumulates);
 }
+// It has ended, and the GIL is held.
+[[gnu::cold]] void tell_backward_end();
+inline void note_backward_end() {
+  if (recordings != 0) tell_backward_end();
+}
 
 }  // namespace tenon::python

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled half of tenon.export: recordings, and regions of control flow.
+#include <Python.h>
+
+#include <frameobject.h>
 #include <tenon/services/graph.h>
 
+#include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "host_call.hpp"
@@ -39,11 +44,109 @@ bool tell_grad(tenon_tensor* tensor) {
   return status == TENON_OK || raise(status, err);
 }
 
+namespace {
+
+// Where the user's program is while operators are recorded: the innermost instruction outside of the package. Marks are small
+// numbers of a code object and the instruction in it, so that lines are looked up for a few of them, and later.
+class Places {
+ public:
+  explicit Places(nb::str package) : package_(std::move(package)) {}
+  ~Places() {
+    for (const auto& [code, known] : known_) Py_DECREF(code);
+  }
+  Places(const Places&) = delete;
+
+  // tenon_graph_mark_fn
+  static uint64_t mark(void* self) {
+    auto& places = *static_cast<Places*>(self);
+    if (PyGILState_Check()) return places.innermost();
+    if (places.backward_ != 0) return places.backward_;
+    PythonThread python;
+    return python.is_alive() ? places.innermost() : 0;
+  }
+  // tenon_graph_locate_mark_fn
+  static int32_t locate(void* self, uint64_t mark, char* file, uint32_t room) {
+    PythonThread python;
+    const uint64_t number = (mark >> 32) - 1;
+    const auto& places = *static_cast<Places*>(self);
+    if (!python.is_alive() || number >= places.codes_.size()) return 0;
+    PyCodeObject* code = places.codes_[number];
+    const char* name = PyUnicode_AsUTF8(code->co_filename);
+    if (name) std::snprintf(file, room, "%s", name);
+    PyErr_Clear();
+    return name ? PyCode_Addr2Line(code, static_cast<int32_t>(static_cast<uint32_t>(mark))) : 0;
+  }
+
+  // A backward pass runs without the GIL, and all of it where it was called.
+  void begin_backward() { backward_ = innermost(); }
+  void end_backward() { backward_ = 0; }
+
+ private:
+  // 0: the package's own; others are numbered from 1.
+  uint32_t number_of(PyCodeObject* code) {
+    if (code == last_code_) return last_number_;
+    auto [at, is_new] = known_.try_emplace(code, 0);
+    if (is_new) {
+      Py_INCREF(code);
+      if (PyUnicode_Tailmatch(code->co_filename, package_.ptr(), 0, PY_SSIZE_T_MAX, -1) != 1) {
+        codes_.push_back(code);
+        at->second = static_cast<uint32_t>(codes_.size());
+      }
+    }
+    last_code_ = code;
+    return last_number_ = at->second;
+  }
+  // Needs the GIL. 0: there is none.
+  uint64_t innermost() {
+    PyFrameObject* frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    uint64_t mark = 0;
+    while (frame) {
+      PyCodeObject* code = PyFrame_GetCode(frame);
+      Py_DECREF(code);  // the frame has it
+      const uint32_t number = number_of(code);
+      if (number != 0) {
+        mark = uint64_t{number} << 32 | static_cast<uint32_t>(instruction_of(frame));
+        Py_DECREF(frame);
+        break;
+      }
+      PyFrameObject* outer = PyFrame_GetBack(frame);
+      Py_DECREF(frame);
+      frame = outer;
+    }
+    return mark;
+  }
+  static int instruction_of(PyFrameObject* frame) {
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetLasti(frame);
+#else
+    return frame->f_lasti * 2;  // PyCode_Addr2Line counts bytes
+#endif
+  }
+
+  nb::str package_;
+  std::unordered_map<PyCodeObject*, uint32_t> known_;  // kept alive
+  std::vector<PyCodeObject*> codes_;
+  PyCodeObject* last_code_ = nullptr;
+  uint32_t last_number_ = 0;
+  uint64_t backward_ = 0;
+};
+
+// Of this thread's recording.
+thread_local std::weak_ptr<Places> places_here;
+
+}  // namespace
+
 void tell_backward(unsigned flags, bool accumulates) {
   uint32_t notes = accumulates ? TENON_GRAPH_NOTE_ACCUMULATE : 0;
   if (!(flags & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH)))
     notes |= TENON_GRAPH_NOTE_FREE_HISTORY;
   graph_service().record_note(notes);
+  if (const auto places = places_here.lock()) places->begin_backward();
+}
+
+void tell_backward_end() {
+  if (const auto places = places_here.lock()) places->end_backward();
 }
 
 PyObject* traced_size(int64_t size) {
@@ -64,51 +167,23 @@ std::vector<tenon_tensor*> tensor_handles(nb::handle sequence, const char* funct
 
 namespace {
 
-// Of frames inside the package the caller's own is the first below.
-bool is_in_package(PyObject* file, PyObject* package) {
-  return PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) == 1;
-}
-
-// tenon_graph_locate_fn: the innermost line of Python outside of the folder `user`.
-int32_t locate(void* user, char* file, uint32_t room) {
-  PythonThread python;
-  if (!python.is_alive()) return 0;
-  PyFrameObject* frame = PyEval_GetFrame();
-  Py_XINCREF(frame);
-  while (frame) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    const bool is_own = is_in_package(code->co_filename, static_cast<PyObject*>(user));
-    int line = 0;
-    if (!is_own) {
-      const char* name = PyUnicode_AsUTF8(code->co_filename);
-      if (name) std::snprintf(file, room, "%s", name);
-      line = name ? PyFrame_GetLineNumber(frame) : 0;
-      PyErr_Clear();
-    }
-    Py_DECREF(code);
-    PyFrameObject* outer = is_own ? PyFrame_GetBack(frame) : nullptr;
-    Py_DECREF(frame);
-    if (!is_own) return line;
-    frame = outer;
-  }
-  return 0;
-}
-
 // Operator calls of this thread, from start to finish.
 class Recording {
  public:
-  Recording(nb::handle inputs, nb::str package, bool gives_up) : package_(package) {
+  Recording(nb::handle inputs, nb::str package, bool gives_up) : places_(std::make_shared<Places>(std::move(package))) {
     const auto handles = tensor_handles(inputs, "export");
     tenon_graph_recording_options options = {};
     options.struct_size = sizeof options;
     options.flags = gives_up ? TENON_GRAPH_RECORDING_GIVES_UP : 0;
-    options.locate = locate;
-    options.user = package_.ptr();
+    options.user = places_.get();
+    options.mark = Places::mark;
+    options.locate_mark = Places::locate;
     ErrorSink err;
     check(graph_service().record_begin(handles.data(), static_cast<uint32_t>(handles.size()),
                                        &options, &recording_, err),
           err);
     ++recordings;
+    places_here = places_;
   }
   ~Recording() { abandon(); }
   Recording(const Recording&) = delete;
@@ -133,7 +208,7 @@ class Recording {
     return std::exchange(recording_, nullptr);
   }
 
-  nb::str package_;
+  std::shared_ptr<Places> places_;
   tenon_graph_recording* recording_ = nullptr;
 };
 

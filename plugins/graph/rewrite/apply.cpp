@@ -55,7 +55,7 @@ class Rewriter {
       step.location = last.location;
       step.is_recorded = last.is_recorded;
     }
-    const std::string what = is_new ? fragment.steps.back().name : "nothing";
+    const std::string what = is_new ? fragment.steps.back().name.text() : "nothing";
     const std::string where = location_text(last.location);
     changes_.push_back(rule.name + ": " + std::to_string(match.steps.size()) +
                        (match.steps.size() == 1 ? " step became " : " steps became ") + what +

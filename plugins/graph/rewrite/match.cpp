@@ -204,7 +204,7 @@ class Search {
 
   // The base of a view, without memory. Steps that call an operator do not say the strides of theirs.
   static Tensor strided_meta(const Type& type, const Step& step) {
-    std::vector<int64_t> strides = step.base_strides;
+    Axes strides = step.base_strides;
     int64_t elements = 1;
     if (step.kind == StepKind::kCall) {
       strides.resize(type.shape.size());
@@ -221,7 +221,7 @@ class Search {
     return view_of(Tensor::adopt(whole), type, strides, 0);
   }
 
-  static Tensor view_of(const Tensor& base, const Type& type, const std::vector<int64_t>& strides,
+  static Tensor view_of(const Tensor& base, const Type& type, const Axes& strides,
                         int64_t offset) {
     const ErrorSink err;
     tenon_tensor* view;

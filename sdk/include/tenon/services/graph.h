@@ -34,11 +34,20 @@ typedef struct tenon_graph_region tenon_graph_region;
  * line, or 0 if that is unknown. */
 typedef int32_t (*tenon_graph_locate_fn)(void* user, char* file, uint32_t room);
 
+/* A number for where the caller's program is, the same for the same place; 0: unknown. What it means is asked once, and not for
+ * each operator. */
+typedef uint64_t (*tenon_graph_mark_fn)(void* user);
+/* As tenon_graph_locate_fn, of a number that the recording was given. */
+typedef int32_t (*tenon_graph_locate_mark_fn)(void* user, uint64_t mark, char* file, uint32_t room);
+
 typedef struct tenon_graph_recording_options {
   uint32_t struct_size;
   uint32_t flags;               /* TENON_GRAPH_RECORDING_* */
   tenon_graph_locate_fn locate; /* (optional) called for each operator that is recorded */
   void* user;
+  /* (optional, both or none) In the place of `locate`. */
+  tenon_graph_mark_fn mark;
+  tenon_graph_locate_mark_fn locate_mark; /* called until record_end returns */
 } tenon_graph_recording_options;
 
 enum {
