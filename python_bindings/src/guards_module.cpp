@@ -1,94 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards of tenon.compile: whether a call may run the program of the call before. They run in front of each
-// call of a program, and so are compiled.
-#include <tenon/services/amp.h>
-#include <tenon/services/candidates.h>
-
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <vector>
 
-#include "added_keywords.hpp"
+#include "guards.hpp"
 #include "host_call.hpp"
 #include "modules.hpp"
-#include "runtime.hpp"
-#include "tensor_object.hpp"
 
 namespace nb = nanobind;
 
 namespace tenon::python {
 namespace {
-
-// What has to agree, in a few words of memory.
-class Description {
- public:
-  void add(int64_t word) {
-    if (count_ < few_.size())
-      few_[count_] = word;
-    else
-      many_.push_back(word);
-    ++count_;
-  }
-  void add_modes() {
-    static const auto* amp =
-        static_cast<const tenon_amp_api*>(host->service_find(TENON_AMP_SERVICE, TENON_AMP_VERSION));
-    static const auto* kernels = static_cast<const tenon_candidates_api*>(
-        host->service_find(TENON_CANDIDATES_SERVICE, TENON_CANDIDATES_VERSION));
-    add(amp ? amp->dtype() : -1);
-    add((autograd && autograd->enabled() ? 1 : 0) | (kernels->deterministic() ? 2 : 0) |
-        int64_t{default_float} << 2);
-  }
-  void add_tensor(tenon_tensor* tensor) {
-    const bool needs_grad = autograd && autograd->requires_grad(tensor);
-    const bool is_leaf = !autograd || autograd->is_leaf(tensor);
-    add(int64_t{tensor->ndim} << 32 | int64_t{tensor->dtype} << 24 | int64_t{needs_grad} << 1 |
-        int64_t{is_leaf});
-    add(tensor->device);
-    for (int32_t i = 0; i < tensor->ndim; ++i) add(tensor->shape[i]), add(tensor->strides[i]);
-  }
-  // False: an argument is no tensor.
-  bool add_call(PyObject* args) {
-    add_modes();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-      PyObject* arg = PyTuple_GET_ITEM(args, i);
-      if (!is_exact_tensor(arg)) return false;
-      add_tensor(handle_of(arg));
-    }
-    return true;
-  }
-
-  nb::bytes bytes() const {
-    std::vector<int64_t> all(few_.begin(), few_.begin() + std::min(count_, few_.size()));
-    all.insert(all.end(), many_.begin(), many_.end());
-    return nb::bytes(all.data(), all.size() * sizeof(int64_t));
-  }
-  bool is(const nb::bytes& other) const {
-    if (other.size() != count_ * sizeof(int64_t)) return false;
-    const char* bytes = static_cast<const char*>(other.data());
-    const size_t few = std::min(count_, few_.size()) * sizeof(int64_t);
-    return std::memcmp(bytes, few_.data(), few) == 0 &&
-           (many_.empty() ||
-            std::memcmp(bytes + few, many_.data(), many_.size() * sizeof(int64_t)) == 0);
-  }
-
- private:
-  std::array<int64_t, 96> few_;
-  std::vector<int64_t> many_;
-  size_t count_ = 0;
-};
-
-// The arguments' types, layouts and roles in gradients, and the modes of this thread. None: not all are tensors.
-nb::object describe_call(nb::tuple args) {
-  Description description;
-  if (!description.add_call(args.ptr())) return nb::none();
-  return description.bytes();
-}
-
-bool is_described(const nb::bytes& description, const nb::tuple& args) {
-  Description own;
-  return own.add_call(args.ptr()) && own.is(description);
-}
 
 // -- what a function reads from outside ---------------------------------------------------------------
 // Each takes one of the lists that tenon._outside keeps, of tuples. -1: Python error set.
@@ -208,10 +128,11 @@ int have_returned(PyObject* list) {
   return holds;
 }
 
-// `watched`: the lists (sizes, values, contents, items, code, equal, returned), and what stands for a value that is
-// not there.
-bool is_unchanged(const nb::tuple& watched) {
-  auto list = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(watched.ptr(), i); };
+}  // namespace
+
+// The lists (sizes, values, contents, items, code, equal, returned), and what stands for a value that is not there.
+int is_unchanged(PyObject* watched) {
+  auto list = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(watched, i); };
   // A list that shrinks meanwhile, in Python code that a comparison runs, would be one of this object's own: none does.
   int holds = have_sizes(list(0));
   if (holds > 0) holds = have_values(list(1), list(7));
@@ -220,16 +141,19 @@ bool is_unchanged(const nb::tuple& watched) {
   if (holds > 0) holds = have_code(list(4));
   if (holds > 0) holds = are_equal(list(5));
   if (holds > 0) holds = have_returned(list(6));
-  if (holds < 0) throw nb::python_error();
   return holds;
 }
 
-}  // namespace
-
 void add_guards(nb::module_& module) {
-  module.def("describe_call", &describe_call, nb::arg("args"));
-  module.def("is_described", &is_described, nb::arg("description"), nb::arg("args"));
-  module.def("is_unchanged", &is_unchanged, nb::arg("watched"));
+  module.def(
+      "is_unchanged",
+      [](const nb::tuple& watched) {
+        const int holds = is_unchanged(watched.ptr());
+        if (holds < 0) throw nb::python_error();
+        return holds != 0;
+      },
+      nb::arg("watched"));
+  add_compiled_type(module);
 }
 
 }  // namespace tenon::python

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 import os
 import re
@@ -18,6 +17,7 @@ from tenon._outside import PLAIN, Outside
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODES = ("", "check", "off")
+_MUCH = 1 << 40  # elements
 _WRITE = re.compile(r"^ *%\d+ = ", re.MULTILINE)  # in the text form: a result that is there already
 
 
@@ -32,28 +32,22 @@ class _Entry:
         self.reason = ""  # why it stays without a program
         self.recordings = self.calls = self.changes = 0
         self.seconds = 0.0
+        self.work = _MUCH  # elements that are read and made, at most
         # Of the memory that the program reads or writes beside its arguments; empty if it writes nothing.
         self.starts: list[int] = []
         self.ends: list[int] = []  # the last end of these and of all before
 
     def become(self, program: Any) -> None:
-        if _WRITE.search(str(program)):
+        text = str(program)
+        if _WRITE.search(text):
             spans = sorted(_span(t) for _, t, _ in program._native.leaves() if t.numel())
             self.starts = [start for start, _ in spans] or [0]
             for _, end in spans or [(0, 0)]:
                 self.ends.append(max(end, self.ends[-1] if self.ends else 0))
         self.program, self.first = program, None
-
-    def may_overlap(self, tensors: Sequence[Tensor]) -> bool:
-        """Whether a write of the program may be seen in another argument or weight than was recorded."""
-        if not self.starts:
-            return False
-        spans = [_span(t) for t in tensors if t.numel()]
-        for start, end in spans:
-            before = bisect.bisect_left(self.starts, end) - 1
-            if before >= 0 and self.ends[before] > start:
-                return True
-        return _overlap(spans)
+        if " {\n" not in text:  # control flow may run for any time
+            leaves = sum(t.numel() for _, t, _ in program._native.leaves())
+            self.work = leaves + program.memory()["kept"]
 
     def run(self, tensors: Sequence[Tensor]) -> Any:
         self.calls += 1
@@ -63,7 +57,7 @@ class _Entry:
         return _structure.unflatten(self.program._outputs, iter(results))
 
 
-class Compiled:
+class Compiled(_core.CompiledCalls):
     """What `tenon.compile` returns; call it as the function."""
 
     def __init__(self, function: Callable[..., Any], limit: int, passes: str) -> None:
@@ -77,23 +71,14 @@ class Compiled:
         self._function, self._limit = function, limit
         self._passes = passes
         self._entries: dict[Any, _Entry] = {}
-        self._last: tuple[bytes, _Entry] | None = None  # of flat arguments, with a program
         self._outside: Outside | None = None
         self._lock = threading.Lock()
         self._eager: dict[str, int] = {}  # calls that have no signature, by reason
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that no known program serves (`_core.CompiledCalls` is first)."""
         if self._mode == "off" or _core.is_recording():  # the function around this one is recorded
             return self._function(*args, **kwargs)
-        last = self._last
-        if last is not None and not kwargs:
-            described, entry = last
-            if (
-                _core.is_described(described, args)
-                and _core.is_unchanged(entry.outside.watched)
-                and not (entry.starts and entry.may_overlap(args))
-            ):
-                return entry.run(args)
         tensors: list[Tensor] = []
         structure = _structure.flatten((args, kwargs), tensors)
         try:
@@ -112,9 +97,8 @@ class Compiled:
         assert self._outside is not None
         entry.outside = self._outside  # equal, and perhaps made of other objects by now
         if entry.program is not None and self._mode != "check":
-            call = None if kwargs else _core.describe_call(args)
-            if call is not None:
-                self._last = (call, entry)
+            if not kwargs:
+                self._remember(args, entry)
             return entry.run(tensors)
         entry.calls += 1
         if entry.reason or not self._lock.acquire(blocking=False):
@@ -123,6 +107,20 @@ class Compiled:
             return self._record(entry, structure, tensors, args, kwargs)
         finally:
             self._lock.release()
+
+    def _remember(self, args: tuple[Any, ...], entry: _Entry) -> None:
+        """Further calls like this one need not come here, as long as what was read from outside is the same."""
+        _core.compiled_remember(
+            self,
+            args,
+            entry,
+            entry.outside.watched,
+            entry.program._native,
+            entry.program._outputs,
+            entry.starts,
+            entry.ends,
+            entry.work,
+        )
 
     def _run_eagerly(self, reason: str, args: Any, kwargs: Any) -> Any:
         self._eager[reason] = self._eager.get(reason, 0) + 1
@@ -225,7 +223,7 @@ class Compiled:
         """A text: each signature, whether it runs as a program, and why not."""
         lines = [f"{self._name}: {len(self._entries)} signatures"]
         for entry in self._entries.values():
-            head = f"{entry.signature}: {entry.calls} calls, "
+            head = f"{entry.signature}: {entry.calls + _core.compiled_calls(self, entry)} calls, "
             if entry.program is not None:
                 head += f"a program of {entry.program._native.nsteps} steps, "
                 head += f"recorded in {entry.seconds * 1e3:.1f} ms"

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tenon.compile returns derives from this type: calls that a known program serves are made here, and all others by the
+// method `_call` of the class (tenon/_compile.py).
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+
+#include "call.hpp"
+#include "guards.hpp"
+#include "host_call.hpp"
+#include "modules.hpp"
+#include "program_type.hpp"
+#include "recording.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+// How results become what the function returned: tenon._structure as a tree.
+struct Structure {
+  enum Kind : uint8_t { kTensor, kTuple, kList, kDict, kValue } kind = kTensor;
+  std::vector<nb::object> keys;  // kDict
+  std::vector<Structure> items;
+  nb::object value;  // kValue
+
+  explicit Structure(nb::handle text) {
+    const auto name = nb::cast<std::string>(text[0]);
+    if (name == "tensor") return;
+    if (name == "value") {
+      kind = kValue;
+      value = text[1];
+      return;
+    }
+    kind = name == "tuple" ? kTuple : name == "list" ? kList : kDict;
+    for (nb::handle item : nb::iter(text[1])) {
+      if (kind == kDict) keys.emplace_back(item[0]);
+      items.emplace_back(kind == kDict ? nb::object(item[1]) : nb::borrow(item));
+    }
+  }
+
+  template <class Visit>
+  int visit(Visit&& visit_object) const {
+    for (const nb::object& key : keys)
+      if (const int stop = visit_object(key.ptr())) return stop;
+    if (value.is_valid())
+      if (const int stop = visit_object(value.ptr())) return stop;
+    for (const Structure& item : items)
+      if (const int stop = item.visit(visit_object)) return stop;
+    return 0;
+  }
+
+  // A new reference; the tensors from *next on are consumed. NULL: Python error set.
+  PyObject* build(tenon_tensor**& next) const {
+    if (kind == kTensor) return wrap(*next++);
+    if (kind == kValue) return Py_NewRef(value.ptr());
+    const auto count = static_cast<Py_ssize_t>(items.size());
+    PyObject* all = kind == kTuple  ? PyTuple_New(count)
+                    : kind == kList ? PyList_New(count)
+                                    : PyDict_New();
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* item = items[static_cast<size_t>(i)].build(next);  // also after a failure: they are consumed
+      if (!all || !item) {
+        Py_XDECREF(item);
+        Py_CLEAR(all);
+      } else if (kind == kTuple) {
+        PyTuple_SET_ITEM(all, i, item);
+      } else if (kind == kList) {
+        PyList_SET_ITEM(all, i, item);
+      } else {
+        if (PyDict_SetItem(all, keys[static_cast<size_t>(i)].ptr(), item) < 0) Py_CLEAR(all);
+        Py_DECREF(item);
+      }
+    }
+    return all;
+  }
+};
+
+struct Span {
+  uintptr_t begin, end;
+};
+
+Span span_of(const tenon_tensor& tensor) {
+  const auto size = static_cast<int64_t>(host->dtype_size(tensor.dtype));
+  const uintptr_t start = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
+  int64_t low = 0, high = 0;
+  for (int32_t i = 0; i < tensor.ndim; ++i) {
+    const int64_t reach = (tensor.shape[i] - 1) * tensor.strides[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  return {start + static_cast<uintptr_t>(low * size),
+          start + static_cast<uintptr_t>((high + 1) * size)};
+}
+
+// A signature that has a program. Python holds one until the next of its signature comes, and so does a call under way.
+struct Known {
+  int references = 1;  // guarded by the GIL
+  std::vector<int64_t> description;
+  nb::object entry, watched, owner;  // `owner` keeps the program
+  const tenon_graph_program* program = nullptr;
+  uint32_t nresults = 0;
+  Structure returned;
+  // Memory that the program reads or writes beside its arguments, in order; empty if it writes nothing. `ends`: the last of
+  // these and of all before.
+  std::vector<uintptr_t> starts, ends;
+  bool releases_gil = true;
+  int64_t calls = 0;
+
+  explicit Known(nb::handle structure) : returned(structure) {}
+
+  // Whether a write of the program may be seen in another argument or weight than was recorded.
+  bool may_overlap(PyObject* args) const {
+    std::vector<Span> spans;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      const tenon_tensor& tensor = *handle_of(PyTuple_GET_ITEM(args, i));
+      if (tensor.numel == 0) continue;
+      const Span span = span_of(tensor);
+      const auto before = std::lower_bound(starts.begin(), starts.end(), span.end) - starts.begin();
+      if (before > 0 && ends[static_cast<size_t>(before - 1)] > span.begin) return true;
+      spans.push_back(span);
+    }
+    std::sort(spans.begin(), spans.end(), [](Span a, Span b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < spans.size(); ++i)
+      if (spans[i - 1].end > spans[i].begin) return true;
+    return false;
+  }
+
+  PyObject* run(PyObject* args) {
+    constexpr uint32_t kFew = 16;
+    const auto ninputs = static_cast<uint32_t>(PyTuple_GET_SIZE(args));
+    std::array<tenon_tensor*, kFew> few_inputs, few_results;
+    std::vector<tenon_tensor*> many_inputs(ninputs > kFew ? ninputs : 0),
+        many_results(nresults > kFew ? nresults : 0);
+    tenon_tensor** ins = ninputs > kFew ? many_inputs.data() : few_inputs.data();
+    tenon_tensor** outs = nresults > kFew ? many_results.data() : few_results.data();
+    for (uint32_t i = 0; i < ninputs; ++i) ins[i] = handle_of(PyTuple_GET_ITEM(args, i));
+    const ErrorSink err;
+    PyThreadState* thread = releases_gil ? PyEval_SaveThread() : nullptr;
+    const tenon_status status =
+        graph_service().program_run(program, ins, ninputs, outs, nresults, err);
+    if (thread) PyEval_RestoreThread(thread);
+    if (status != TENON_OK) return raise(status, err);
+    return returned.build(outs);
+  }
+};
+
+// One more reference to what a call uses: Python code that guards run may replace it.
+class Held {
+ public:
+  explicit Held(Known* known) : known_(known) { ++known_->references; }
+  ~Held() { drop(known_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  Known* operator->() const { return known_; }
+  static void drop(Known* known) {
+    if (--known->references == 0) delete known;
+  }
+
+ private:
+  Known* known_;
+};
+
+struct CompiledObject {
+  PyObject_HEAD std::vector<Known*>* known;  // the one that was called last is the first
+};
+
+std::vector<Known*>& known_of(PyObject* self) {
+  return *reinterpret_cast<CompiledObject*>(self)->known;
+}
+
+bool records_here() { return recordings != 0 && graph_service().is_recording(); }
+
+// NULL without a Python error: no known program serves the call.
+PyObject* call_known(PyObject* self, PyObject* args) {
+  std::vector<Known*>& all = known_of(self);
+  if (all.empty() || records_here()) return nullptr;
+  Description description;
+  if (!description.add_call(args)) return nullptr;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!description.is(all[i]->description)) continue;
+    const Held known(all[i]);
+    const int holds = is_unchanged(known->watched.ptr());
+    if (holds < 0) return nullptr;
+    if (!holds || (!known->starts.empty() && known->may_overlap(args))) continue;
+    if (i > 0 && i < all.size()) std::swap(all[0], all[i]);
+    ++known->calls;
+    return known->run(args);
+  }
+  return nullptr;
+}
+
+PyObject* call_method(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static PyObject* const name = PyUnicode_InternFromString("_call");
+  PyObject* method = PyObject_GetAttr(self, name);
+  if (!method) return nullptr;
+  PyObject* result = PyObject_Call(method, args, kwargs);
+  Py_DECREF(method);
+  return result;
+}
+
+PyObject* compiled_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  if (!kwargs || PyDict_GET_SIZE(kwargs) == 0) {
+    try {
+      PyObject* result = call_known(self, args);
+      if (result || PyErr_Occurred()) return result;
+    } catch (const std::bad_alloc&) {
+      return PyErr_NoMemory();
+    }
+  }
+  return call_method(self, args, kwargs);
+}
+
+PyObject* compiled_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  reinterpret_cast<CompiledObject*>(self)->known = new std::vector<Known*>;
+  return self;
+}
+
+int compiled_traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* known = reinterpret_cast<CompiledObject*>(self)->known;
+  if (!known) return 0;
+  for (const Known* each : *known) {
+    Py_VISIT(each->entry.ptr());
+    Py_VISIT(each->watched.ptr());
+    Py_VISIT(each->owner.ptr());
+    if (const int stop =
+            each->returned.visit([&](PyObject* object) { return visit(object, arg); }))
+      return stop;
+  }
+  return 0;
+}
+
+int compiled_clear(PyObject* self) {
+  auto* known = reinterpret_cast<CompiledObject*>(self)->known;
+  if (!known) return 0;
+  const std::vector<Known*> dropped = std::exchange(*known, {});
+  for (Known* each : dropped) Held::drop(each);
+  return 0;
+}
+
+void compiled_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  compiled_clear(self);
+  delete reinterpret_cast<CompiledObject*>(self)->known;
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject compiled_type = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "tenon._core.CompiledCalls",
+    .tp_basicsize = sizeof(CompiledObject),
+    .tp_dealloc = compiled_dealloc,
+    .tp_call = compiled_call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Calls of programs that are known; `_call` makes the others.",
+    .tp_traverse = compiled_traverse,
+    .tp_clear = compiled_clear,
+    .tp_new = compiled_new,
+};
+
+std::vector<uintptr_t> addresses(nb::handle list) {
+  std::vector<uintptr_t> result;
+  for (nb::handle each : nb::iter(list)) result.push_back(nb::cast<uintptr_t>(each));
+  return result;
+}
+
+// Calls like this one, of flat tensors, run `program` while `watched` is as it is. Nothing, if not all arguments are tensors.
+// `work`: elements that the program reads and makes beside its arguments.
+void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watched,
+              nb::object program, nb::handle returned, nb::handle starts, nb::handle ends,
+              int64_t work) {
+  Description description;
+  if (!description.add_call(args.ptr())) return;
+  auto known = std::make_unique<Known>(returned);
+  known->description = description.words();
+  known->program = nb::cast<const Program&>(program).handle();
+  known->nresults = graph_service().program_results(known->program);
+  known->entry = std::move(entry);
+  known->watched = std::move(watched);
+  known->owner = std::move(program);
+  known->starts = addresses(starts);
+  known->ends = addresses(ends);
+  for (nb::handle arg : args) work += handle_of(arg.ptr())->numel;
+  known->releases_gil = work >= kReleaseGilElements;
+  std::vector<Known*>& all = known_of(self.ptr());
+  const auto before = std::find_if(all.begin(), all.end(), [&](const Known* each) {
+    return each->entry.is(known->entry);
+  });
+  if (before == all.end()) {
+    all.insert(all.begin(), known.get());
+    known.release();
+  } else {
+    known->calls = (*before)->calls;
+    Held::drop(std::exchange(*before, known.release()));
+  }
+}
+
+int64_t calls_of_entry(nb::handle self, nb::handle entry) {
+  for (const Known* each : known_of(self.ptr()))
+    if (each->entry.is(entry)) return each->calls;
+  return 0;
+}
+
+}  // namespace
+
+void add_compiled_type(nb::module_& module) {
+  if (PyType_Ready(&compiled_type) < 0) throw nb::python_error();
+  nb::handle type(reinterpret_cast<PyObject*>(&compiled_type));
+  module.attr("CompiledCalls") = type;
+  module.def("compiled_remember", &remember);
+  module.def("compiled_calls", &calls_of_entry);
+}
+
+}  // namespace tenon::python
