@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_set>
 
 #include "ir.hpp"
 #include "pointer_table.hpp"
@@ -62,6 +63,8 @@ class Frame {
   Graph graph;
   std::vector<ValueId> imports;  // values of the outer frame that became inputs, in their order
   bool is_suspended = false;     // calls run, and are not recorded
+  // Storages of outer frames for which inputs of the region stand: written to here, and stale under their own name.
+  std::unordered_set<const void*> hidden;
 
  private:
   struct Known {

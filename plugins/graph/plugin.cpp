@@ -126,6 +126,9 @@ tenon_status region_end(tenon_tensor* const* results, uint32_t nresults, tenon_g
                         tenon_err* err) {
   return in_recording(err, [&](Recording& r) { *out = r.end_region(results, nresults); });
 }
+tenon_status region_hide(tenon_tensor* const* tensors, uint32_t count, tenon_err* err) {
+  return in_recording(err, [&](Recording& r) { r.hide(tensors, count); });
+}
 void region_abandon() {
   if (Recording* recording = current_recording()) recording->drop_frame();
 }
@@ -453,6 +456,7 @@ constexpr tenon_graph_service_api kService = {
     .program_unify = program_unify,
     .program_dimensions = program_dimensions,
     .program_dimension = program_dimension,
+    .region_hide = region_hide,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -44,6 +44,11 @@ ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
     if (auto base = frame.find_sharing(layout)) return resolve_shared(frame, tensor, layout, *base);
   }
   if (depth == 0) return add_leaf(tensor, layout);
+  if (frame.hidden.contains(layout.storage))
+    throw Error(TENON_UNSUPPORTED,
+                "export: a branch or loop over a tensor writes into a tensor, and reads its memory under "
+                "another name" +
+                    where() + "; use one name there, or assign the new value instead of writing");
   const ValueId outer = resolve(depth - 1, tensor);
   const ValueId value = frame.add(tensor);
   frame.graph.inputs.push_back(value);

@@ -34,6 +34,8 @@ class Recording {
 
   // -- regions ----------------------------------------------------------------------------------------
   void begin_region(tenon_tensor* const* inputs, uint32_t ninputs);
+  // The memory of these, which the region's inputs stand for, may not be read in it under another name.
+  void hide(tenon_tensor* const* tensors, uint32_t count);
   tenon_graph_region* end_region(tenon_tensor* const* results, uint32_t nresults);
   void suspend();
   void drop_frame();  // of a region that was not ended, or at the end of a suspension

@@ -13,6 +13,11 @@ void Recording::begin_region(tenon_tensor* const* inputs, uint32_t ninputs) {
   frames_.push_back(std::move(region));
 }
 
+void Recording::hide(tenon_tensor* const* tensors, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (const void* storage = host->tensor_storage(tensors[i])) frame().hidden.insert(storage);
+}
+
 tenon_graph_region* Recording::end_region(tenon_tensor* const* results, uint32_t nresults) {
   if (frames_.size() < 2 || frame().is_suspended)
     throw Error(TENON_FAILED_PRECONDITION, "export: no region was begun");

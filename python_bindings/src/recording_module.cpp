@@ -229,6 +229,13 @@ void region_begin(nb::handle inputs) {
         err);
 }
 
+void region_hide(nb::handle tensors) {
+  const auto handles = tensor_handles(tensors, "control flow");
+  ErrorSink err;
+  check(graph_service().region_hide(handles.data(), static_cast<uint32_t>(handles.size()), err),
+        err);
+}
+
 Region region_end(nb::handle results) {
   const auto handles = tensor_handles(results, "control flow");
   Region region;
@@ -289,6 +296,7 @@ void add_recording_functions(nb::module_& module) {
       "Whether operator calls of this thread are being recorded.");
   module.def("trace_sizes", &trace_sizes, nb::arg("tracer").none());
   module.def("region_begin", &region_begin);
+  module.def("region_hide", &region_hide);
   module.def("region_end", &region_end);
   module.def("region_abandon", [] { graph_service().region_abandon(); });
   module.def("record_suspend", &suspend);

@@ -17,8 +17,18 @@ from typing import Any
 
 from tenon import _core, _structure, jit
 from tenon._core import Tensor
+from tenon._syntax import rewritten_source
 
-__all__ = ["Bisection", "Rewrite", "bisect", "check", "remove", "rewrite", "rewrites"]
+__all__ = [
+    "Bisection",
+    "Rewrite",
+    "bisect",
+    "check",
+    "remove",
+    "rewrite",
+    "rewrites",
+    "rewritten_source",
+]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,12 +18,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenon import _core, _sizes, _structure, safetensors
+from tenon import _core, _sizes, _structure, _syntax, safetensors
 from tenon._control_flow import cond, scan, while_loop
 from tenon._core import Tensor
 from tenon._sizes import Dim
 
-__all__ = ["Dim", "Program", "cond", "export", "load", "scan", "while_loop"]
+from tenon._syntax import not_to_static
+
+__all__ = ["Dim", "Program", "cond", "export", "load", "not_to_static", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PASSES = ("dce", "cse", "rewrites", "copies", "views")
@@ -224,11 +226,27 @@ def _settled(
     function: Callable[..., Any], inputs: tuple[Any, ...], tensors: list[Tensor]
 ) -> tuple[_core.Program, list[Any]]:
     """Recordings until two agree."""
+    with _syntax.Session(function) as session:
+        try:
+            return _agreed(function, session.function, inputs, tensors)
+        except NotImplementedError:
+            if not session.may_unroll():
+                raise
+        # A `for` over rows became a loop, through which no gradient passes in here: take rows one by one.
+        return _agreed(function, session.function, inputs, tensors)
+
+
+def _agreed(
+    named: Any,
+    function: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    tensors: list[Tensor],
+) -> tuple[_core.Program, list[Any]]:
     first, _ = _record(function, inputs, tensors)
     for attempt in range(2):
         second, outputs = _record(function, inputs, tensors)
         try:
-            return _name_leaves(first.settle(second), function), outputs
+            return _name_leaves(first.settle(second), named), outputs
         except RuntimeError:
             if attempt == 1:  # the first call may set things up, as optimizers do
                 raise

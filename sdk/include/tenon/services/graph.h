@@ -316,6 +316,9 @@ typedef struct tenon_graph_service_api {
   uint32_t (*program_dimensions)(const tenon_graph_program*); /* 0: a program of one size */
   tenon_status (*program_dimension)(const tenon_graph_program*, uint32_t index,
                                     tenon_graph_dimension* out, tenon_err*);
+  /* (appended) In the region that was begun last, inputs stand for these tensors and may be written into. The memory of
+   * the tensors themselves, which does not change, cannot be read in it. */
+  tenon_status (*region_hide)(tenon_tensor* const* tensors, uint32_t count, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus

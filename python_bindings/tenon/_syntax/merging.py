@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a variable that two ways of a program leave with two values: one value, made of tensors where they
+differ, or none, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tenon
+from tenon._core import Tensor
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Unset:
+    """Stands in a variable that has no value, or none that a program could know."""
+
+    __slots__ = ("_name", "reason")
+
+    def __init__(self, name: str, reason: str = "") -> None:
+        self._name, self.reason = name, reason
+
+    def error(self) -> Exception:
+        if self.reason:
+            return ValueError(f"export: {self.reason}")
+        return UnboundLocalError(
+            f"cannot access local variable {self._name!r} where it is not associated with a value"
+        )
+
+
+class Mismatch(Exception):
+    """Two values that cannot be one: "float32[3]" and "float32[6]", and how to fix it."""
+
+    def __init__(self, one: str, other: str, fix: str) -> None:
+        super().__init__(one, other, fix)
+        self.one, self.other, self.fix = one, other, fix
+
+
+class NotAsPlanned(Exception):
+    """A value is of another kind than it was when the branch or loop was tried."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """The same on both ways."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A tensor on both ways, or a number that becomes one."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+    device: Any
+
+
+@dataclass(frozen=True)
+class Items:
+    kind: type
+    keys: tuple[Any, ...]
+    rules: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Lost:
+    reason: str
+
+
+Rule = Keep | Leaf | Items | Lost
+
+
+def merge(one: Any, other: Any) -> Rule:
+    """The rule for two values. Raises Mismatch."""
+    if is_same(one, other):
+        return Keep(one)
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        a, b = leaf_of(one), leaf_of(other)
+        if a != b:
+            fix = "assign tensors of one shape, dtype and device"
+            raise Mismatch(describe(one), describe(other), fix)
+        return a
+    if isinstance(one, Tensor) or isinstance(other, Tensor):
+        tensor, value = (one, other) if isinstance(one, Tensor) else (other, one)
+        leaf = leaf_of(tensor)
+        if not fits(value, leaf):
+            fix = f"make both tensors, such as tenon.zeros({list(leaf.shape)}, dtype={leaf.dtype.name!r})"
+            raise Mismatch(describe(one), describe(other), fix)
+        return leaf
+    if type(one) is type(other) and type(one) in (list, tuple, dict):
+        keys = list(one) if isinstance(one, dict) else list(range(len(one)))
+        others = list(other) if isinstance(other, dict) else list(range(len(other)))
+        if keys == others:
+            return Items(type(one), tuple(keys), tuple(merge(one[k], other[k]) for k in keys))
+        fix = "change no number of items there: write into a tensor, or use tenon.jit.scan"
+        raise Mismatch(describe(one), describe(other), fix)
+    if type(one) is type(other) and type(one) in (bool, int):
+        dtype = tenon.bool if type(one) is bool else tenon.int64
+        return Leaf(dtype, (), tenon.device("cpu"))
+    fix = "it depends on a tensor now, and has to be one"
+    if type(one) is float and type(other) in (int, float):
+        fix = "make it a tensor of the dtype that you want, such as tenon.tensor(0.5)"
+    raise Mismatch(describe(one), describe(other), fix)
+
+
+def rule_of(value: Any) -> Rule:
+    """The rule for a value that is there on one way only, and not read on the other."""
+    if isinstance(value, Tensor):
+        return leaf_of(value)
+    if type(value) in (list, tuple, dict):
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        return Items(type(value), tuple(keys), tuple(rule_of(value[key]) for key in keys))
+    return Keep(value)
+
+
+def same_rules(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Keep):
+        return is_same(one.value, other.value) or isinstance(one.value, Unset)
+    if isinstance(one, Items):
+        return (
+            one.kind is other.kind
+            and one.keys == other.keys
+            and all(map(same_rules, one.rules, other.rules))
+        )
+    return bool(one == other)
+
+
+def take(rule: Rule, value: Any, tensors: list[Tensor]) -> None:
+    """Append the tensors of a value. Raises NotAsPlanned."""
+    if isinstance(rule, Lost):
+        return
+    if isinstance(rule, Keep):
+        if not (is_same(rule.value, value) or isinstance(value, Unset)):
+            raise NotAsPlanned
+    elif isinstance(rule, Leaf):
+        tensors.append(_tensor(rule, value))
+    elif isinstance(value, Unset):
+        for each in rule.rules:
+            take(each, value, tensors)
+    else:
+        if type(value) is not rule.kind or len(value) != len(rule.keys):
+            raise NotAsPlanned
+        if rule.kind is dict and tuple(value) != rule.keys:
+            raise NotAsPlanned
+        for key, each in zip(rule.keys, rule.rules, strict=True):
+            take(each, value[key], tensors)
+
+
+def put(rule: Rule, tensors: Iterator[Tensor], name: str) -> Any:
+    """The value with tensors where the rule has them."""
+    if isinstance(rule, Lost):
+        return Unset(name, rule.reason)
+    if isinstance(rule, Keep):
+        return rule.value
+    if isinstance(rule, Leaf):
+        return next(tensors)
+    made = [put(each, tensors, name) for each in rule.rules]
+    return dict(zip(rule.keys, made, strict=True)) if rule.kind is dict else rule.kind(made)
+
+
+def leaf_of(tensor: Tensor) -> Leaf:
+    return Leaf(tensor.dtype, tuple(int(n) for n in tensor.shape), tensor.device)
+
+
+def fits(value: Any, leaf: Leaf) -> bool:
+    """Whether a number can be the tensor."""
+    if type(value) not in (bool, int, float) or leaf.shape != ():
+        return False
+    if leaf.dtype == tenon.bool:
+        return type(value) is bool
+    name = leaf.dtype.name
+    kind = 1 if name.startswith(("int", "uint")) else 2
+    return type(value) is not bool and (1 if type(value) is int else 2) <= kind
+
+
+def _tensor(leaf: Leaf, value: Any) -> Tensor:
+    if isinstance(value, Unset):
+        return tenon.zeros(leaf.shape, dtype=leaf.dtype, device=leaf.device)
+    if isinstance(value, Tensor):
+        if leaf_of(value) != leaf:
+            raise NotAsPlanned
+        return value
+    if not fits(value, leaf):
+        raise NotAsPlanned
+    return tenon.tensor(value, dtype=leaf.dtype, device=leaf.device)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if type(one) is not type(other) or not isinstance(one, _PLAIN):
+        return False
+    return bool(one == other) or (one != one and other != other)
+
+
+def describe(value: Any) -> str:
+    """For messages: "float32[3]", "(1, float32[2])"."""
+    if isinstance(value, Tensor):
+        place = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"a tensor {value.dtype.name}{list(value.shape)}{place}"
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    if isinstance(value, _PLAIN):
+        return f"{type(value).__name__} {value!r}" if value is not None else "None"
+    return f"a {type(value).__name__}"
