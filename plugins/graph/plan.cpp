@@ -288,7 +288,7 @@ class Plan::Run {
                       list_text({base->strides, static_cast<size_t>(base->ndim)}) +
                       "; pass tensors with the same layout, such as x.contiguous()");
     const Type& type = graph_.values[step.results[0]];
-    return host->tensor_view(base, base->dtype, static_cast<int32_t>(type.shape.size()),
+    return host->tensor_view(base, type.dtype, static_cast<int32_t>(type.shape.size()),
                              type.shape.data(), step.strides.data(), step.offset,
                              &values_[step.results[0]], err_);
   }

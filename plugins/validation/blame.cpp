@@ -17,7 +17,7 @@ int32_t compute_dtype(const tenon_op_def& def, const tenon_value* args, const te
   }
   if (compute < 0 && outs[0].tag == TENON_VALUE_TENSOR)
     compute = static_cast<const tenon_tensor*>(outs[0].v.p)->dtype;
-  const bool is_floating = compute >= TENON_DTYPE_F8E4M3;
+  const bool is_floating = compute >= TENON_DTYPE_F8E4M3 && compute <= TENON_DTYPE_C128;
   if (compute < 0 || (def.compute == TENON_COMPUTE_PROMOTE_FLOAT && !is_floating))
     return TENON_DTYPE_F32;
   return compute;

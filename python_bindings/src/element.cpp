@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "element.hpp"
 
+#include <tenon/storage_float.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -148,6 +150,12 @@ PyObject* read_element(const void* memory, int32_t dtype) {
       return PyFloat_FromDouble(decode_small_float(load<uint16_t>(memory), 5, 10));
     case TENON_DTYPE_BF16:
       return PyFloat_FromDouble(decode_bfloat16(load<uint16_t>(memory)));
+    case TENON_DTYPE_F8E4M3FNUZ:
+      return PyFloat_FromDouble(load<Float8E4M3Fnuz>(memory));
+    case TENON_DTYPE_F8E5M2FNUZ:
+      return PyFloat_FromDouble(load<Float8E5M2Fnuz>(memory));
+    case TENON_DTYPE_F8E8M0:
+      return PyFloat_FromDouble(load<Float8E8M0>(memory));
     case TENON_DTYPE_F64:
       return PyFloat_FromDouble(load<double>(memory));
     case TENON_DTYPE_C64: {
@@ -159,12 +167,16 @@ PyObject* read_element(const void* memory, int32_t dtype) {
       return PyComplex_FromDoubles(load<double>(parts), load<double>(parts + 1));
     }
     default:
-      return raise_error(PyExc_NotImplementedError, "elements of dtype %d have no Python number",
-                         dtype);
+      return raise_error(PyExc_TypeError,
+                         "expected elements of one number each, got dtype %s, whose elements hold "
+                         "two; use unpack(), which doubles the last axis",
+                         host->dtype_name(dtype));
   }
 }
 
-bool can_write(int32_t dtype) { return dtype <= TENON_DTYPE_I64 || dtype >= TENON_DTYPE_F32; }
+bool can_write(int32_t dtype) {
+  return dtype <= TENON_DTYPE_I64 || (dtype >= TENON_DTYPE_F32 && dtype <= TENON_DTYPE_C128);
+}
 
 bool write_element(void* memory, int32_t dtype, PyObject* number) {
   if (dtype == TENON_DTYPE_F32 && PyFloat_CheckExact(number)) [[likely]]

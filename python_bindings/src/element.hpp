@@ -12,7 +12,7 @@ namespace tenon::python {
 PyObject* read_element(const void* memory, int32_t dtype);
 
 // Store a Python number. False: Python error set (wrong type, or an integer out of range). float16,
-// bfloat16 and float8 are not written here: convert from float64.
+// bfloat16, float8 and what is stored only are not written here: convert from float64.
 bool write_element(void* memory, int32_t dtype, PyObject* number);
 bool can_write(int32_t dtype);
 

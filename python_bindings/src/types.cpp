@@ -26,11 +26,16 @@ bool is_floating(int32_t id) { return id >= TENON_DTYPE_F8E4M3 && id <= TENON_DT
 bool is_complex(int32_t id) { return id == TENON_DTYPE_C64 || id == TENON_DTYPE_C128; }
 bool is_integer(int32_t id) { return id >= TENON_DTYPE_U8 && id <= TENON_DTYPE_I64; }
 
-// From a name, also NumPy's spellings of bool.
+// From a name, also NumPy's spelling of bool, and those of ml_dtypes and PyTorch.
 bool dtype_from_name(const char* name, int32_t& id) {
+  constexpr std::pair<std::string_view, int32_t> kOthers[] = {
+      {"bool_", TENON_DTYPE_BOOL},
+      {"float8_e4m3fn", TENON_DTYPE_F8E4M3},
+      {"float8_e8m0fnu", TENON_DTYPE_F8E8M0},
+      {"float4_e2m1fn_x2", TENON_DTYPE_F4E2M1X2}};
   id = host->dtype_find(name);
-  if (id < 0 && std::string_view(name) == "bool_") id = TENON_DTYPE_BOOL;
-  if (id < 0 && std::string_view(name) == "float8_e4m3fn") id = TENON_DTYPE_F8E4M3;
+  for (const auto& [other, dtype] : kOthers)
+    if (id < 0 && other == name) id = dtype;
   return id >= 0;
 }
 
@@ -190,6 +195,7 @@ void add_types(nb::module_& module) {
       .def_prop_ro("is_integer", [](const DType& self) { return is_integer(self.id); })
       .def_prop_ro("is_signed",
                    [](const DType& self) {
+                     if (self.id == TENON_DTYPE_F8E8M0 || self.id == TENON_DTYPE_U4X2) return false;
                      return self.id > TENON_DTYPE_I64 || (is_integer(self.id) && self.id % 2 == 0);
                    })
       .def("__eq__", &same_dtype, nb::arg("other").none())

@@ -71,8 +71,12 @@ from tenon._core import device as device
 from tenon._core import device_properties as device_properties
 from tenon._core import devices as devices
 from tenon._core import dtype as dtype
+from tenon._core import float4_e2m1_x2 as float4_e2m1_x2
 from tenon._core import float8_e4m3 as float8_e4m3
+from tenon._core import float8_e4m3fnuz as float8_e4m3fnuz
 from tenon._core import float8_e5m2 as float8_e5m2
+from tenon._core import float8_e5m2fnuz as float8_e5m2fnuz
+from tenon._core import float8_e8m0 as float8_e8m0
 from tenon._core import float16 as float16
 from tenon._core import float32 as float32
 from tenon._core import float64 as float64
@@ -81,6 +85,7 @@ from tenon._core import from_numpy as from_numpy
 from tenon._core import frombuffer as frombuffer
 from tenon._core import get_default_dtype as get_default_dtype
 from tenon._core import get_num_threads as get_num_threads
+from tenon._core import int4_x2 as int4_x2
 from tenon._core import int8 as int8
 from tenon._core import int16 as int16
 from tenon._core import int32 as int32
@@ -91,6 +96,7 @@ from tenon._core import set_default_dtype as set_default_dtype
 from tenon._core import set_num_threads as set_num_threads
 from tenon._core import synchronize as synchronize
 from tenon._core import tensor as tensor
+from tenon._core import uint4_x2 as uint4_x2
 from tenon._core import uint8 as uint8
 from tenon._core import uint16 as uint16
 from tenon._core import uint32 as uint32

@@ -19,6 +19,15 @@ _LAYOUTS = {
     "float32": (8, 23),
     "float64": (11, 52),
 }
+# Of floats that are stored only: bits of one number, eps, max, min and smallest_normal.
+_STORED = {
+    "float8_e4m3fnuz": (8, 2.0**-3, 240.0, -240.0, 2.0**-7),
+    "float8_e5m2fnuz": (8, 2.0**-2, 57344.0, -57344.0, 2.0**-15),
+    "float8_e8m0": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127),
+    "float4_e2m1_x2": (4, 0.5, 6.0, -6.0, 1.0),
+}
+_STORED_INTEGERS = {"int4_x2": (4, 7, -8), "uint4_x2": (4, 15, 0)}
+_STORED_ALL = frozenset((*_STORED, *_STORED_INTEGERS))
 _COMPONENTS = {"complex64": _core.float32, "complex128": _core.float64}
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -71,6 +80,9 @@ def finfo(type, /):
     """Limits of a floating dtype, or of a tensor's."""
     dtype = _dtype_of(type)
     real = _COMPONENTS.get(dtype.name, dtype)
+    if dtype.name in _STORED:
+        bits, *numbers = _STORED[dtype.name]
+        return FloatInfo(bits, *numbers, dtype)
     if real.name not in _LAYOUTS:
         raise TypeError(f"finfo(): expected a floating or complex dtype, got {dtype}; use iinfo()")
     exponent, mantissa = _LAYOUTS[real.name]
@@ -86,6 +98,8 @@ def finfo(type, /):
 def iinfo(type, /):
     """Limits of an integer dtype, or of a tensor's."""
     dtype = _dtype_of(type)
+    if dtype.name in _STORED_INTEGERS:
+        return IntegerInfo(*_STORED_INTEGERS[dtype.name], dtype)
     if not dtype.is_integer:
         raise TypeError(f"iinfo(): expected an integer dtype, got {dtype}; use finfo()")
     bits = dtype.itemsize * 8
@@ -128,6 +142,13 @@ def result_type(*arrays_and_dtypes):
     ]
     if not dtypes:
         raise ValueError("result_type(): expected at least one tensor or dtype, got none")
+    stored = next((each for each in dtypes if each.name in _STORED_ALL), None)
+    for each in (*dtypes, *numbers) if stored else ():
+        if each != stored or not isinstance(each, _core.dtype):
+            raise TypeError(
+                f"result_type(): expected nothing but {stored}, which is stored only, beside it, got "
+                f"{each}; convert one of them"
+            )
     result = dtypes[0]
     for each in dtypes[1:]:
         result = _core._promote(result, each)
@@ -138,8 +159,10 @@ def result_type(*arrays_and_dtypes):
 
 def can_cast(from_, to, /):
     """Whether promotion turns the dtype `from_`, or that of a tensor, into `to`."""
-    to = _core.dtype(to)
-    return _core._promote(_dtype_of(from_), to) == to
+    source, to = _dtype_of(from_), _core.dtype(to)
+    if source.name in _STORED_ALL or to.name in _STORED_ALL:
+        return source == to
+    return _core._promote(source, to) == to
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

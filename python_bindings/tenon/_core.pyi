@@ -251,6 +251,12 @@ float32: Final[dtype]
 float64: Final[dtype]
 complex64: Final[dtype]
 complex128: Final[dtype]
+float8_e4m3fnuz: Final[dtype]
+float8_e5m2fnuz: Final[dtype]
+float8_e8m0: Final[dtype]
+float4_e2m1_x2: Final[dtype]
+int4_x2: Final[dtype]
+uint4_x2: Final[dtype]
 
 def tensor(
     data: Any,

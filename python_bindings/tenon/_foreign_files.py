@@ -44,6 +44,10 @@ _TORCH_DTYPES: Final = {
     "uint32": "uint32",
     "uint64": "uint64",
     "float8_e4m3fn": "float8_e4m3",
+    "float8_e4m3fnuz": "float8_e4m3fnuz",
+    "float8_e5m2fnuz": "float8_e5m2fnuz",
+    "float8_e8m0fnu": "float8_e8m0",
+    "float4_e2m1fn_x2": "float4_e2m1_x2",
 }
 _NUMPY_DTYPES: Final = {
     "b1": "bool",

@@ -10,6 +10,7 @@ from typing import Any
 
 from tenon import _core
 
+_PACKED = frozenset({"float4_e2m1_x2", "int4_x2", "uint4_x2"})
 _DEFAULT_DTYPES = frozenset({"float32", "int64", "bool"})
 
 
@@ -97,7 +98,12 @@ def format_tensor(tensor):
     notes = _notes(tensor)
     if str(tensor.device).startswith("meta"):
         return f"{prefix}..., shape={_shape_text(tensor)}{''.join(', ' + note for note in notes)})"
-    if tensor.size == 0:
+    if tensor.dtype.name in _PACKED and tensor.size > 0:
+        # Both numbers of every element; the shape is that of elements.
+        notes.insert(0, f"shape={_shape_text(tensor)}")
+        pairs = tensor.detach().cpu()
+        body = _body(_core.operator("unpack")(pairs if pairs.ndim else pairs.reshape([1])), len(prefix))
+    elif tensor.size == 0:
         body = "[]"
         if tensor.shape != (0,):
             notes.insert(0, f"shape={_shape_text(tensor)}")

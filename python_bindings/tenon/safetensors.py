@@ -39,6 +39,10 @@ _DTYPES = {
     "I64": "int64",
     "F8_E4M3": "float8_e4m3",
     "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0",
+    "F4": "float4_e2m1_x2",
     "F16": "float16",
     "BF16": "bfloat16",
     "F32": "float32",
@@ -46,6 +50,7 @@ _DTYPES = {
     "C64": "complex64",
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_PACKED = {"F4": 2}  # numbers in a byte: shapes in files count numbers along the last axis
 
 
 class FormatError(ValueError):
@@ -73,7 +78,15 @@ def write(
                 + ("rename it" if kind else "convert it first")
             )
         begin, end = end, end + math.prod(tensor.shape) * tensor.dtype.itemsize
-        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [begin, end]}
+        shape = list(tensor.shape)
+        if kind in _PACKED:
+            if not shape:
+                raise ValueError(
+                    f"safetensors cannot hold {_short(name)}, a {tensor.dtype.name} without axes: "
+                    "sizes in files count numbers, of which it has two; reshape it to [1]"
+                )
+            shape[-1] *= _PACKED[kind]
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
 
@@ -208,6 +221,13 @@ def parse_header(
             raise refuse(f"{label}: shape {_short(shape)} is too large")
         if not _is_counts(offsets) or len(offsets) != 2 or sorted(offsets) != offsets:
             raise refuse(f"{label}: expected data_offsets [begin, end], got {_short(offsets)}")
+        if kind in _PACKED:
+            if not shape or shape[-1] % _PACKED[kind]:
+                raise refuse(
+                    f"{label}: expected a last size that is a multiple of {_PACKED[kind]} for "
+                    f"{kind}, got shape {_short(shape)}"
+                )
+            shape = [*shape[:-1], shape[-1] // _PACKED[kind]]
         begin, end = offsets
         if end > data_bytes:
             raise refuse(f"{label}: data_offsets end at {end}, but {data_bytes} bytes follow")

@@ -23,6 +23,7 @@ WRITTEN = {
             "training.md",
             "high_level.md",
             "data.md",
+            "dtypes.md",
             "amp.md",
             "profiler.md",
             "graphs.md",

@@ -17,6 +17,7 @@ TESTED = {
     "compat_namespaces.md": "test_snippets.py",
     "cpp_extension.md": "test_cpp_extension_guide.py",
     "distributions.md": "test_snippets.py",
+    "dtypes.md": "test_snippets.py",
     "domains.md": "test_snippets.py",
     "from_paddle.md": "test_tutorial.py",
     "from_pytorch.md": "test_tutorial.py",

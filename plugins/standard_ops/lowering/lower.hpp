@@ -75,7 +75,9 @@ inline Tensor either(Scope& scope, const TensorArg& x, const TensorArg& y) {
 inline Tensor is_nan(Scope& scope, const Tensor& x) {
   return primitive::compare(scope, TENON_COMPARE_NOT_EQUAL, x, x);
 }
-constexpr bool is_floating(int32_t dtype) { return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128; }
+constexpr bool is_floating(int32_t dtype) {
+  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128;
+}
 
 // Running sums or products of [outer, n, inner] along n.
 Tensor scan(Scope& scope, int64_t opcode, Tensor x, bool reverse);

@@ -37,6 +37,24 @@ TENON_INFER(view) {
   return TENON_OK;
 }
 
+TENON_INFER(bitcast) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  const int32_t dtype = static_cast<int32_t>(int_of(args[1]));
+  if (host->dtype_size(dtype) != host->dtype_size(x.dtype))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "bitcast",
+                        "expected a dtype of %u bytes, as %s has, got %s of %u",
+                        host->dtype_size(x.dtype), host->dtype_name(x.dtype),
+                        host->dtype_name(dtype), host->dtype_size(dtype));
+  if (dtype == TENON_DTYPE_BOOL && x.dtype != TENON_DTYPE_BOOL)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "bitcast",
+                        "expected a dtype that every pattern of bits is a number of, got bool; "
+                        "compare with 0");
+  begin_view(outs[0], x);
+  outs[0].dtype = static_cast<uint8_t>(dtype);
+  for (int32_t axis = 0; axis < x.ndim; ++axis) add_axis_of(outs[0], x, axis);
+  return TENON_OK;
+}
+
 TENON_INFER(reshape) {
   const tenon_tensor& x = tensor_of(args[0]);
   Ints wanted = ints_of(args[1]);

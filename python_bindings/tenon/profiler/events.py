@@ -17,7 +17,8 @@ _FAILED, _BACKWARD = 1, 2
 # In the order of their numbers in the ABI.
 _DTYPES = (
     "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float8_e4m3 float8_e5m2 float16 bfloat16 "
-    "float32 float64 complex64 complex128"
+    "float32 float64 complex64 complex128 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 "
+    "int4_x2 uint4_x2"
 ).split()
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep

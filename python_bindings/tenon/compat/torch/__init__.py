@@ -36,7 +36,8 @@ threshold tile trace tril triu trunc unbind unsqueeze vander where xlogy zeros_l
 _OURS = {
     name: name
     for name in """Generator Tensor bfloat16 bool broadcast_shapes can_cast chunk complex64
-    complex128 device dtype e enable_grad finfo float8_e4m3 float8_e5m2 float16 float32 float64
+    complex128 device dtype e enable_grad finfo float8_e4m3
+    float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float16 float32 float64
     from_dlpack from_numpy frombuffer func get_default_dtype get_num_threads hstack iinfo inf
     inference_mode int8 int16 int32 int64 is_complex is_floating_point is_grad_enabled is_tensor
     isin load manual_seed moveaxis nan newaxis no_grad numel optim pi promote_types rand
@@ -56,6 +57,8 @@ _OURS = {
     "float": "float32",
     "float8_e4m3fn": "float8_e4m3",
     "float8_e5m2": "float8_e5m2",
+    "float8_e8m0fnu": "float8_e8m0",
+    "float4_e2m1fn_x2": "float4_e2m1_x2",
     "half": "float16",
     "int": "int32",
     "initial_seed": "random.initial_seed",
