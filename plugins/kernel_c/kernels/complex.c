@@ -36,9 +36,13 @@ TK_FUNCTION R r_power_of_two(int n) { return tk_bits_f32((tk_u32)(n + 127) << 23
 TK_FUNCTION T k_add(T a, T b) { return k_complex(a.re + b.re, a.im + b.im); }
 TK_FUNCTION T k_sub(T a, T b) { return k_complex(a.re - b.re, a.im - b.im); }
 TK_FUNCTION T k_neg(T a) { return k_complex(-a.re, -a.im); }
+/* Nothing is fused, so that z times its conjugate is real, and covariances have real diagonals. */
 TK_FUNCTION T k_mul(T a, T b) {
-  return k_complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+  R rr = TK_SEPARATE(a.re * b.re), ii = TK_SEPARATE(a.im * b.im);
+  R ri = TK_SEPARATE(a.re * b.im), ir = TK_SEPARATE(a.im * b.re);
+  return k_complex(rr - ii, ri + ir);
 }
+#define k_multiply_add(a, b, sum) k_add(sum, k_mul(a, b))
 TK_FUNCTION T k_scaled(T a, R factor) { return k_complex(a.re * factor, a.im * factor); }
 /* R. L. Smith, "Algorithm 116: Complex division", 1962: no square of the divisor overflows. */
 TK_FUNCTION T k_div(T a, T b) {

@@ -199,4 +199,5 @@ TK_FUNCTION T k_pow(T x, T y) {
 #define k_of(x) ((T)(x))
 #define k_add(x, y) ((x) + (y))
 #define k_mul(x, y) ((x) * (y))
+#define k_multiply_add(x, y, sum) ((sum) + (x) * (y))
 #endif

@@ -30,8 +30,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     for (int l = 0; l < 8; ++l) sums[l] = k_of(0);
     tk_i64 p = 0;
     for (; p + 8 <= k; p += 8)
-      for (int l = 0; l < 8; ++l) sums[l] = k_add(sums[l], k_mul(X(i, p + l), Y(p + l, j)));
-    for (; p < k; ++p) sums[0] = k_add(sums[0], k_mul(X(i, p), Y(p, j)));
+      for (int l = 0; l < 8; ++l) sums[l] = k_multiply_add(X(i, p + l), Y(p + l, j), sums[l]);
+    for (; p < k; ++p) sums[0] = k_multiply_add(X(i, p), Y(p, j), sums[0]);
     for (int width = 4; width > 0; width /= 2)
       for (int l = 0; l < width; ++l) sums[l] = k_add(sums[l], sums[l + width]);
     RESULT(i, j, sums[0]);
@@ -45,9 +45,9 @@ TK_KERNEL void KERNEL(PARAMETERS) {
 #define COLUMNS 64
 #define TERMS 64
 #define FOUR_TERMS(a)                                                                         \
-  k_add(k_add(k_add(k_mul(a[0], block[p][j]), k_mul(a[1], block[p + 1][j])),                  \
-              k_mul(a[2], block[p + 2][j])),                                                  \
-        k_mul(a[3], block[p + 3][j]))
+  k_multiply_add(a[3], block[p + 3][j],                                                       \
+                 k_multiply_add(a[2], block[p + 2][j],                                        \
+                                k_multiply_add(a[1], block[p + 1][j], k_mul(a[0], block[p][j]))))
 TK_KERNEL void KERNEL(PARAMETERS) {
   BIND;
   const tk_i64 down = (m + ROWS - 1) / ROWS, across = (n + COLUMNS - 1) / COLUMNS;
@@ -132,7 +132,7 @@ TK_KERNEL void KERNEL(PARAMETERS) {
           c[q] = ys[p][column + q * SIDE];
         }
         for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) sums[i][j] = k_add(sums[i][j], k_mul(a[i], c[j]));
+          for (int j = 0; j < 4; ++j) sums[i][j] = k_multiply_add(a[i], c[j], sums[i][j]);
       }
       tk_barrier();
     }

@@ -10,9 +10,11 @@ namespace {
 
 // input.yaml:10: (x || y)
 // input.yaml:10: (x + y)
+// input.yaml:10: (x + y)
 constexpr ElementwiseCase cases_add[] = {
     {UINT64_C(0x1), "", "(e_x || e_y)", 0, {}, nullptr},
     {UINT64_C(0x79fe), "", "((T)(e_x + e_y))", 0, {}, nullptr},
+    {UINT64_C(0x18000), "", "k_add(e_x, e_y)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_add[] = {{"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_add = {"tenon::add", 2, 0, inputs_add,
@@ -23,8 +25,10 @@ tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
 }
 
 // input.yaml:21: (x * y)
+// input.yaml:21: (x * y)
 constexpr ElementwiseCase cases_multiply[] = {
     {UINT64_C(0x79fe), "", "((T)(e_x * e_y))", 0, {}, nullptr},
+    {UINT64_C(0x18000), "", "k_mul(e_x, e_y)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_multiply[] = {{"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_multiply = {"tenon::multiply", 2, 0, inputs_multiply,
@@ -35,8 +39,10 @@ tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
 }
 
 // input.yaml:39: abs(x)
+// input.yaml:39: abs(x)
 constexpr ElementwiseCase cases_abs[] = {
     {UINT64_C(0x79fe), "", "k_abs(e_x)", 0, {}, nullptr},
+    {UINT64_C(0x18000), "", "k_abs(e_x)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_abs[] = {{"x", 0}};
 constexpr ElementwiseOp elementwise_abs = {"tenon::abs", 1, 0, inputs_abs,
@@ -59,8 +65,10 @@ tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
 }
 
 // input.yaml:53: (condition ? x : y)
+// input.yaml:53: (condition ? x : y)
 constexpr ElementwiseCase cases_where[] = {
     {UINT64_C(0x79ff), "", "(e_condition ? e_x : e_y)", 0, {}, nullptr},
+    {UINT64_C(0x18000), "", "(e_condition ? e_x : e_y)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_where[] = {{"condition", 1}, {"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_where = {"tenon::where", 3, 1, inputs_where,
@@ -126,11 +134,11 @@ tenon_status run_smooth(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon
 }
 
 const tenon_kernel_def kKernels[] = {
-    kernel("tenon::add", UINT64_C(0x79ff), kElementwiseTraits, run_add),
-    kernel("tenon::multiply", UINT64_C(0x79fe), kElementwiseTraits, run_multiply),
-    kernel("tenon::abs", UINT64_C(0x79fe), kElementwiseTraits, run_abs),
+    kernel("tenon::add", UINT64_C(0x1f9ff), kElementwiseTraits, run_add),
+    kernel("tenon::multiply", UINT64_C(0x1f9fe), kElementwiseTraits, run_multiply),
+    kernel("tenon::abs", UINT64_C(0x1f9fe), kElementwiseTraits, run_abs),
     kernel("tenon::less", UINT64_C(0x79ff), kElementwiseTraits, run_less),
-    kernel("tenon::where", UINT64_C(0x79ff), kElementwiseTraits, run_where),
+    kernel("tenon::where", UINT64_C(0x1f9ff), kElementwiseTraits, run_where),
     kernel("tenon::gelu", UINT64_C(0x7800), kElementwiseTraits, run_gelu),
     kernel("tenon::blend", UINT64_C(0x7800), kAnyStrides, run_blend),
     kernel("tenon::smooth", UINT64_C(0x7800), kElementwiseTraits, run_smooth),

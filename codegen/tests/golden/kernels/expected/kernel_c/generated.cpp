@@ -8,39 +8,39 @@
 namespace tenon::kernel_c {
 namespace {
 
-constexpr ReductionOp reduction_sum = {"tenon::sum", 1, false, "((T)0)",
-    "e_x", "((T)(e_a + e_b))", "e_a"};
+constexpr ReductionOp reduction_sum = {"tenon::sum", 1, false,
+    {"((T)0)", "e_x", "((T)(e_a + e_b))", "e_a"}, {"k_of(0)", "e_x", "k_add(e_a, e_b)", "e_a"}};
 tenon_status run_sum(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
     tenon_err* err) {
   return run_reduction(reduction_sum, ctx, args, outs, err);
 }
 
-constexpr ReductionOp reduction_mean = {"tenon::mean", 1, false, "((T)0)",
-    "e_x", "(e_a + e_b)", "(e_a / ((T)e_n))"};
+constexpr ReductionOp reduction_mean = {"tenon::mean", 1, false,
+    {"((T)0)", "e_x", "(e_a + e_b)", "(e_a / ((T)e_n))"}, {}};
 tenon_status run_mean(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
     tenon_err* err) {
   return run_reduction(reduction_mean, ctx, args, outs, err);
 }
 
-constexpr ReductionOp reduction_max = {"tenon::max", 1, false, nullptr,
-    "e_x", "k_max(e_a, e_b)", "e_a"};
+constexpr ReductionOp reduction_max = {"tenon::max", 1, false,
+    {nullptr, "e_x", "k_max(e_a, e_b)", "e_a"}, {}};
 tenon_status run_max(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
     tenon_err* err) {
   return run_reduction(reduction_max, ctx, args, outs, err);
 }
 
-constexpr ReductionOp reduction_any = {"tenon::any", 1, true, "0",
-    "(e_x != ((T)0))", "(e_a || e_b)", "e_a"};
+constexpr ReductionOp reduction_any = {"tenon::any", 1, true,
+    {"0", "(e_x != ((T)0))", "(e_a || e_b)", "e_a"}, {"0", "k_ne(e_x, k_of(0))", "(e_a || e_b)", "e_a"}};
 tenon_status run_any(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
     tenon_err* err) {
   return run_reduction(reduction_any, ctx, args, outs, err);
 }
 
 const tenon_kernel_def kKernels[] = {
-    kernel("tenon::sum", UINT64_C(0x79ff), kReductionTraits, run_sum),
+    kernel("tenon::sum", UINT64_C(0x1f9ff), kReductionTraits, run_sum),
     kernel("tenon::mean", UINT64_C(0x7800), kReductionTraits, run_mean),
     kernel("tenon::max", UINT64_C(0x79fe), kReductionTraits, run_max),
-    kernel("tenon::any", UINT64_C(0x79ff), kReductionTraits, run_any),
+    kernel("tenon::any", UINT64_C(0x1f9ff), kReductionTraits, run_any),
 };
 
 }  // namespace
