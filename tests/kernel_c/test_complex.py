@@ -65,7 +65,7 @@ def test_indexing(dtype, device):
         lambda x, i, u, s: tenon.nonzero(x - x[0]),
         lambda x, i, u, s: tenon.where(x == x[0], x, 2j),
         lambda x, i, u, s: tenon.concat([x, s], 1),
-        lambda x, i, u, s: tenon.pad(x, [1, 2]),
+        lambda x, i, u, s: tenon.pad(x, [0, 0, 1, 2, 0, 3]),
         lambda x, i, u, s: tenon.flip(x.permute([2, 0, 1])) + s[0, 0, 0],
         lambda x, i, u, s: tenon.complex(x.real, s[0, 0].real),
         lambda x, i, u, s: tenon.arange(5, dtype=to, device=x.device) * x[0, 0, :5],
