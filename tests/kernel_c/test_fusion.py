@@ -73,6 +73,17 @@ def test_integers_and_numbers(device):
     run_both(lambda x, y: (x * 3 + y) // 2 - (x & 5) * y, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers(dtype, device):
+    x, y = (
+        tenon.complex(rand(device, 77, dtype="float64"), rand(device, 77, dtype="float64")).to(getattr(tenon, dtype))
+        for _ in range(2)
+    )
+    run_both(lambda x, y: ((x * 2 + y) * (1 - 2j) - 0.5).exp() + y / x, x, y)
+    # Magnitudes are real: the steps after them compute in another type.
+    run_both(lambda x, y: ((x + y).conj() * x).abs().sqrt() + 1, x, y, kernels=2)
+
+
 def test_attributes(device):
     F = tenon.nn.functional
     run_both(

@@ -11,6 +11,7 @@ TK_FUNCTION T k_complex(R re, R im) {
   return z;
 }
 #define k_of(x) k_complex((R)(x), (R)0) /* of a real number */
+TK_FUNCTION T k_separate(T z) { return k_complex(TK_SEPARATE(z.re), TK_SEPARATE(z.im)); }
 
 /* -- real numbers: parts, and what is computed from them -------------------------------------- */
 #define r_abs(x) fabs(x)

@@ -183,8 +183,9 @@ class Builder {
                                   : "((" + compute + ")(" + expression + "))";
     // What would have been in memory: rounded to its dtype, and no part of a later expression.
     const std::string load = result.load, store = result.store;
+    const std::string separate = is_complex(step.dtype) ? "k_separate(" : "TK_SEPARATE(";
     std::string kept =
-        load.empty() ? "TK_SEPARATE(" + name + ")" : load + "(" + store + "(" + name + "))";
+        load.empty() ? separate + name + ")" : load + "(" + store + "(" + name + "))";
     fused_.statements += compute + " " + name + "; { " + inside + parts + name + " = " + value +
                          "; " + name + " = " + kept + "; }\n      ";
     return true;
