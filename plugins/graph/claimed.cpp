@@ -2,6 +2,8 @@
 #include "claimed.hpp"
 
 #include <unistd.h>
+
+#include <tenon/services/graph.h>
 #include <tenon/error.hpp>
 
 #include <algorithm>

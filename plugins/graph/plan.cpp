@@ -5,6 +5,7 @@
 #include <tenon/services/calls.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "aliases.hpp"
 #include "control.hpp"
