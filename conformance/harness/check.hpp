@@ -40,6 +40,7 @@ const Checks& exchange_checks();
 const Checks& ipc_checks();
 const Checks& quiesce_checks();
 const Checks& compile_checks();
+const Checks& subgraph_checks();
 const Checks& operator_checks();
 const Checks& gradient_checks();
 const Checks& thread_checks();

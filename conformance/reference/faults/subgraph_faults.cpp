@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of the group subgraph.
+#include <cstring>
+#include <vector>
+
+#include "../runtime/executable.hpp"
+#include "tables.hpp"
+
+namespace reference {
+namespace {
+
+// Runs an executable with something else in its request.
+template <class Change>
+tenon_status run_changed(tenon_device device, const tenon_executable_request* request,
+                         tenon_err* err, Change&& change) {
+  tenon_executable_request changed = *request;
+  change(changed);
+  return kSubgraph.executable_run(device, &changed, err);
+}
+
+// Queues work behind a run.
+tenon_status then(tenon_device device, const tenon_executable_request* request, tenon_err* err,
+                  Work work) {
+  const tenon_status status = kSubgraph.executable_run(device, request, err);
+  if (status != TENON_OK) return status;
+  return enqueue(device, request->stream, {TENON_PROFILE_KERNEL, "fault", 0, std::move(work)}, err);
+}
+
+template <class Value>
+const Value* as_understood(const Value* request, Value& copy) {
+  copy = *request;
+  copy.must_understand = 0;
+  return &copy;
+}
+
+}  // namespace
+
+FAULT(claim_writes_past_end) {
+  tables.subgraph.claim = [](tenon_device device, const tenon_subgraph* offered, uint32_t* parts,
+                             tenon_err* err) {
+    const tenon_status status = kSubgraph.claim(device, offered, parts, err);
+    parts[offered->nsteps] = 0;
+    return status;
+  };
+}
+
+FAULT(executable_not_exact) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    void* first = request->outputs[0]->data;
+    return then(device, request, err, [first] {
+      static_cast<char*>(first)[0] ^= 1;  // the last bit of the first element
+      return Result{};
+    });
+  };
+}
+
+FAULT(executable_writes_past_end) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    const tenon_tensor& out = *request->outputs[0];
+    char* end = static_cast<char*>(out.data) +
+                static_cast<uint64_t>(out.numel) * tenon::host->dtype_size(out.dtype);
+    return then(device, request, err, [end] {
+      std::memset(end, 0, 4);
+      return Result{};
+    });
+  };
+}
+
+FAULT(executable_writes_input) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    void* first = request->inputs[0]->data;
+    return then(device, request, err, [first] {
+      static_cast<char*>(first)[0] ^= 1;
+      return Result{};
+    });
+  };
+}
+
+FAULT(executable_ignores_stream) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    return run_changed(device, request, err,
+                       [](tenon_executable_request& changed) { changed.stream = nullptr; });
+  };
+}
+
+FAULT(executable_keeps_request) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    return enqueue(
+        device, request->stream,
+        {TENON_PROFILE_KERNEL, "executable", 0,
+         [device, inputs = request->inputs, outputs = request->outputs, now = *request]() mutable {
+           now.inputs = inputs;
+           now.outputs = outputs;
+           now.stream = nullptr;
+           return Result{kSubgraph.executable_run(device, &now, nullptr), ""};
+         }},
+        err);
+  };
+}
+
+FAULT(executable_has_one_workspace) {
+  // What a run keeps between its steps lies in the workspace of the run before.
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    static std::map<tenon_executable, void*> first;
+    static std::mutex mutex;
+    return run_changed(device, request, err, [](tenon_executable_request& changed) {
+      std::lock_guard lock(mutex);
+      changed.workspace = first.try_emplace(changed.executable, changed.workspace).first->second;
+    });
+  };
+}
+
+namespace {
+
+// Constants of the first executable of so many steps, and of which executable they are.
+std::map<uint32_t, std::vector<tenon_tensor*>> first_constants;
+std::map<tenon_executable, uint32_t> steps_of;
+std::mutex constants_mutex;
+
+}  // namespace
+
+FAULT(executable_mixes_constants) {
+  tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
+                                         tenon_executable* out, tenon_executable_info* info,
+                                         tenon_err* err) {
+    const tenon_status status = kSubgraph.executable_create(device, graph, out, info, err);
+    if (status != TENON_OK || graph->ninputs == 0 || !graph->constants[0]) return status;
+    std::lock_guard lock(constants_mutex);
+    first_constants.try_emplace(graph->nsteps, graph->constants, graph->constants + graph->ninputs);
+    steps_of[*out] = graph->nsteps;
+    return status;
+  };
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    return run_changed(device, request, err, [](tenon_executable_request& changed) {
+      std::lock_guard lock(constants_mutex);
+      if (const auto found = steps_of.find(changed.executable); found != steps_of.end())
+        changed.inputs = first_constants[found->second].data();
+    });
+  };
+}
+
+FAULT(executable_dies_early) {
+  // Queued runs go by the executable's own list of steps.
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    const auto program = request->executable->program;
+    return then(device, request, err, [program, out = request->outputs[0]->data] {
+      if (program->steps.empty()) std::memset(out, 0, sizeof(float));
+      return Result{};
+    });
+  };
+  tables.subgraph.executable_destroy = [](tenon_device device, tenon_executable executable) {
+    executable->program->steps.clear();
+    kSubgraph.executable_destroy(device, executable);
+  };
+}
+
+FAULT(executable_leaks) {
+  tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
+                                         tenon_executable* out, tenon_executable_info* info,
+                                         tenon_err* err) {
+    const tenon_status status = kSubgraph.executable_create(device, graph, out, info, err);
+    // As code that was made for it.
+    if (status == TENON_OK) std::memset(new char[64 << 10], 1, 64 << 10);
+    return status;
+  };
+}
+
+FAULT(subgraph_ignores_step_size) {
+  tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
+                                         tenon_executable* out, tenon_executable_info* info,
+                                         tenon_err* err) {
+    if (graph->step_size == sizeof(tenon_subgraph_step))
+      return kSubgraph.executable_create(device, graph, out, info, err);
+    tenon_subgraph first = *graph;  // the others are not where it looks for them
+    first.nsteps = 1;
+    return kSubgraph.executable_create(device, &first, out, info, err);
+  };
+}
+
+FAULT(ignores_understand_subgraph) {
+  tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
+                                         tenon_executable* out, tenon_executable_info* info,
+                                         tenon_err* err) {
+    tenon_subgraph copy;
+    return kSubgraph.executable_create(device, as_understood(graph, copy), out, info, err);
+  };
+}
+
+FAULT(ignores_understand_executable) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    tenon_executable_request copy;
+    return kSubgraph.executable_run(device, as_understood(request, copy), err);
+  };
+}
+
+}  // namespace reference
