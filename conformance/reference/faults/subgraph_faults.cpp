@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of the group subgraph.
+#include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "../runtime/executable.hpp"
@@ -199,6 +202,40 @@ FAULT(ignores_understand_executable) {
                                       tenon_err* err) {
     tenon_executable_request copy;
     return kSubgraph.executable_run(device, as_understood(request, copy), err);
+  };
+}
+
+FAULT(executable_create_fails) {
+  tables.subgraph.executable_create = [](tenon_device, const tenon_subgraph*, tenon_executable*,
+                                         tenon_executable_info*, tenon_err* err) {
+    return tenon::fail(err, TENON_INTERNAL, "the compiler ended with code 3");
+  };
+}
+
+FAULT(executable_run_fails) {
+  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
+                                      tenon_err* err) {
+    static std::atomic<int> runs{0};
+    return runs++ % 2 ? tenon::fail(err, TENON_OUT_OF_MEMORY, "no room for its descriptors")
+                      : kSubgraph.executable_run(device, request, err);
+  };
+}
+
+FAULT(executable_has_second_thoughts) {
+  tables.subgraph.executable_create = [](tenon_device, const tenon_subgraph*, tenon_executable*,
+                                         tenon_executable_info*, tenon_err* err) {
+    return tenon::fail(err, TENON_UNSUPPORTED, "too many values for its memory");
+  };
+}
+
+FAULT(executable_rounds_otherwise) {
+  fault_executable_not_exact();
+  tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
+                                         tenon_executable* out, tenon_executable_info* info,
+                                         tenon_err* err) {
+    const tenon_status status = kSubgraph.executable_create(device, graph, out, info, err);
+    info->flags = 0;
+    return status;
   };
 }
 
