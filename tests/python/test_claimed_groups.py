@@ -280,7 +280,7 @@ def test_layers_see_the_steps():
     program = tenon.export(chain, (x, y))
     for _ in range(3):
         program(x, y)
-    with tenon.profiler.Profile() as profile:
+    with tenon.profiler.profile() as profile:
         program(x, y)
     assert "exp" in str(profile.key_averages())
 
@@ -420,12 +420,12 @@ def test_a_plugin_whose_executables_live_stays_loaded():
             program(x)
         del x
         try:
-            tenon.unload_plugin("reference")
+            tenon.plugins.unload("reference")
         except RuntimeError as error:
             assert "1 user of its `subgraph` group" in str(error), error
         else:
             raise AssertionError("unloaded")
         del program
-        tenon.unload_plugin("reference")
+        tenon.plugins.unload("reference")
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
