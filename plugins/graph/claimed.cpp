@@ -66,6 +66,21 @@ std::optional<tenon_device_id> offered_device(const Graph& graph, const Step& st
   return fits && has_operand ? std::optional(device) : std::nullopt;
 }
 
+// Offers `count` steps to a device: the part of each, 0 for those that it does not want. Empty: the device has no
+// compiler.
+template <class Describe>
+std::vector<uint32_t> claimed_parts(tenon_device_id device, uint32_t count, Describe&& describe) {
+  const Borrowed api(device);
+  if (!api) return {};
+  std::vector<uint32_t> parts(count);
+  const ErrorSink err;
+  if (api->claim(api.handle(), describe()->get(), parts.data(), err) == TENON_OK) return parts;
+  const std::string text =
+      "program: " + device_text(device) + " claims nothing, as it failed: " + host->err_text(err);
+  host->log(2, text.data(), text.size());
+  return {};
+}
+
 // Does the step give a view of what it got?
 bool gives_view(const Step& step) { return host->op_def(step.op)->flags & TENON_OP_VIEW; }
 
@@ -142,16 +157,10 @@ std::vector<ClaimedGroup> ClaimedGroup::find_all(const Graph& graph,
     uint32_t end = begin + 1;
     while (device && end < graph.steps.size() && offered_device(graph, graph.steps[end]) == device)
       ++end;
-    if (const Borrowed api(device.value_or(TENON_DEVICE_META)); device && api) {
-      const Subgraph offered(graph, begin, end, results_of(begin, end), constants);
-      std::vector<uint32_t> parts(end - begin);
-      const ErrorSink err;
-      if (api->claim(api.handle(), offered.get(), parts.data(), err) != TENON_OK) {
-        const std::string text = "program: " + device_text(*device) +
-                                 " claims nothing, as it failed: " + host->err_text(err);
-        host->log(2, text.data(), text.size());
-        std::fill(parts.begin(), parts.end(), 0);
-      }
+    if (device) {
+      const std::vector<uint32_t> parts = claimed_parts(*device, end - begin, [&] {
+        return std::make_unique<Subgraph>(graph, begin, end, results_of(begin, end), constants);
+      });
       for (uint32_t first = 0; first < parts.size();) {
         uint32_t last = first + 1;
         while (last < parts.size() && parts[last] == parts[first]) ++last;

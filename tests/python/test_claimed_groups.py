@@ -32,7 +32,11 @@ def randn(*shape, dtype="float32"):
 
 
 def bits(tensors):
-    return [t.cpu().numpy() for t in (tensors if isinstance(tensors, tuple) else (tensors,))]
+    """Elements as NumPy has them; float32 holds every bfloat16."""
+    tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+    return [
+        (t.to(tenon.float32) if t.dtype == tenon.bfloat16 else t).cpu().numpy() for t in tensors
+    ]
 
 
 def check(function, *inputs, runs=4, claimed=1):
@@ -137,9 +141,7 @@ def test_heads_are_split_and_joined():
 
 
 def test_parts_with_others_between():
-    program = check(
-        lambda x, y: ((x + y) * 2).sin() * y + x, randn(20), randn(20), claimed=2
-    )
+    program = check(lambda x, y: ((x + y) * 2).sin() * y + x, randn(20), randn(20), claimed=2)
     lines = program.plan().splitlines()
     assert lines[0].startswith("steps 0 to 1:") and lines[1].startswith("steps 3 to 4:")
 
@@ -267,9 +269,7 @@ def test_a_training_step():
         compiled = tenon.compile(step)
         for _ in range(6):
             x = randn(4, 8)
-            np.testing.assert_array_equal(
-                bits(compiled(x).detach()), bits(twin(x).detach())
-            )
+            np.testing.assert_array_equal(bits(compiled(x).detach()), bits(twin(x).detach()))
             for a, b in zip(weights, others, strict=True):
                 np.testing.assert_array_equal(bits(a.detach()), bits(b.detach()))
     assert "executable of reference:0" in compiled.explain(), compiled.explain()
@@ -335,7 +335,9 @@ def run_with(fault, code):
     """Runs code in a process in which the device is one that is wrong; returns what it printed."""
     path = (FAULTS / f"libtenon_fault_{fault}.so").absolute()
     if not path.exists():
-        pytest.skip(f"TENON_BUILD_DIR has no {path.name}")  # faulty plugins are a target of their own
+        pytest.skip(
+            f"TENON_BUILD_DIR has no {path.name}"
+        )  # faulty plugins are a target of their own
     preface = f"""
         import numpy as np, tenon
         tenon.load_plugin({str(path)!r})
@@ -400,10 +402,14 @@ def test_other_bits_are_used_where_the_user_allows_them():
             print(program.plan())
         """,
     )
-    exact, ulp, fast = text.split("ulp ")[0], text.split("ulp ")[1].split("fast ")[0], text.split("fast ")[-1]
+    exact, ulp, fast = (
+        text.split("ulp ")[0],
+        text.split("ulp ")[1].split("fast ")[0],
+        text.split("fast ")[-1],
+    )
     for text in (exact.removeprefix("exact "), ulp):
         assert text.startswith("True\n")
-        assert "other bits than the steps' own kernels give, which numerics=\"fast\" allows" in text
+        assert 'other bits than the steps\' own kernels give, which numerics="fast" allows' in text
     assert fast.startswith("False\n") and "one executable of reference:0" in fast
 
 

@@ -30,10 +30,11 @@ const tenon_subgraph_step& step_at(const tenon_subgraph& graph, uint32_t index) 
 
 Kind kind_of(std::string_view name) {
   static const std::unordered_map<std::string_view, Kind> known = {
-      {"tenon::add", Kind::kAdd},           {"tenon::multiply", Kind::kMultiply},
-      {"tenon::maximum", Kind::kMaximum},   {"tenon::exp", Kind::kExp},
-      {"tenon::matmul", Kind::kMatmul},     {"tenon::view", Kind::kView},
-      {"tenon::transpose", Kind::kPermute}, {"tenon::permute", Kind::kPermute},
+      {"tenon::add", Kind::kAdd},         {"tenon::multiply", Kind::kMultiply},
+      {"tenon::maximum", Kind::kMaximum}, {"tenon::exp", Kind::kExp},
+      {"tenon::matmul", Kind::kMatmul},   {"tenon::view", Kind::kView},
+      {"tenon::clone", Kind::kView},      {"tenon::transpose", Kind::kPermute},
+      {"tenon::permute", Kind::kPermute},
   };
   const auto found = known.find(name);
   return found == known.end() ? Kind::kNone : found->second;
