@@ -135,17 +135,19 @@ std::vector<ClaimedGroup> ClaimedGroup::find_all(const Graph& graph,
   };
   // A view that others look at shares memory with what it is a view of; so it is made outside, by no work at all, and
   // divides the part.
+  auto is_view_for_others = [&](uint32_t step, uint32_t end) {
+    const auto& made = graph.steps[step].results;
+    return gives_view(graph.steps[step]) && std::any_of(made.begin(), made.end(), [&](ValueId id) {
+             return is_needed_after(id, end - 1);
+           });
+  };
   std::function<void(uint32_t, uint32_t)> add = [&](uint32_t begin, uint32_t end) {
-    while (begin < end && gives_view(graph.steps[begin]) &&
-           is_needed_after(graph.steps[begin].results[0], end - 1))
-      ++begin;
     for (uint32_t i = begin; i < end; ++i) {
-      if (!gives_view(graph.steps[i]) || !is_needed_after(graph.steps[i].results[0], end - 1))
-        continue;
+      if (!is_view_for_others(i, end)) continue;
       add(begin, i);
-      add(i + 1, end);
-      return;
+      return add(i + 1, end);
     }
+    if (begin == end) return;
     std::vector<ValueId> results = results_of(begin, end);
     const bool computes = std::any_of(graph.steps.begin() + begin, graph.steps.begin() + end,
                                       [](const Step& step) { return !gives_view(step); });
@@ -190,23 +192,26 @@ bool ClaimedGroup::is_watched(const std::vector<tenon_tensor*>& values) const {
   });
 }
 
-bool ClaimedGroup::begin_trial(const std::vector<tenon_tensor*>& values) const {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->is_tried) return false;
-  state_->strides.clear();
+std::optional<ClaimedGroup::Trial> ClaimedGroup::begin_trial(
+    const std::vector<tenon_tensor*>& values) const {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->is_tried) return std::nullopt;
+  }
+  Trial trial = {this, {}};
   for (ValueId input : inputs_) {
     const tenon_tensor& tensor = *values[input];
-    state_->strides.emplace_back();
-    if (!is_row_major(tensor))
-      state_->strides.back().assign(tensor.strides, tensor.strides + tensor.ndim);
+    auto& strides = trial.strides.emplace_back();
+    if (!is_row_major(tensor)) strides.assign(tensor.strides, tensor.strides + tensor.ndim);
   }
-  return true;
+  return trial;
 }
 
-void ClaimedGroup::end_trial(const std::vector<tenon_tensor*>& values) const {
+void ClaimedGroup::end_trial(Trial trial, const std::vector<tenon_tensor*>& values) const {
   const std::lock_guard lock(state_->mutex);
   if (state_->is_tried) return;
   state_->is_tried = true;
+  state_->strides = std::move(trial.strides);
   for (ValueId result : results_) {
     const tenon_tensor* tensor = values[result];
     const char* what = nullptr;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -34,10 +35,15 @@ class ClaimedGroup {
   // in another way than it did, the plugin has no executable after all.
   bool run(std::vector<tenon_tensor*>& values, bool* is_broken) const;
 
-  // The first run goes step by step and is looked at, from its begin (true: do so) to its end. Results that share
-  // memory or are not row-major would look otherwise if an executable made them.
-  bool begin_trial(const std::vector<tenon_tensor*>& values) const;
-  void end_trial(const std::vector<tenon_tensor*>& values) const;
+  // The first run goes step by step and is looked at, from its begin to its end. Results that share memory or are not
+  // row-major would look otherwise if an executable made them.
+  struct Trial {
+    const ClaimedGroup* group;
+    std::vector<std::vector<int64_t>> strides;  // of inputs that are not row-major
+  };
+  std::optional<Trial> begin_trial(
+      const std::vector<tenon_tensor*>& values) const;  // none: there was one
+  void end_trial(Trial trial, const std::vector<tenon_tensor*>& values) const;
 
   // "steps 3 to 7: one executable of acme:0; 4 of 5 results stay in it"
   std::string text() const;
@@ -49,7 +55,7 @@ class ClaimedGroup {
     std::mutex mutex;
     bool is_tried = false;
     std::string reason;                         // why the steps run one by one; "": they do not
-    std::vector<std::vector<int64_t>> strides;  // of inputs that were not row-major in the trial
+    std::vector<std::vector<int64_t>> strides;  // of the trial
     std::shared_ptr<const Executable> executable;
     std::string failure;  // of the last run that failed
   };

@@ -175,7 +175,10 @@ class Plan::Run {
       if (status != TENON_OK) [[unlikely]]
         return describe(*instruction.step, status);
       release_dead(instruction);
-      if (trial_ && i + 1 == trial_->end()) std::exchange(trial_, nullptr)->end_trial(values_);
+      if (trial_ && i + 1 == trial_->group->end()) {
+        trial_->group->end_trial(std::move(*trial_), values_);
+        trial_.reset();
+      }
     }
     for (const GradUpdate& update : graph_.grads) {
       tenon_tensor* grad = update.grad == kNoValueId ? nullptr : values_[update.grad];
@@ -201,7 +204,7 @@ class Plan::Run {
   // Looks at a group's first run.
   void begin_trial(const Group& group) {
     const auto* claimed = std::get_if<ClaimedGroup>(&group);
-    if (claimed && gradients_ == Gradients::kOff && claimed->begin_trial(values_)) trial_ = claimed;
+    if (claimed && gradients_ == Gradients::kOff) trial_ = claimed->begin_trial(values_);
   }
 
   [[gnu::cold]] tenon_status describe_broken(const Group& group) const {
@@ -351,7 +354,7 @@ class Plan::Run {
   tenon_err* err_;
   std::vector<tenon_tensor*> values_;
   std::vector<std::vector<tenon_tensor*>> lists_;  // arguments of the call under way
-  const ClaimedGroup* trial_ = nullptr;            // that runs step by step, and is looked at
+  std::optional<ClaimedGroup::Trial> trial_;       // of a group that runs step by step
 };
 
 tenon_status Plan::run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
