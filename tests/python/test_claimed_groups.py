@@ -435,3 +435,19 @@ def test_a_plugin_whose_executables_live_stays_loaded():
         tenon.plugins.unload("reference")
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+
+
+def test_a_device_in_another_process_claims_nothing():
+    code = f"""
+        import numpy as np, tenon
+        tenon.load_plugin({str(PATH)!r}, isolated=True)
+        tenon.set_grad_enabled(False)
+        def function(x):
+            return (x + 1) * 2
+        x = tenon.ones(4).to("reference:0")
+        program = tenon.export(function, (x,))
+        for _ in range(3):
+            np.testing.assert_array_equal(program(x).cpu().numpy(), [4, 4, 4, 4])
+        assert "executable" not in program.plan()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
