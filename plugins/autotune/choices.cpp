@@ -66,6 +66,7 @@ std::string version_of(const tenon_candidate& candidate, const char* op) {
   const tenon_kernel_library_api* table = library_of(candidate);
   if (!table) return text;
   const char* library = HAS_MEMBER(table, name_for) ? table->name_for(op) : table->name();
+  if (library && !*library) return text;
   return text + ", " + (library ? library : "no library");
 }
 
@@ -121,7 +122,7 @@ bool list_field(const Call& call, tenon_value* outs, Field& field) {
     versions.insert(version_of(each, host->op_def(call.op)->name));
     const std::string name = contender_name(each);
     if (each.flags & TENON_CANDIDATE_DECLINES) {
-      // Those of the lowest scores stand for places in a list, which most lists do not reach.
+      // Those of the lowest scores stand for indices that most lists do not reach.
       if (each.kernel->score > TENON_SCORE_OPTIONAL) field.declined.push_back(name);
       continue;
     }

@@ -196,8 +196,8 @@ def remarks(entry):
 
 def library_problems(name):
     """What keeps libraries of a loaded plugin from being used: a list of texts. Opens them."""
-    # One operator of each library: products of matrices and convolutions are often in two.
-    operators = ("tenon::matmul", "tenon::conv2d")
+    # One operator of each library that a plugin may have.
+    operators = ("tenon::matmul", "tenon::conv2d", "tenon::fft_c2c", "tenon::cholesky")
     problems = (_core.library_problem(name, op) for op in operators)
     return [*dict.fromkeys(filter(None, problems))]
 

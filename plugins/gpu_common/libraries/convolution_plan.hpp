@@ -43,7 +43,7 @@ class ConvolutionPlans : public LibraryState {
  private:
   struct Known {
     std::shared_ptr<Descriptors> descriptors;
-    std::optional<std::vector<Algorithm>> algorithms[kOrders];  // asked for when they are wanted
+    std::optional<std::vector<Algorithm>> algorithms[kOrders];  // listed when they are wanted
   };
   bool open();
   const std::vector<Algorithm>& algorithms(Known&, Order);

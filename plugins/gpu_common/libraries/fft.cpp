@@ -30,6 +30,7 @@ const Opened& opened() {
 }  // namespace
 
 const Library* library() { return opened().library ? &opened().functions : nullptr; }
+const char* library_name() { return library() ? opened().library.name.c_str() : nullptr; }
 const char* library_problem() { return library() ? nullptr : opened().library.problem.c_str(); }
 
 }  // namespace gpu::fft

@@ -51,6 +51,7 @@ inline constexpr int kForward = -1, kBackward = 1;
 
 // Opens the library at the first call. NULL: it is absent, which the log says, and library_problem what to install.
 const Library* library();
+const char* library_name();  // NULL: absent
 const char* library_problem();
 
 }  // namespace gpu::fft

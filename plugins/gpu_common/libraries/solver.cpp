@@ -60,6 +60,11 @@ const Opened& opened() {
 const Library* library() {
   return opened().solver && opened().blas ? &opened().functions : nullptr;
 }
+const char* library_name() {
+  static const std::string* names =
+      new std::string(opened().solver.name + ", " + opened().blas.name);
+  return library() ? names->c_str() : nullptr;
+}
 const char* library_problem() {
   if (library()) return nullptr;
   return (opened().solver ? opened().blas : opened().solver).problem.c_str();

@@ -149,6 +149,7 @@ struct Library {
 
 // Opens both libraries at the first call. NULL: one is absent, which the log says, and library_problem what to install.
 const Library* library();
+const char* library_name();  // NULL: absent
 const char* library_problem();
 
 }  // namespace gpu::solver

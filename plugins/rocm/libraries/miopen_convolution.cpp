@@ -123,7 +123,7 @@ Status MiopenDescriptors::run(Handle handle, const Algorithm& algorithm, const v
 
 }  // namespace
 
-// What MIOpen convolves; nobody says that it takes float64 everywhere.
+// MIOpen's documents promise no float64.
 const uint64_t kConvolutionDtypes = uint64_t{1} << TENON_DTYPE_F32 |
                                     uint64_t{1} << TENON_DTYPE_F16 |
                                     uint64_t{1} << TENON_DTYPE_BF16;

@@ -45,7 +45,8 @@ typedef struct tenon_kernel_library_api {
   const char* (*name)(void);
   /* What keeps it from being used, and how to change that; NULL: nothing. */
   const char* (*problem)(void);
-  /* (appended) The same for the kernels of one operator ("tenon::conv2d"), where a plugin stands on several libraries. */
+  /* (appended) The same for the kernels of one operator ("tenon::conv2d"), where a plugin stands on several libraries.
+   * An empty name: they stand on none. */
   const char* (*name_for)(const char* op);
   const char* (*problem_for)(const char* op);
   /* (appended) What a kernel of this plugin runs for arguments that it accepts, in the words of the library: "algorithm 1,

@@ -293,3 +293,28 @@ def test_the_doctor_of_the_command_line_names_a_missing_library(simulated, kind)
     )
     name = {"cuda": "cuDNN", "hip": "MIOpen"}[kind]
     assert f"warning: {name} was not found (libabsent_dnn.so: " in result.stdout, result.stdout
+
+
+def test_every_family_of_kernels_names_its_own_library(run, kind):
+    prefix = "ROCM" if kind == "hip" else "CUDA"
+    result = run(
+        """
+        print(tenon.explain("fft_c2c", KIND, "complex64")["kernels"][0]["state"])
+        print(tenon.explain("cholesky", KIND)["kernels"][0]["state"])
+        print(tenon.explain("conv2d", KIND)["kernels"][0]["state"])
+        """,
+        **{
+            f"TENON_{prefix}_FFT": "libabsent_fft.so",
+            f"TENON_{prefix}_SOLVER": "libabsent_solver.so",
+        },
+    )
+    assert result.returncode == 0, result.stderr
+    transform, factorization, convolution = result.stdout.splitlines()
+    names = {"cuda": ("cuFFT", "cuSOLVER"), "hip": ("hipFFT", "hipSOLVER")}[kind]
+    assert transform.startswith(
+        f"declines every call: {names[0]} was not found (libabsent_fft.so: "
+    )
+    assert factorization.startswith(
+        f"declines every call: {names[1]} was not found (libabsent_solver.so: "
+    )
+    assert convolution == "asked at every call; runs unless it declines"
