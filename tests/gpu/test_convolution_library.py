@@ -85,6 +85,20 @@ def test_convolutions_and_their_gradients_are_those_of_the_cpu(run):
     passes(run(program(code), TENON_FALLBACK="deny"))
 
 
+def test_a_bias_is_added_to_the_rounded_convolution(run):
+    code = """
+        integers = lambda *shape: tenon.tensor(rng.integers(-4, 5, shape).astype("float32"))
+        # Convolutions of small whole numbers are exact in every dtype, so that both sides round the sums alone.
+        for dtype in (tenon.float32, tenon.float16, tenon.bfloat16):
+            x, w = integers(3, 3, 6, 5).to(dtype), integers(5, 3, 3, 2).to(dtype)
+            bias = tenon.tensor([0.3, -7.1, 1e3, float("nan"), float("inf")]).to(dtype)
+            expected = tenon.conv2d(x, w) + bias.reshape([1, 5, 1, 1])
+            got = tenon.conv2d(x.to(KIND), w.to(KIND), bias.to(KIND))
+            check(got, expected, 0)
+    """
+    passes(run(program(code), TENON_FALLBACK="deny"))
+
+
 def test_the_algorithm_is_a_deterministic_one_and_chosen_once_for_each_shape(run):
     code = """
         failures.simulated_calls.restype = ctypes.c_uint64

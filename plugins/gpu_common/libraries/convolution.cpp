@@ -74,7 +74,10 @@ tenon_status convolve(ConvolutionKind kind, Rank rank, tenon_ctx* ctx, const ten
     return fail(err, rank.is_first() ? TENON_INTERNAL : TENON_UNSUPPORTED, "%s: %s: %s (%d)", name,
                 vendor::kDnn, error_text(status), status);
   };
-  return queue_library_call(ctx, device, name, queue, failed, err);
+  GPU_TRY(queue_library_call(ctx, device, name, queue, failed, err));
+  if (!bias) return TENON_OK;
+  return plan.descriptors->finish(device, host->ctx_stream(ctx), bias->data,
+                                  tenon_out_tensor(&outs[0])->data, err);
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
 }

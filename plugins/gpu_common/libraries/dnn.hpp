@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/abi.h>
+
 #include "convolution_call.hpp"
 #include "driver.hpp"
 
@@ -56,6 +58,11 @@ class Descriptors {
   // order; `bias` is NULL exactly if there is none.
   virtual Status run(Handle, const Algorithm&, const void* first, const void* second,
                      const void* bias, void* out, void* workspace) = 0;
+  // Queues behind it what the library cannot do: adding a bias in some dtypes.
+  virtual tenon_status finish(tenon_device, tenon_stream, const void* /*bias*/, void* /*out*/,
+                              tenon_err*) const {
+    return TENON_OK;
+  }
 };
 
 // The dtypes of the library's convolutions, as a mask of TENON_DTYPE_*.

@@ -64,10 +64,7 @@ struct Solution {
      void* workspace, size_t workspace_bytes, uint64_t solution))                                           \
   X(Status, weight_grad, miopenConvolutionBackwardWeightsImmediate,                                         \
     (Handle, TensorDesc, const void* dy, TensorDesc, const void* x, ConvolutionDesc, TensorDesc, void* dw,  \
-     void* workspace, size_t workspace_bytes, uint64_t solution))                                           \
-  X(Status, combine, miopenOpTensor,                                                                        \
-    (Handle, int operation, const void* alpha, TensorDesc, const void* a, const void* beta, TensorDesc,     \
-     const void* b, const void* gamma, TensorDesc, void* c))
+     void* workspace, size_t workspace_bytes, uint64_t solution))
 // clang-format on
 
 struct Library {
@@ -81,7 +78,6 @@ namespace number {
 inline constexpr int kHalf = 0, kFloat = 1, kBfloat16 = 5;  // miopenDataType_t
 inline constexpr int kConvolution = 0;                      // miopenConvolutionMode_t
 inline constexpr int kDeterministic = 1;                    // miopenConvolutionAttrib_t
-inline constexpr int kAdd = 0;                              // miopenTensorOp_t
 }  // namespace number
 
 // NULL: it is absent.

@@ -3,7 +3,13 @@
 // which one is called by its number. The older mode lists algorithms only after it has run them all.
 #include <algorithm>
 
+#include "errors.hpp"
+#include "kernels/device_programs.hpp"
 #include "miopen.hpp"
+
+namespace gpu::kernels::text {
+extern const char bias[];  // bias.cu
+}  // namespace gpu::kernels::text
 
 namespace gpu::dnn {
 namespace {
@@ -37,18 +43,18 @@ class MiopenDescriptors : public Descriptors {
   std::vector<Algorithm> algorithms(Handle, Order) override;
   Status run(Handle, const Algorithm&, const void* first, const void* second, const void* bias,
              void* out, void* workspace) override;
+  tenon_status finish(tenon_device, tenon_stream, const void* bias, void* out,
+                      tenon_err*) const override;
 
  private:
-  Status add_bias(Handle, const void* bias, void* out);
-
   const Library& library_;
-  int kind_ = kForward;
-  TensorDesc x_ = nullptr, w_ = nullptr, y_ = nullptr, bias_ = nullptr;
+  Convolution convolution_;
+  TensorDesc x_ = nullptr, w_ = nullptr, y_ = nullptr;
   ConvolutionDesc convolutions_[kOrders] = {};
 };
 
 MiopenDescriptors::~MiopenDescriptors() {
-  for (TensorDesc tensor : {x_, w_, y_, bias_})
+  for (TensorDesc tensor : {x_, w_, y_})
     if (tensor) library_.tensor_destroy(tensor);
   for (ConvolutionDesc desc : convolutions_)
     if (desc) library_.convolution_destroy(desc);
@@ -56,10 +62,9 @@ MiopenDescriptors::~MiopenDescriptors() {
 
 bool MiopenDescriptors::build(const Convolution& c) {
   const int type = data_type(c.dtype);
-  kind_ = c.kind;
+  convolution_ = c;
   bool is_made = make_tensor(library_, type, c.x, &x_) && make_tensor(library_, type, c.w, &w_) &&
-                 make_tensor(library_, type, c.y, &y_) &&
-                 (!c.has_bias || make_tensor(library_, type, {1, c.w[0], 1, 1}, &bias_));
+                 make_tensor(library_, type, c.y, &y_);
   for (int order = 0; order < kOrders && is_made; ++order) {
     ConvolutionDesc& desc = convolutions_[order];
     is_made =
@@ -74,15 +79,17 @@ bool MiopenDescriptors::build(const Convolution& c) {
 
 // One solution may be in both lists: it then splits its sums where it may add them in any order.
 std::vector<Algorithm> MiopenDescriptors::algorithms(Handle handle, Order order) {
-  const TensorDesc first = kind_ == kForward ? w_ : y_;
-  const TensorDesc second = kind_ == kInputGrad ? w_ : x_;
-  const TensorDesc result = kind_ == kForward ? y_ : kind_ == kInputGrad ? x_ : w_;
-  const auto count_of = kind_ == kForward     ? library_.count_forward
-                        : kind_ == kInputGrad ? library_.count_input_grad
-                                              : library_.count_weight_grad;
-  const auto list_of = kind_ == kForward     ? library_.list_forward
-                       : kind_ == kInputGrad ? library_.list_input_grad
-                                             : library_.list_weight_grad;
+  const TensorDesc first = convolution_.kind == kForward ? w_ : y_;
+  const TensorDesc second = convolution_.kind == kInputGrad ? w_ : x_;
+  const TensorDesc result = convolution_.kind == kForward     ? y_
+                            : convolution_.kind == kInputGrad ? x_
+                                                              : w_;
+  const auto count_of = convolution_.kind == kForward     ? library_.count_forward
+                        : convolution_.kind == kInputGrad ? library_.count_input_grad
+                                                          : library_.count_weight_grad;
+  const auto list_of = convolution_.kind == kForward     ? library_.list_forward
+                       : convolution_.kind == kInputGrad ? library_.list_input_grad
+                                                         : library_.list_weight_grad;
   const ConvolutionDesc desc = convolutions_[order];
   size_t count = 0;
   if (count_of(handle, first, second, desc, result, &count) != 0 || count == 0) return {};
@@ -96,22 +103,14 @@ std::vector<Algorithm> MiopenDescriptors::algorithms(Handle handle, Order order)
   return list;
 }
 
-Status MiopenDescriptors::add_bias(Handle handle, const void* bias, void* out) {
-  static constexpr float kOne = 1, kZero = 0;
-  return library_.combine(handle, number::kAdd, &kOne, y_, out, &kOne, bias_, bias, &kZero, y_,
-                          out);
-}
-
 Status MiopenDescriptors::run(Handle handle, const Algorithm& algorithm, const void* first,
-                              const void* second, const void* bias, void* out, void* workspace) {
+                              const void* second, const void*, void* out, void* workspace) {
   const uint64_t bytes = algorithm.workspace_bytes;
   const ConvolutionDesc desc = convolutions_[algorithm.mode];
-  switch (kind_) {
-    case kForward: {
-      const Status status = library_.forward(handle, w_, second, x_, first, desc, y_, out,
-                                             workspace, bytes, algorithm.number);
-      return status || !bias ? status : add_bias(handle, bias, out);
-    }
+  switch (convolution_.kind) {
+    case kForward:
+      return library_.forward(handle, w_, second, x_, first, desc, y_, out, workspace, bytes,
+                              algorithm.number);
     case kInputGrad:
       return library_.input_grad(handle, y_, first, w_, second, desc, x_, out, workspace, bytes,
                                  algorithm.number);
@@ -119,6 +118,32 @@ Status MiopenDescriptors::run(Handle handle, const Algorithm& algorithm, const v
       return library_.weight_grad(handle, y_, first, x_, second, desc, w_, out, workspace, bytes,
                                   algorithm.number);
   }
+}
+
+// MIOpen adds tensors in float32 and float16; its documents name no bfloat16 there.
+tenon_status MiopenDescriptors::finish(tenon_device device, tenon_stream stream, const void* bias,
+                                       void* out, tenon_err* err) const {
+  constexpr int64_t kThreads = 256, kMaxBlocks = 65535;
+  const tenon_kernel kernel =
+      kernels::programs_of(device).kernel(convolution_.dtype, "tenon_add_bias", [&] {
+        const int dtype = convolution_.dtype;
+        const int bits = dtype == TENON_DTYPE_F32 ? 32 : dtype == TENON_DTYPE_F16 ? 16 : -16;
+        return "#define BITS " + std::to_string(bits) + "\n" + kernels::text::bias;
+      });
+  if (!kernel)
+    return fail(err, TENON_UNAVAILABLE,
+                "conv2d: the kernel tenon_add_bias does not compile on this device");
+  const std::array<int, 4>& y = convolution_.y;
+  const int64_t image = int64_t{y[2]} * y[3], channels = y[1], count = y[0] * channels * image;
+  kernels::Arguments arguments;
+  arguments.buffer(out);
+  arguments.buffer(bias);
+  arguments.value(image);
+  arguments.value(channels);
+  arguments.value(count);
+  const int64_t blocks = std::min((count + kThreads - 1) / kThreads, kMaxBlocks);
+  return arguments.launch(device, kernel, {static_cast<uint32_t>(blocks), 1, 1},
+                          {static_cast<uint32_t>(kThreads), 1, 1}, stream, err);
 }
 
 }  // namespace

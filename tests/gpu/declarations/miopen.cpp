@@ -20,5 +20,4 @@ static_assert(number::kHalf == miopenHalf && number::kFloat == miopenFloat);
 static_assert(number::kBfloat16 == miopenBFloat16);
 static_assert(number::kConvolution == miopenConvolution);
 static_assert(number::kDeterministic == MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC);
-static_assert(number::kAdd == miopenTensorOpAdd);
 }  // namespace gpu::dnn

@@ -22,7 +22,7 @@ enum Status : int {
   kInternalError = 5,
   kNotImplemented = 6
 };
-constexpr int kConvolution = 0, kDeterministic = 1, kAdd = 0;
+constexpr int kConvolution = 0, kDeterministic = 1;
 
 struct ConvolutionDesc {
   DnnDesc desc;
@@ -116,8 +116,6 @@ int convolve(Pass pass, void* handle, void* x, const void* x_data, void* w, cons
   return status_of(enqueue_convolution(found.owner.stream, found.convolution, algorithm, x_data,
                                        w_data, y_data));
 }
-
-float scale_of(const void* scale) { return *static_cast<const float*>(scale); }
 
 }  // namespace
 
@@ -234,18 +232,4 @@ EXPORT int miopenConvolutionBackwardWeightsImmediate(void* handle, void* dy, con
                                                      size_t bytes, uint64_t id) {
   return convolve(Pass::kBackwardFilter, handle, x, x_data, dw, dw_data, desc, dy, dy_data,
                   workspace, bytes, id);
-}
-
-// c = alpha a + beta b + gamma c, here of a result and its bias.
-EXPORT int miopenOpTensor(void* handle, int operation, const void* alpha, void* a,
-                          const void* a_data, const void* beta, void* b, const void* b_data,
-                          const void* gamma, void* c, void* c_data) {
-  DnnHandle owner;
-  DnnTensor bias, y;
-  if (!handles.find(handle, &owner) || owner.device != current_device()) return kNotInitialized;
-  if (!tensors.find(c, &y) || !tensors.find(b, &bias) || !alpha || !beta || !gamma) return kBadParm;
-  if (operation != kAdd || a != c || a_data != c_data || !is_bias_of(bias, y) ||
-      scale_of(alpha) != 1 || scale_of(beta) != 1 || scale_of(gamma) != 0)
-    return kNotImplemented;
-  return status_of(enqueue_bias(owner.stream, bias, b_data, y, c_data));
 }
