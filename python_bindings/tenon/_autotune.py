@@ -20,7 +20,7 @@ class autotune:
     fastest runs it from then on, also in other processes: choices are kept in
     TENON_AUTOTUNE_CACHE, by default ~/.cache/tenon/autotune. A kernel replaces the dispatcher's own
     choice only if it takes at most 0.97 of its time. Results may differ in rounding from those of
-    another kernel.
+    another kernel. The algorithms of GPU libraries for products and convolutions are kernels in this sense.
 
     `measure=False`: use what is remembered, and measure nothing. `autotune.enable()` and
     `autotune.disable()` do the same without a block, TENON_AUTOTUNE=1 (or `use`) for a whole
