@@ -29,6 +29,8 @@ for device in cuda hip; do
   TENON_TEST_COMPILING=$device .venv/bin/python -m pytest -q -n "$(nproc)" tests/kernel_c/test_fusion.py
 done
 TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"
+# The second device has streams, programs and handles of libraries of its own.
+TENON_TEST_DEVICES=cuda:1,hip:1 TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops/test_values.py -k float32 "$@"
 
 export TENON_ASCEND_RUNTIME=$simulated/libsimulated_ascendcl.so TENON_ASCEND_OPERATORS=$simulated/libsimulated_opapi.so
 export TENON_ASCEND_COLLECTIVE=$simulated/libsimulated_hccl.so
