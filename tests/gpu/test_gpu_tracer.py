@@ -113,6 +113,25 @@ def test_buffers_that_come_late_and_in_pieces_lose_nothing(passes):
 
 
 @pytest.mark.parametrize("kind", ["cuda"], indirect=True)
+def test_records_wait_for_the_call_that_they_belong_to(passes):
+    """Roctracer's come in the order in which they were written."""
+    passes(
+        """
+        with tenon.profile(KIND) as p:
+            for _ in range(20):
+                y = x + x
+            tenon.synchronize(KIND)
+            seen = []
+            for _ in range(16):
+                p.collect()
+                seen.append(len(p))
+        assert seen[0] == 0 and seen[-1] == 20, seen
+        """,
+        SIMULATED_TRACER_HOLD="8",
+    )
+
+
+@pytest.mark.parametrize("kind", ["cuda"], indirect=True)
 @pytest.mark.parametrize("variable", ["SIMULATED_TRACER_DROP", "SIMULATED_TRACER_UNTIMED"])
 def test_dropped_records_are_told(passes, variable):
     """Roctracer waits for room instead, and always knows the times."""
@@ -253,8 +272,6 @@ def test_devices_have_records_of_their_own(passes):
                 x.to(KIND + ":1")
             there * there  # its profile has ended, the other one has not
             x + x
-            for _ in range(3):
-                first.collect()
         assert [r.kind for r in first.records] == ["kernel"] * 2, first.records
         assert [r.kind for r in second.records] == ["kernel"] * 2 + ["copy"], second.records
         assert second.records[2].name == "copy from another device" and second.records[2].bytes == 4000

@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <deque>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <new>
@@ -19,11 +18,8 @@ namespace {
 
 // Calls of the driver whose work may still be under way. A record that comes later than so many calls after its own is lost.
 constexpr size_t kMaxCorrelations = size_t{1} << 20;
-
-struct Waiting {
-  tenon_profile_record record;
-  int flushes = 0;  // it has waited for
-};
+// Records that wait for what says whose they are; most of so many are those of other libraries.
+constexpr size_t kMaxWaiting = size_t{1} << 16;
 
 struct State {
   std::mutex starting;
@@ -34,8 +30,9 @@ struct State {
   std::map<Call, uint64_t> numbers;                // of calls: their indices plus 1
   std::unordered_map<uint64_t, uint64_t> call_of;  // by correlation
   std::deque<uint64_t> correlations;               // oldest first
-  // Records that came before what says whose they are: the libraries promise no order of buffers.
-  std::unordered_map<uint64_t, std::vector<Waiting>> waiting;
+  // By correlation: records that came before what says whose they are, as the libraries promise no order of buffers.
+  std::unordered_multimap<uint64_t, tenon_profile_record> waiting;
+  std::deque<uint64_t> waiting_order;  // oldest first, with some that wait no more
 };
 
 // Never destroyed: the library's threads deliver until the process ends.
@@ -58,6 +55,20 @@ void finish(const Call& call, tenon_profile_record record) {
   std::snprintf(record.name, sizeof record.name, "%s%s%s", call.name, is_named ? "" : ": ",
                 is_named ? "" : name.c_str());
   call.profile->add_traced(record);
+}
+
+// With the lock held.
+void wait(State& self, uint64_t correlation, const tenon_profile_record& record) {
+  self.waiting.emplace(correlation, record);
+  self.waiting_order.push_back(correlation);
+  while (!self.waiting_order.empty()) {
+    const auto oldest = self.waiting.find(self.waiting_order.front());
+    if (oldest != self.waiting.end()) {
+      if (self.waiting.size() <= kMaxWaiting) return;
+      self.waiting.erase(oldest);
+    }
+    self.waiting_order.pop_front();
+  }
 }
 
 // The library keeps pointers to our functions, so our code has to stay when the plugin is unloaded.
@@ -125,13 +136,6 @@ void flush() {
   if (const uint64_t lost = vendor::tracer::lost())
     log(2, "%llu records of this profile were dropped by the tracing library: it is incomplete",
         static_cast<unsigned long long>(lost));
-  State& self = state();
-  const std::lock_guard lock(self.mutex);
-  // What says whose a record is comes no later than with the next flush; after that it is another library's.
-  for (auto each = self.waiting.begin(); each != self.waiting.end();) {
-    std::erase_if(each->second, [](Waiting& one) { return ++one.flushes > 2; });
-    each = each->second.empty() ? self.waiting.erase(each) : std::next(each);
-  }
 }
 
 bool now(uint64_t* out) { return vendor::tracer::now(out); }
@@ -159,7 +163,7 @@ void add(const Activity& activity) try {
   if (call != self.call_of.end())
     finish(self.calls[call->second - 1], record);
   else
-    self.waiting[activity.correlation].push_back({record});
+    wait(self, activity.correlation, record);
 } catch (const std::bad_alloc&) {
 }
 
@@ -173,10 +177,9 @@ void correlate(uint64_t correlation, uint64_t number) try {
     self.call_of.erase(self.correlations.front());
     self.correlations.pop_front();
   }
-  const auto waiting = self.waiting.find(correlation);
-  if (waiting == self.waiting.end()) return;
-  for (const Waiting& each : waiting->second) finish(self.calls[number - 1], each.record);
-  self.waiting.erase(waiting);
+  const auto [first, last] = self.waiting.equal_range(correlation);
+  for (auto each = first; each != last; ++each) finish(self.calls[number - 1], each->second);
+  self.waiting.erase(first, last);
 } catch (const std::bad_alloc&) {
 }
 
