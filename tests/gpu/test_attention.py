@@ -32,14 +32,17 @@ def host(x):
 def across(x):
     return x.swapaxes(-1, -2)
 
-def reference(query, key, value, grad, causal, scale):
+def reference(query, key, value, grad, causal, scale, mask=None):
     "The result, and the gradients of query, key and value."
     scores = query @ across(key) * scale
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     if causal:
         rows, keys = scores.shape[-2:]
         scores = np.where(np.arange(keys) <= np.arange(rows)[:, None], scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights /= weights.sum(-1, keepdims=True)
+    largest = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-300)  # a row that sees nothing gives zeros
     dweights = grad @ across(value)
     dscores = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) * scale
     return weights @ value, dscores @ key, across(dscores) @ query, across(weights) @ grad
@@ -123,6 +126,85 @@ def test_large_scores_and_first_rows(emulate):
         """
         query, key = tensor(40, 64) * 10, tensor(40, 64) * 10
         check(query, key, tensor(40, 64), tensor(40, 64), True, tolerance=2e-2)
+        """
+    )
+
+
+def test_scores_far_below_zero(emulate):
+    # What lies behind the last key has a score of 0, whose weight would be infinite beside the others. Gradients of scores add up to
+    # 0 only before they are rounded, and are multiplied with keys that have a mean.
+    emulate(
+        """
+        query, key = tensor(40, 64) + 5, tensor(40, 64) - 5
+        check(query, key, tensor(40, 64), tensor(40, 64), tolerance=2e-2)
+        """
+    )
+
+
+@pytest.mark.parametrize("features", [64, 128])
+@pytest.mark.parametrize("causal", [False, True])
+def test_masks(emulate, features, causal):
+    # The mask has the layout of neither operand, and is broadcast over batches, heads or rows. Its rows that hide everything give
+    # zeros; numbers near the dtype's largest neither overflow nor lose the others.
+    emulate(
+        f"""
+        def masked(mask, rows, keys, dtype):
+            query, key, value = (tensor(2, n, 3, {features}, dtype=dtype).transpose(1, 2) for n in (rows, keys, keys))
+            count, out = launches(lambda: attention(query, key, value, mask=mask, causal={causal}, scale=0.125))
+            assert count == 1, count
+            seen = mask.cpu().numpy() if mask.dtype == tenon.bool else host(mask)
+            wanted = reference(host(query), host(key), host(value), np.zeros(out.shape), {causal}, 0.125, seen)[0]
+            error = np.abs(host(out) - wanted).max()
+            assert error < 4 * TOLERANCE[dtype], (mask.shape, mask.dtype, error)  # results are up to 4
+
+        for dtype in ("float16", "bfloat16"):
+            for rows, keys in [(20, 70), (130, 33)]:
+                for shape in [(rows, keys), (2, 1, rows, keys), (3, 1, keys), (2, 3, rows, 1), (1, 1, 1, keys)]:
+                    hides = rng.random(shape) < 0.7
+                    hides[..., 0, :] = False
+                    masked(tenon.tensor(hides).to(KIND), rows, keys, dtype)
+            added = tensor(70, 20, dtype=dtype).T
+            masked(added, 20, 70, dtype)
+            lowest = tenon.finfo(getattr(tenon, dtype)).min
+            masked(tenon.where(added > 0, added, lowest), 20, 70, dtype)
+            masked(tenon.full([20, 70], lowest, dtype=dtype, device=KIND), 20, 70, dtype)
+            masked(tenon.where(added > 0.5, added, float("-inf")), 20, 70, dtype)
+        """
+    )
+
+
+def test_gradients_under_a_mask_are_those_of_the_cpu(emulate):
+    emulate(
+        """
+        arrays = [rng.standard_normal((2, 20, 64)).astype("float32") for _ in range(3)]
+        hides = tenon.tensor(rng.random((20, 20)) < 0.7)
+        results = []
+        for device in ("cpu", KIND):
+            leaves = [tenon.tensor(a).to(tenon.float16).to(device) for a in arrays]
+            for leaf in leaves:
+                leaf.requires_grad = True
+            attention(*leaves, mask=hides.to(device)).sum().backward()
+            results.append([host(leaf.grad) for leaf in leaves])
+        for wanted, got in zip(*results):
+            assert np.abs(got - wanted).max() < 2e-3 * np.abs(wanted).max()
+        """
+    )
+
+
+def test_grouped_heads_are_not_copied(emulate):
+    # Keys and values of fewer heads reach the kernel as they are.
+    emulate(
+        """
+        query, key, value = (tensor(2, heads, 20, 64) for heads in (6, 2, 2))
+        mask = tenon.tensor(rng.random((2, 1, 20, 20)) < 0.9).to(KIND)
+        mask[..., 0] = True
+        for given in (None, mask):
+            count, out = launches(lambda: attention(query, key, value, mask=given, enable_gqa=True, scale=0.125))
+            assert count == 1, count
+            repeated = [np.repeat(host(x), 3, 1) for x in (key, value)]
+            seen = None if given is None else given.cpu().numpy()
+            wanted = reference(host(query), *repeated, np.zeros(out.shape), False, 0.125, seen)[0]
+            assert np.abs(host(out) - wanted).max() < 4 * TOLERANCE["float16"]
         """
     )
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of attention.cu. What the kernel does not take (a mask, other dtypes and extents) is left
+// The host's side of attention.cu. What the kernel does not take (other dtypes and extents) is left
 // to the decomposition into matrix products and softmax.
 #include "attention.hpp"
 
@@ -20,15 +20,16 @@ namespace {
 std::optional<AttentionOperands> describe(const tenon_value* args, Arrives arrives) {
   const std::array<const tenon_tensor*, 3> tensors = {
       tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2])};
-  if (tenon_arg_tensor(&args[3])) return std::nullopt;  // a mask
-  return attention_operands(tensors, arrives, tenon_arg_bool(&args[4]), tenon_arg_float(&args[5]));
+  return attention_operands(tensors, tenon_arg_tensor(&args[3]), arrives, tenon_arg_bool(&args[4]),
+                            tenon_arg_float(&args[5]));
 }
 
 tenon_kernel kernel_of(tenon_device device, const AttentionOperands& operands) {
   return programs_of(device).kernel(operands.variant(), "tenon_attention", [&] {
-    // Two stages fit 48 KiB of shared memory.
-    return std::string("#define KEYS ") + (operands.features == 64 ? "64\n" : "32\n") +
-           operands.source() + text::attention;
+    // Two stages fit 48 KiB of shared memory, and a mask needs registers.
+    const bool is_wide = operands.features == 64 && operands.mask == Mask::kNone;
+    return std::string("#define KEYS ") + (is_wide ? "64\n" : "32\n") + operands.source() +
+           text::attention;
   });
 }
 
@@ -58,6 +59,10 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   arguments.value(operands->rows);
   arguments.value(operands->keys);
   arguments.value(operands->scale);
+  if (operands->mask != Mask::kNone) {
+    arguments.buffer(tenon_arg_tensor(&args[3])->data);
+    arguments.value(operands->mask_strides);
+  }
   return arguments.launch(device, kernel, operands->blocks(operands->rows),
                           {kAttentionThreads, 1, 1}, host->ctx_stream(ctx), err);
 } catch (const std::bad_alloc&) {

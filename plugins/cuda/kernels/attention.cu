@@ -2,10 +2,38 @@
 // Attention whose scores stay in registers: FlashAttention-2 (Dao, 2023, arXiv:2307.08691), forward.
 //
 // A block has 128 rows of the query; it goes through the keys KEYS at a time, with the next ones under way in
-// shared memory. CAUSAL: row i sees keys up to i. Comes after attention_rows.cu.
-extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) tenon_attention(
+// shared memory. CAUSAL: row i sees keys up to i. A mask is read where scores are, an element at a time: MASKS hides
+// keys where a truth value is false, ADDS adds numbers to the scaled scores. Comes after attention_rows.cu.
+#define BLOCKS (FEATURES == 64 ? 2 : 1)  // of a multiprocessor, which share its registers
+#if defined(MASKS)
+typedef unsigned char MaskElement;
+#elif defined(ADDS)
+typedef Half MaskElement;
+#undef BLOCKS
+#define BLOCKS 1
+#endif
+
+struct MaskStrides {  // in elements; 0 where the mask is the same
+  tk_i64 batch, head, row, key;
+};
+
+// The weight of a score beside that of `base`.
+static __device__ inline float weight_of(float score, float base, float scale2) {
+#ifdef ADDS
+  return exp2_approximate((score - base) * scale2);  // numbers near the largest cancel before they overflow
+#else
+  return exp2_approximate(score * scale2 - base * scale2);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tenon_attention(
     const Half *query, const Half *key, const Half *value, Half *out, float *logsumexp, Rows q, Rows k, Rows v,
-    int heads, int rows, int keys, float scale) {
+    int heads, int rows, int keys, float scale
+#if defined(MASKS) || defined(ADDS)
+    ,
+    const MaskElement *mask, MaskStrides m
+#endif
+) {
   __shared__ __align__(16) Half shared[4][KEYS][PITCH];  // two stages of keys and values; first the query
   static_assert(4 * KEYS >= ROWS, "the query fits where the keys come later");
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -13,6 +41,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
   query += batch * q.batch + head * q.head;
   key += batch * k.batch + head * k.head;
   value += batch * v.batch + head * v.head;
+#if defined(MASKS) || defined(ADDS)
+  mask += batch * m.batch + head * m.head;
+#endif
 
   Half(*staged)[PITCH] = shared[0];
   fetch<ROWS>(staged, query, q.row, first_row, rows);
@@ -26,7 +57,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
   __syncthreads();
 
   float accumulators[FEATURES / 8][4] = {}, top[2] = {MINUS_INFINITY, MINUS_INFINITY}, total[2] = {0, 0};
-  const float scale2 = scale * 1.4426950408889634f;  // exponentials are powers of 2
+#ifdef ADDS
+  const float unit = 1;  // of the scores when the mask is added
+#else
+  const float unit = scale;
+#endif
+  const float scale2 = unit * 1.4426950408889634f;  // exponentials are powers of 2
   const int row0 = first_row + 16 * warp + lane / 4, pair = lane % 4 * 2;
 #ifdef CAUSAL
   const int visible = min(keys, first_row + ROWS);
@@ -60,7 +96,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
         mma_16x8x16(scores[j + 1], q_part[f], b[2], b[3]);
       }
 
-#ifdef CAUSAL
+#if defined(MASKS) || defined(ADDS)
+    const bool masks = true;
+#elif defined(CAUSAL)
     const bool masks = first_key + KEYS > min(keys, first_row + 16 * warp);
 #else
     const bool masks = first_key + KEYS > keys;
@@ -71,11 +109,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int column = first_key + 8 * j + pair + i % 2;
+          bool hides = column >= keys;
 #ifdef CAUSAL
-          if (column >= keys || column > row0 + i / 2 * 8) scores[j][i] = MINUS_INFINITY;
-#else
-          if (column >= keys) scores[j][i] = MINUS_INFINITY;
+          hides = hides || column > row0 + i / 2 * 8;
 #endif
+#if defined(MASKS) || defined(ADDS)
+          const tk_i64 at = min(row0 + i / 2 * 8, rows - 1) * m.row + column * m.key;
+#endif
+#if defined(MASKS)
+          hides = hides || !mask[at];
+#elif defined(ADDS)
+          if (!hides) scores[j][i] = scores[j][i] * scale + widen(mask[at]);
+#endif
+          if (hides) scores[j][i] = MINUS_INFINITY;
         }
     }
 
@@ -88,15 +134,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
         highest = fmaxf(highest, fmaxf(scores[j][2 * half], scores[j][2 * half + 1]));
       highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
       highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
-      const float shift = highest == MINUS_INFINITY ? 0 : highest * scale2;
-      const float shrink = exp2_approximate(top[half] * scale2 - shift);
+      const float base = highest == MINUS_INFINITY ? 0 : highest;
+      const float shrink = weight_of(top[half], base, scale2);
       top[half] = highest;
       float sum = 0;
 #pragma unroll
       for (int j = 0; j < KEYS / 8; ++j)
 #pragma unroll
         for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          scores[j][i] = exp2_approximate(scores[j][i] * scale2 - shift);
+          scores[j][i] = weight_of(scores[j][i], base, scale2);
           sum += scores[j][i];
         }
       total[half] = total[half] * shrink + sum;
@@ -131,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
     const int row = row0 + 8 * half;
     if (row >= rows) continue;
     const tk_i64 at = (tk_i64)blockIdx.y * rows + row;
-    if (pair == 0) logsumexp[at] = top[half] * scale + logf(sum);
-    const float inverse = 1 / sum;
+    if (pair == 0) logsumexp[at] = top[half] * unit + logf(sum);
+    const float inverse = sum == 0 ? 0 : 1 / sum;  // a row that sees nothing gives zeros
 #pragma unroll
     for (int j = 0; j < FEATURES / 8; ++j)
       *(tk_u32 *)&out[at * FEATURES + 8 * j + pair] =

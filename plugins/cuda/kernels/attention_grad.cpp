@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of attention_grad.cu. What the kernels do not take is left to the decomposition, as in attention.cpp.
+// The host's side of attention_grad.cu. What the kernels do not take is left to the decomposition,
+// and so are masks: a row of huge numbers has lost its sum in the logarithm that the forward pass leaves.
 #include <tenon/unbox.h>
 
 #include <new>
@@ -27,7 +28,7 @@ std::optional<AttentionOperands> describe(const tenon_value* args, Arrives arriv
   const bool is_dense =
       arrives == Arrives::kContiguous || (logsumexp->flags & TENON_TENSOR_CONTIGUOUS);
   if (!is_dense || logsumexp->dtype != TENON_DTYPE_F32) return std::nullopt;
-  return attention_operands(tensors, arrives, tenon_arg_bool(&args[kCausal]),
+  return attention_operands(tensors, nullptr, arrives, tenon_arg_bool(&args[kCausal]),
                             tenon_arg_float(&args[kScale]));
 }
 
@@ -37,7 +38,7 @@ struct Kernels {
 };
 
 Kernels kernels_of(tenon_device device, const AttentionOperands& operands) {
-  constexpr int kVariants = 1 << 10;  // those of attention.cpp come before
+  constexpr int kVariants = 1 << 12;  // those of attention.cpp come before
   const auto kernel = [&](const char* name) {
     return programs_of(device).kernel(kVariants + operands.variant(), name, [&] {
       // As many rows as registers allow without spilling.

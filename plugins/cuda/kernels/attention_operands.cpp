@@ -32,37 +32,42 @@ Strides strides_of(const tenon_tensor& tensor, Arrives arrives) {
   return strides;
 }
 
+// The strides of a mask beside a tensor of `ndim` axes: it may have fewer, and broadcasts.
+Strides mask_strides_of(const tenon_tensor& mask, int ndim, Arrives arrives) {
+  const Strides own = strides_of(mask, arrives);
+  Strides strides = {};
+  for (int axis = 0; axis < mask.ndim; ++axis)
+    if (mask.shape[axis] != 1)
+      strides[static_cast<size_t>(axis + ndim - mask.ndim)] = own[static_cast<size_t>(axis)];
+  return strides;
+}
+
+// Two axes from outside to inside, and the strides of the operands along them.
+struct Batches {
+  std::array<int64_t, 2> extents = {1, 1};
+  std::array<std::array<int64_t, 2>, AttentionOperands::kMax + 1> strides = {};
+};
+
 // The axes before the last two as at most two, for all operands alike.
-bool join_batches(Tensors tensors, std::span<const Strides> strides, AttentionOperands* out) {
-  struct Axis {
-    int64_t extent;
-    std::array<int64_t, AttentionOperands::kMax> strides;
-  };
-  std::array<Axis, 2> joined;  // the last one is the innermost
-  size_t count = 0;
-  for (int axis = tensors[0]->ndim - 3; axis >= 0; --axis) {
-    const int64_t extent = tensors[0]->shape[axis];
+std::optional<Batches> join_batches(const tenon_tensor& query, std::span<const Strides> strides) {
+  Batches out;
+  size_t at = 2;  // the axis that is being joined; 2: none yet
+  for (int axis = query.ndim - 3; axis >= 0; --axis) {
+    const int64_t extent = query.shape[axis];
     if (extent == 1) continue;
-    Axis next = {extent, {}};
-    for (size_t t = 0; t < tensors.size(); ++t)
-      next.strides[t] = strides[t][static_cast<size_t>(axis)];
-    bool joins = count > 0;
-    for (size_t t = 0; t < tensors.size() && joins; ++t)
-      joins = next.strides[t] == joined[count - 1].strides[t] * joined[count - 1].extent;
+    bool joins = at < 2;
+    for (size_t t = 0; t < strides.size() && joins; ++t)
+      joins = strides[t][static_cast<size_t>(axis)] == out.strides[t][at] * out.extents[at];
     if (joins) {
-      joined[count - 1].extent *= extent;
-    } else {
-      if (count == 2) return false;
-      joined[count++] = next;
+      out.extents[at] *= extent;
+      continue;
     }
+    if (at == 0) return std::nullopt;
+    out.extents[--at] = extent;
+    for (size_t t = 0; t < strides.size(); ++t)
+      out.strides[t][at] = strides[t][static_cast<size_t>(axis)];
   }
-  if (count > 0) out->heads = joined[0].extent;
-  if (count > 1) out->batches = joined[1].extent;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    if (count > 0) out->strides[t].head = joined[0].strides[t];
-    if (count > 1) out->strides[t].batch = joined[1].strides[t];
-  }
-  return out->matrices() <= kMaxGridY;
+  return out;
 }
 
 // The kernels read 16 bytes at once.
@@ -77,8 +82,8 @@ bool is_readable(const tenon_tensor& tensor, Arrives arrives, const RowStrides& 
 
 }  // namespace
 
-std::optional<AttentionOperands> attention_operands(Tensors tensors, Arrives arrives, bool causal,
-                                                    double scale) {
+std::optional<AttentionOperands> attention_operands(Tensors tensors, const tenon_tensor* mask,
+                                                    Arrives arrives, bool causal, double scale) {
   for (const tenon_tensor* tensor : tensors)
     if (!tensor || tensor->dtype != tensors[0]->dtype || tensor->ndim != tensors[0]->ndim ||
         tensor->ndim < 2 || tensor->numel == 0)
@@ -103,13 +108,26 @@ std::optional<AttentionOperands> attention_operands(Tensors tensors, Arrives arr
   out.rows = static_cast<int>(rows);
   out.keys = static_cast<int>(keys);
   out.features = static_cast<int>(features);
-  std::array<Strides, AttentionOperands::kMax> strides;
-  for (size_t t = 0; t < tensors.size(); ++t) strides[t] = strides_of(*tensors[t], arrives);
-  if (!join_batches(tensors, strides, &out)) return std::nullopt;
+  std::array<Strides, AttentionOperands::kMax + 1> strides;
+  size_t count = 0;
+  for (const tenon_tensor* tensor : tensors) strides[count++] = strides_of(*tensor, arrives);
+  if (mask) strides[count++] = mask_strides_of(*mask, tensors[0]->ndim, arrives);
+  const std::optional<Batches> joined = join_batches(*tensors[0], std::span(strides).first(count));
+  if (!joined) return std::nullopt;
+  out.batches = joined->extents[0];
+  out.heads = joined->extents[1];
+  if (out.matrices() > kMaxGridY) return std::nullopt;
+  const auto row_axis = static_cast<size_t>(last - 1), last_axis = static_cast<size_t>(last);
   for (size_t t = 0; t < tensors.size(); ++t) {
-    out.strides[t].row = strides[t][static_cast<size_t>(last - 1)];
-    const int64_t last_stride = strides[t][static_cast<size_t>(last)];
-    if (!is_readable(*tensors[t], arrives, out.strides[t], last_stride)) return std::nullopt;
+    out.strides[t] = {joined->strides[t][0], joined->strides[t][1], strides[t][row_axis]};
+    if (!is_readable(*tensors[t], arrives, out.strides[t], strides[t][last_axis]))
+      return std::nullopt;
+  }
+  if (mask) {
+    const auto& along = joined->strides[tensors.size()];
+    const Strides& own = strides[tensors.size()];
+    out.mask = mask->dtype == TENON_DTYPE_BOOL ? Mask::kHides : Mask::kAdded;
+    out.mask_strides = {along[0], along[1], own[row_axis], own[last_axis]};
   }
   return out;
 }
@@ -123,12 +141,13 @@ std::string AttentionOperands::source() const {
   std::string text;
   if (is_bfloat16) text += "#define BFLOAT16 1\n";
   if (causal) text += "#define CAUSAL 1\n";
+  if (mask != Mask::kNone) text += mask == Mask::kHides ? "#define MASKS 1\n" : "#define ADDS 1\n";
   text += "#define FEATURES " + std::to_string(features) + '\n';
   return text + text::mma + text::attention_rows;
 }
 
 int AttentionOperands::variant() const {
-  return features | int{is_bfloat16} << 8 | int{causal} << 9;
+  return features | int{is_bfloat16} << 8 | int{causal} << 9 | static_cast<int>(mask) << 10;
 }
 
 tenon_device device_with_tensor_cores(const tenon_tensor* operand) {

@@ -23,6 +23,12 @@ struct RowStrides {
   int64_t batch = 0, head = 0, row = 0;
 };
 
+// MaskStrides of attention.cu; 0 where the mask is broadcast.
+struct MaskStrides {
+  int64_t batch = 0, head = 0, row = 0, key = 0;
+};
+enum class Mask { kNone, kHides, kAdded };
+
 struct AttentionOperands {
   static constexpr size_t kMax = 5;
   bool is_bfloat16 = false, causal = false;
@@ -30,22 +36,25 @@ struct AttentionOperands {
   int rows = 0, keys = 0, features = 0;
   int64_t batches = 1, heads = 1;
   std::array<RowStrides, kMax> strides;  // of the tensors, in order
+  Mask mask = Mask::kNone;
+  MaskStrides mask_strides;
 
   int64_t matrices() const { return batches * heads; }
   // Blocks for `length` rows of every matrix.
   std::array<uint32_t, 3> blocks(int64_t length, int64_t rows_of_block = kAttentionRows) const;
   // The definitions that all kernels want, and attention_rows.cu with what comes before it.
   std::string source() const;
-  // Tells the programs of `source` from each other; less than 1024.
+  // Tells the programs of `source` from each other; less than 4096.
   int variant() const;
 };
 
 // How an operand reaches the kernel.
 enum class Arrives { kStrided, kContiguous };
 
-// `tensors` are query, key, value and up to two more of the query's shape; empty where the kernels do not take them.
-std::optional<AttentionOperands> attention_operands(std::span<const tenon_tensor* const> tensors, Arrives arrives,
-                                                    bool causal, double scale);
+// `tensors` are query, key, value and up to two more of the query's shape, `mask` may be NULL; empty where the kernels do not take
+// them.
+std::optional<AttentionOperands> attention_operands(std::span<const tenon_tensor* const> tensors,
+                                                    const tenon_tensor* mask, Arrives arrives, bool causal, double scale);
 
 constexpr tenon_kernel_def attention_kernel_def(const char* op, uint32_t traits, int32_t score, tenon_boxed_fn run,
                                                 int32_t (*can_run)(const tenon_value*, uint32_t)) {

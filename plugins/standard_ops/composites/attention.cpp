@@ -96,25 +96,43 @@ bool fits_attention(const Tensor& query, const Tensor& key, const Tensor& value,
   return true;
 }
 
-// Heads of the key or value, [..., kv_heads, length, features], repeated to as many as the query has.
-tenon_status repeat_heads(Scope& scope, const Tensor& query, const char* name, Tensor* x,
-                          tenon_err* err) {
-  const Tensor& from = *x;
-  const bool fits = query->ndim >= 3 && from->ndim >= 3 && from->shape[from->ndim - 3] > 0 &&
-                    query->shape[query->ndim - 3] % from->shape[from->ndim - 3] == 0;
-  if (!fits)
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "scaled_dot_product_attention",
-                        "expected heads of query, [..., heads, length, features], that are a "
-                        "multiple of those of %s, got shapes %s and %s",
-                        name, shape_text(*query.get()).c_str(), shape_text(*from.get()).c_str());
-  const int64_t heads = query->shape[query->ndim - 3], own = from->shape[from->ndim - 3];
-  if (heads == own) return TENON_OK;
-  Shape shape = sizes_of(from), flat = shape;
-  shape.insert(shape.end() - 2, heads / own);
-  flat[flat.size() - 3] = heads;
-  Tensor groups = ops::expand(scope, ops::unsqueeze(scope, from, {-3}), shape);
-  *x = ops::reshape(scope, groups, flat);
-  return scope.status();
+int64_t heads_of(const Tensor& x) { return x->ndim < 3 ? 1 : x->shape[x->ndim - 3]; }
+
+tenon_status expect_heads(const Tensor& query, const char* name, const Tensor& x, tenon_err* err) {
+  const bool fits = query->ndim >= 3 && x->ndim >= 3 && heads_of(x) > 0 && heads_of(query) % heads_of(x) == 0;
+  if (fits) return TENON_OK;
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, "scaled_dot_product_attention",
+                      "expected heads of query, [..., heads, length, features], that are a "
+                      "multiple of those of %s, got shapes %s and %s",
+                      name, shape_text(*query.get()).c_str(), shape_text(*x.get()).c_str());
+}
+
+// [..., heads, a, b] as a view [..., heads / group, group, a, b]. One head serves all groups, and so does a mask without heads.
+Tensor split_heads(Scope& scope, const Tensor& x, int64_t group) {
+  if (!x || x->ndim < 3) return Tensor::borrow(x.get());
+  if (heads_of(x) == 1) return ops::unsqueeze(scope, x, {-3});
+  Shape shape = sizes_of(x);
+  shape[shape.size() - 3] /= group;
+  shape.insert(shape.end() - 2, group);
+  return ops::reshape(scope, x, shape);
+}
+
+// And back.
+Tensor join_heads(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return {};
+  Shape shape = sizes_of(x);
+  const auto group = shape.end() - 3;
+  group[-1] *= *group;
+  shape.erase(group);
+  return ops::reshape(scope, x, shape);
+}
+
+// [..., kv_heads, length, features] with every head repeated, as many as there are of the query.
+Tensor repeat_heads(Scope& scope, const Tensor& x, int64_t heads) {
+  if (heads_of(x) == heads) return Tensor::borrow(x.get());
+  Shape shape = sizes_of(x);
+  shape.insert(shape.end() - 2, heads / heads_of(x));
+  return join_heads(scope, ops::expand(scope, ops::unsqueeze(scope, x, {-3}), shape));
 }
 
 Tensor with_batch(Scope& scope, const Tensor& tensor, const Shape& batch) {
@@ -139,10 +157,28 @@ TENON_DECOMPOSE(scaled_dot_product_attention) {
         "expected query, key and value [..., length, features], got shapes %s, %s and %s",
         shape_text(*query.get()).c_str(), shape_text(*key.get()).c_str(),
         shape_text(*value.get()).c_str());
+  bool is_grouped = false;
   if (bool_of(args[7])) {
-    TENON_TRY(repeat_heads(scope, query, "key", &key, err));
-    TENON_TRY(repeat_heads(scope, query, "value", &value, err));
+    TENON_TRY(expect_heads(query, "key", key, err));
+    TENON_TRY(expect_heads(query, "value", value, err));
+    const int64_t heads = heads_of(query), own = heads_of(key);
+    const bool fits_mask = !mask || heads_of(mask) == 1 || heads_of(mask) == heads;
+    if (own == heads_of(value) && own < heads && fits_mask) {
+      // The groups are an axis that the key and value broadcast along, so that nothing is copied.
+      is_grouped = true;
+      query = split_heads(scope, query, heads / own);
+      mask = split_heads(scope, mask, heads / own);
+      key = ops::unsqueeze(scope, key, {-3});
+      value = ops::unsqueeze(scope, value, {-3});
+    } else {
+      key = repeat_heads(scope, key, heads);
+      value = repeat_heads(scope, value, heads);
+    }
+    if (!scope.ok()) return scope.status();
   }
+  const auto finish_heads = [&](Tensor result) {
+    return finish(scope, outs, is_grouped ? join_heads(scope, result) : std::move(result));
+  };
   double dropout = float_of(args[4]);
   if (!(dropout >= 0 && dropout <= 1))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected dropout from 0 to 1, got %g",
@@ -156,7 +192,7 @@ TENON_DECOMPOSE(scaled_dot_product_attention) {
     auto result =
         ops::attention(scope, with_batch(scope, query, batch), with_batch(scope, key, batch),
                        with_batch(scope, value, batch), mask, causal, scale);
-    return finish(scope, outs, std::move(result.out));
+    return finish_heads(std::move(result.out));
   }
   // Scores of smaller floats are kept in float32, as the kernels of attention keep them.
   const int32_t dtype = query->dtype;
@@ -168,7 +204,7 @@ TENON_DECOMPOSE(scaled_dot_product_attention) {
   Tensor result = ops::matmul(scope, weights, interior::widened(scope, value));
   if (scope.ok() && result->dtype == TENON_DTYPE_F32 && interior::is_narrow_float(dtype))
     result = ops::cast(scope, result, dtype);
-  return finish(scope, outs, result);
+  return finish_heads(std::move(result));
 }
 
 TENON_DECOMPOSE(attention) {
