@@ -55,7 +55,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   for (int i = 0; i < 3; ++i) arguments.buffer(tenon_arg_tensor(&args[i])->data);
   for (int i = 0; i < 2; ++i) arguments.buffer(tenon_out_tensor(&outs[i])->data);
   for (size_t i = 0; i < 3; ++i) arguments.value(operands->strides[i]);
-  arguments.value(static_cast<int>(operands->heads));
+  arguments.value(operands->counts);
   arguments.value(operands->rows);
   arguments.value(operands->keys);
   arguments.value(operands->scale);

@@ -14,7 +14,7 @@ typedef Half MaskElement;
 #endif
 
 struct MaskStrides {  // in elements; 0 where the mask is the same
-  tk_i64 batch, head, row, key;
+  tk_i64 outer, middle, inner, row, key;
 };
 
 // The weight of a score beside that of `base`.
@@ -28,7 +28,7 @@ static __device__ inline float weight_of(float score, float base, float scale2) 
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tenon_attention(
     const Half *query, const Half *key, const Half *value, Half *out, float *logsumexp, Rows q, Rows k, Rows v,
-    int heads, int rows, int keys, float scale
+    Counts counts, int rows, int keys, float scale
 #if defined(MASKS) || defined(ADDS)
     ,
     const MaskElement *mask, MaskStrides m
@@ -37,12 +37,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) tenon_attention(
   __shared__ __align__(16) Half shared[4][KEYS][PITCH];  // two stages of keys and values; first the query
   static_assert(4 * KEYS >= ROWS, "the query fits where the keys come later");
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int first_row = blockIdx.x * ROWS, batch = blockIdx.y / heads, head = blockIdx.y % heads;
-  query += batch * q.batch + head * q.head;
-  key += batch * k.batch + head * k.head;
-  value += batch * v.batch + head * v.head;
+  const int first_row = blockIdx.x * ROWS;
+  query += matrix_of_block(q, counts);
+  key += matrix_of_block(k, counts);
+  value += matrix_of_block(v, counts);
 #if defined(MASKS) || defined(ADDS)
-  mask += batch * m.batch + head * m.head;
+  mask += matrix_of_block(m, counts);
 #endif
 
   Half(*staged)[PITCH] = shared[0];

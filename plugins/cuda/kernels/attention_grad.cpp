@@ -75,17 +75,16 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
     return arguments.launch(device, kernel, blocks, {kAttentionThreads, 1, 1},
                             host->ctx_stream(ctx), err);
   };
-  const auto heads = static_cast<int>(operands->heads);
   const auto& strides = operands->strides;  // of query, key, value, grad_out and out
 
   void* delta = nullptr;  // of every row
-  const int64_t count = operands->matrices() * operands->rows;
+  const int64_t count = operands->matrices * operands->rows;
   GPU_TRY(host->scratch(ctx, static_cast<uint64_t>(count) * sizeof(float), &delta, err));
   Arguments of_delta;
   for (const void* memory : {data(kGradOut), data(kOut), delta}) of_delta.buffer(memory);
   of_delta.value(strides[3]);
   of_delta.value(strides[4]);
-  of_delta.value(heads);
+  of_delta.value(operands->counts);
   of_delta.value(operands->rows);
   const int64_t rows_of_block = kAttentionThreads * 8 / operands->features;
   GPU_TRY(launch(kernels.delta, of_delta, operands->blocks(operands->rows, rows_of_block)));
@@ -96,7 +95,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
     all.buffer(delta);
     for (void* memory : results) all.buffer(memory);
     for (size_t i = 0; i < 4; ++i) all.value(strides[i]);
-    all.value(heads);
+    all.value(operands->counts);
     all.value(operands->rows);
     all.value(operands->keys);
     all.value(operands->scale);

@@ -12,14 +12,13 @@
 
 // delta[row] = sum(grad[row] * out[row]), by as many lanes as a row has pieces of 16 bytes.
 extern "C" __global__ void __launch_bounds__(THREADS) tenon_attention_grad_delta(
-    const Half *grad, const Half *out, float *delta, Rows g, Rows o, int heads, int rows) {
+    const Half *grad, const Half *out, float *delta, Rows g, Rows o, Counts counts, int rows) {
   constexpr int kPieces = FEATURES / 8;
   const int row = (blockIdx.x * THREADS + threadIdx.x) / kPieces, piece = threadIdx.x % kPieces * 8;
-  const int batch = blockIdx.y / heads, head = blockIdx.y % heads;
   float sum = 0;
   if (row < rows) {
-    const Half *a = grad + batch * g.batch + head * g.head + row * g.row + piece;
-    const Half *b = out + batch * o.batch + head * o.head + row * o.row + piece;
+    const Half *a = grad + matrix_of_block(g, counts) + row * g.row + piece;
+    const Half *b = out + matrix_of_block(o, counts) + row * o.row + piece;
     const uint4 x = *(const uint4 *)a, y = *(const uint4 *)b;
     const tk_u32 xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
@@ -197,11 +196,10 @@ static __device__ inline void walk(Half (*shared)[PITCH], Sums (*passing)[TILE],
 
 extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) tenon_attention_grad_query(
     const Half *query, const Half *key, const Half *value, const Half *grad, const float *logsumexp, const float *delta,
-    Half *dquery, Rows q, Rows k, Rows v, Rows g, int heads, int rows, int keys, float scale) {
+    Half *dquery, Rows q, Rows k, Rows v, Rows g, Counts counts, int rows, int keys, float scale) {
   __shared__ __align__(16) Half shared[SHARED_ROWS][PITCH];
-  const int batch = blockIdx.y / heads, head = blockIdx.y % heads;
-  const Matrix mine[2] = {{query + batch * q.batch + head * q.head, q.row}, {grad + batch * g.batch + head * g.head, g.row}};
-  const Matrix theirs[2] = {{key + batch * k.batch + head * k.head, k.row}, {value + batch * v.batch + head * v.head, v.row}};
+  const Matrix mine[2] = {{query + matrix_of_block(q, counts), q.row}, {grad + matrix_of_block(g, counts), g.row}};
+  const Matrix theirs[2] = {{key + matrix_of_block(k, counts), k.row}, {value + matrix_of_block(v, counts), v.row}};
   const tk_i64 sums = (tk_i64)blockIdx.y * rows;
 #ifdef CAUSAL
   const int end = min(keys, (int)(blockIdx.x + 1) * ROWS);
@@ -215,12 +213,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
 
 extern "C" __global__ void __launch_bounds__(THREADS) tenon_attention_grad_keys(
     const Half *query, const Half *key, const Half *value, const Half *grad, const float *logsumexp, const float *delta,
-    Half *dkey, Half *dvalue, Rows q, Rows k, Rows v, Rows g, int heads, int rows, int keys, float scale) {
+    Half *dkey, Half *dvalue, Rows q, Rows k, Rows v, Rows g, Counts counts, int rows, int keys, float scale) {
   __shared__ __align__(16) Half shared[SHARED_ROWS][PITCH];
   __shared__ Sums passing[2][TILE];
-  const int batch = blockIdx.y / heads, head = blockIdx.y % heads;
-  const Matrix mine[2] = {{key + batch * k.batch + head * k.head, k.row}, {value + batch * v.batch + head * v.head, v.row}};
-  const Matrix theirs[2] = {{query + batch * q.batch + head * q.head, q.row}, {grad + batch * g.batch + head * g.head, g.row}};
+  const Matrix mine[2] = {{key + matrix_of_block(k, counts), k.row}, {value + matrix_of_block(v, counts), v.row}};
+  const Matrix theirs[2] = {{query + matrix_of_block(q, counts), q.row}, {grad + matrix_of_block(g, counts), g.row}};
   const tk_i64 sums = (tk_i64)blockIdx.y * rows, results = (tk_i64)blockIdx.y * keys * FEATURES;
 #ifdef CAUSAL
   const int begin = blockIdx.x * ROWS;  // rows before see none of these keys

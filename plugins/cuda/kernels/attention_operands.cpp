@@ -42,20 +42,21 @@ Strides mask_strides_of(const tenon_tensor& mask, int ndim, Arrives arrives) {
   return strides;
 }
 
-// Two axes from outside to inside, and the strides of the operands along them.
+// Axes from outside to inside, and the strides of the operands along them.
+constexpr size_t kAxes = 3;
 struct Batches {
-  std::array<int64_t, 2> extents = {1, 1};
-  std::array<std::array<int64_t, 2>, AttentionOperands::kMax + 1> strides = {};
+  std::array<int64_t, kAxes> extents = {1, 1, 1};
+  std::array<std::array<int64_t, kAxes>, AttentionOperands::kMax + 1> strides = {};
 };
 
-// The axes before the last two as at most two, for all operands alike.
+// The axes before the last two as few enough, for all operands alike.
 std::optional<Batches> join_batches(const tenon_tensor& query, std::span<const Strides> strides) {
   Batches out;
-  size_t at = 2;  // the axis that is being joined; 2: none yet
+  size_t at = kAxes;  // the axis that is being joined; kAxes: none yet
   for (int axis = query.ndim - 3; axis >= 0; --axis) {
     const int64_t extent = query.shape[axis];
     if (extent == 1) continue;
-    bool joins = at < 2;
+    bool joins = at < kAxes;
     for (size_t t = 0; t < strides.size() && joins; ++t)
       joins = strides[t][static_cast<size_t>(axis)] == out.strides[t][at] * out.extents[at];
     if (joins) {
@@ -77,7 +78,8 @@ bool is_readable(const tenon_tensor& tensor, Arrives arrives, const RowStrides& 
   // A copy that is made contiguous is aligned.
   const bool stays = arrives == Arrives::kStrided || (tensor.flags & TENON_TENSOR_CONTIGUOUS);
   return last_stride == 1 && (!stays || reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0) &&
-         strides.batch % kPiece == 0 && strides.head % kPiece == 0 && strides.row % kPiece == 0;
+         strides.outer % kPiece == 0 && strides.middle % kPiece == 0 &&
+         strides.inner % kPiece == 0 && strides.row % kPiece == 0;
 }
 
 }  // namespace
@@ -114,12 +116,14 @@ std::optional<AttentionOperands> attention_operands(Tensors tensors, const tenon
   if (mask) strides[count++] = mask_strides_of(*mask, tensors[0]->ndim, arrives);
   const std::optional<Batches> joined = join_batches(*tensors[0], std::span(strides).first(count));
   if (!joined) return std::nullopt;
-  out.batches = joined->extents[0];
-  out.heads = joined->extents[1];
-  if (out.matrices() > kMaxGridY) return std::nullopt;
+  const auto& extents = joined->extents;
+  out.matrices = extents[0] * extents[1] * extents[2];
+  if (out.matrices > kMaxGridY) return std::nullopt;
+  out.counts = {static_cast<int>(extents[1]), static_cast<int>(extents[2])};
   const auto row_axis = static_cast<size_t>(last - 1), last_axis = static_cast<size_t>(last);
   for (size_t t = 0; t < tensors.size(); ++t) {
-    out.strides[t] = {joined->strides[t][0], joined->strides[t][1], strides[t][row_axis]};
+    const auto& along = joined->strides[t];
+    out.strides[t] = {along[0], along[1], along[2], strides[t][row_axis]};
     if (!is_readable(*tensors[t], arrives, out.strides[t], strides[t][last_axis]))
       return std::nullopt;
   }
@@ -127,14 +131,14 @@ std::optional<AttentionOperands> attention_operands(Tensors tensors, const tenon
     const auto& along = joined->strides[tensors.size()];
     const Strides& own = strides[tensors.size()];
     out.mask = mask->dtype == TENON_DTYPE_BOOL ? Mask::kHides : Mask::kAdded;
-    out.mask_strides = {along[0], along[1], own[row_axis], own[last_axis]};
+    out.mask_strides = {along[0], along[1], along[2], own[row_axis], own[last_axis]};
   }
   return out;
 }
 
 std::array<uint32_t, 3> AttentionOperands::blocks(int64_t length, int64_t rows_of_block) const {
   return {static_cast<uint32_t>((length + rows_of_block - 1) / rows_of_block),
-          static_cast<uint32_t>(matrices()), 1};
+          static_cast<uint32_t>(matrices), 1};
 }
 
 std::string AttentionOperands::source() const {

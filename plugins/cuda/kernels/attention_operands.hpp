@@ -18,14 +18,15 @@ constexpr int64_t kAttentionRows = 128;  // ROWS and THREADS of attention_rows.c
 constexpr uint32_t kAttentionThreads = 256;
 constexpr int32_t kAttentionScore = 50;
 
-// Rows of that file: elements from one batch, head and row to the next.
-struct RowStrides {
-  int64_t batch = 0, head = 0, row = 0;
+// Structures of that file: matrices lie along up to three axes, [outer, middle, inner].
+struct MatrixCounts {
+  int middle = 1, inner = 1;
 };
-
-// MaskStrides of attention.cu; 0 where the mask is broadcast.
-struct MaskStrides {
-  int64_t batch = 0, head = 0, row = 0, key = 0;
+struct RowStrides {  // in elements
+  int64_t outer = 0, middle = 0, inner = 0, row = 0;
+};
+struct MaskStrides {  // of attention.cu; 0 where the mask is broadcast
+  int64_t outer = 0, middle = 0, inner = 0, row = 0, key = 0;
 };
 enum class Mask { kNone, kHides, kAdded };
 
@@ -34,12 +35,12 @@ struct AttentionOperands {
   bool is_bfloat16 = false, causal = false;
   float scale = 1;
   int rows = 0, keys = 0, features = 0;
-  int64_t batches = 1, heads = 1;
+  int64_t matrices = 1;
+  MatrixCounts counts;
   std::array<RowStrides, kMax> strides;  // of the tensors, in order
   Mask mask = Mask::kNone;
   MaskStrides mask_strides;
 
-  int64_t matrices() const { return batches * heads; }
   // Blocks for `length` rows of every matrix.
   std::array<uint32_t, 3> blocks(int64_t length, int64_t rows_of_block = kAttentionRows) const;
   // The definitions that all kernels want, and attention_rows.cu with what comes before it.

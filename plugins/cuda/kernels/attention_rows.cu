@@ -7,9 +7,20 @@
 #define PITCH (FEATURES + 8)  // rows of shared memory begin in different banks
 #define MINUS_INFINITY __int_as_float(0xff800000)
 
-struct Rows {  // elements from one batch, head and row to the next
-  tk_i64 batch, head, row;
+// Matrices lie along up to three axes, the last of them the innermost; a row of blocks has one matrix.
+struct Counts {
+  int middle, inner;
 };
+struct Rows {  // elements from one matrix to the next along each axis, and from row to row
+  tk_i64 outer, middle, inner, row;
+};
+
+// Where the block's matrix begins.
+template <class Strides>
+static __device__ inline tk_i64 matrix_of_block(const Strides &s, const Counts &counts) {
+  const int inner = blockIdx.y % counts.inner, rest = blockIdx.y / counts.inner;
+  return rest / counts.middle * s.outer + rest % counts.middle * s.middle + inner * s.inner;
+}
 
 // `count` rows from `first` on of a matrix with `length` rows; zeros behind its end.
 template <int Count>
