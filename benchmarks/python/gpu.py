@@ -94,6 +94,7 @@ class Case:
     work: Callable[[dict[str, tuple]], float] | None = None
     unit: str = "B"
     tolerance: float = 1e-4
+    leaves: tuple[str, ...] = ()  # of `shapes`, those that want gradients
 
     def statement(self, library: str) -> str:
         return self.theirs if library == "torch" and self.theirs else self.ours
@@ -194,6 +195,16 @@ MATMUL = {
         unit="FLOP",
         tolerance=3e-2,
     ),
+    "attention bfloat16, causal, with gradients": Case(
+        "m.autograd.grad(F.scaled_dot_product_attention(q, k, v, causal=True), (q, k, v), g)",
+        "m.autograd.grad(F.scaled_dot_product_attention(q, k, v, is_causal=True), (q, k, v), g)",
+        shapes={**ATTENTION, "g": ATTENTION["q"]},
+        dtype="bfloat16",
+        work=products(8 * 16 * 1024, 1024, 64 * 3.5),  # half of two products and of the five of gradients
+        unit="FLOP",
+        tolerance=3e-2,
+        leaves=("q", "k", "v"),
+    ),
 }
 # Chains that both libraries compile; PyTorch also runs them as they are.
 CHAINS = {
@@ -231,6 +242,7 @@ def operands(case: Case, peer: Peer) -> dict:
             period = rng.standard_normal(1 << 20, dtype=np.float32)  # new numbers take a second
             array = np.resize(period, shape)
             made[name] = peer.tensor(array, None if case.dtype == "float32" else case.dtype)
+            made[name].requires_grad = name in case.leaves
     return made
 
 

@@ -57,6 +57,80 @@ def test_attention_on_tensor_cores(dtype, features, causal, rows, keys):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("features", [64, 128])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "rows, keys", [(1, 1), (1, 300), (17, 64), (128, 128), (129, 63), (300, 300)]
+)
+def test_gradients_of_attention_on_tensor_cores(dtype, features, causal, rows, keys):
+    rng = np.random.default_rng(rows * keys + features)
+    query, key, value, grad = (
+        tenon.tensor(rng.standard_normal((2, length, 3, features)).astype("float32"))
+        .to(getattr(tenon, dtype))
+        .to("cuda")
+        for length in (rows, keys, keys, rows)
+    )
+    leaves = [query, key, value]
+    for leaf in leaves:
+        leaf.requires_grad = True
+
+    def gradients():
+        out = tenon.nn.functional.scaled_dot_product_attention(
+            *(each.transpose(1, 2) for each in leaves), causal=causal, scale=0.125
+        )
+        found = tenon.autograd.grad(out, leaves, grad.transpose(1, 2))
+        return [each.cpu().to(tenon.float64).numpy().swapaxes(1, 2) for each in found]
+
+    got = gradients()
+    q, k, v, dout = (
+        each.detach().cpu().to(tenon.float64).numpy().swapaxes(1, 2)
+        for each in (query, key, value, grad)
+    )
+    scores = q @ k.swapaxes(-1, -2) * 0.125
+    if causal:
+        scores = np.where(np.arange(keys) <= np.arange(rows)[:, None], scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    dweights = dout @ v.swapaxes(-1, -2)
+    dscores = weights * (dweights - (dweights * weights).sum(-1, keepdims=True)) * 0.125
+    expected = (
+        dscores @ k,
+        dscores.swapaxes(-1, -2) @ q,
+        weights.swapaxes(-1, -2) @ dout,
+    )
+    # Weights and their gradients are rounded to the dtype before they are multiplied; beside the largest result, because sums cancel.
+    tolerance = {"float16": 2e-3, "bfloat16": 1.5e-2}[dtype]
+    for name, one, other in zip(("dquery", "dkey", "dvalue"), got, expected):
+        assert np.abs(one - other).max() < tolerance * max(np.abs(other).max(), 1e-2), name
+    # No sum depends on the order in which blocks run.
+    for one, again in zip(got, gradients()):
+        np.testing.assert_array_equal(one, again)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("is_added", [False, True])
+def test_attention_under_a_mask_on_tensor_cores(dtype, is_added):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 6, 150, 64)).astype("float32") for _ in range(3)]
+    hides = rng.random((2, 1, 150, 150)) < 0.7
+    hides[:, :, 0] = False  # a row that sees nothing gives zeros
+    added = np.where(hides, rng.standard_normal(hides.shape), -np.inf).astype("float32")
+    results = []
+    for device in ("cpu", "cuda"):
+        query, key, value = (
+            tenon.tensor(a).to(getattr(tenon, dtype)).to(device) for a in arrays
+        )
+        mask = tenon.tensor(added).to(query.dtype) if is_added else tenon.tensor(hides)
+        out = tenon.nn.functional.scaled_dot_product_attention(
+            query, key[:, :2], value[:, :2], mask=mask.to(device), enable_gqa=True
+        )
+        results.append(out.cpu().to(tenon.float64).numpy())
+    # Weights are rounded to the dtype before they are multiplied.
+    tolerance = {"float16": 4e-3, "bfloat16": 3e-2}[dtype]
+    np.testing.assert_allclose(*results, rtol=tolerance, atol=tolerance)
+
+
 def test_attention_in_training_is_that_of_the_cpu():
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((2, 2, 96, 64)).astype("float32") for _ in range(3)]
