@@ -10,6 +10,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
+from tenon._syntax.numbers import Number
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -56,6 +57,7 @@ class Leaf:
     dtype: Any
     shape: tuple[int, ...]
     device: Any
+    is_number: bool = False  # Python's, and a Number in the program
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,16 @@ def merge(one: Any, other: Any) -> Rule:
     """The rule for two values. Raises Mismatch."""
     if is_same(one, other):
         return Keep(one)
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
+    if _is_number(one) and _is_number(other):
+        return _merge_numbers(one, other)
+    if _is_tensor(one) and _is_tensor(other):
         a, b = leaf_of(one), leaf_of(other)
         if a != b:
             fix = "assign tensors of one shape, dtype and device"
             raise Mismatch(describe(one), describe(other), fix)
         return a
-    if isinstance(one, Tensor) or isinstance(other, Tensor):
-        tensor, value = (one, other) if isinstance(one, Tensor) else (other, one)
+    if _is_tensor(one) or _is_tensor(other):
+        tensor, value = (one, other) if _is_tensor(one) else (other, one)
         leaf = leaf_of(tensor)
         if not fits(value, leaf):
             fix = f"make both tensors, such as tenon.zeros({list(leaf.shape)}, dtype={leaf.dtype.name!r})"
@@ -97,13 +101,39 @@ def merge(one: Any, other: Any) -> Rule:
             return Items(type(one), tuple(keys), tuple(merge(one[k], other[k]) for k in keys))
         fix = "change no number of items there: write into a tensor, or use tenon.jit.scan"
         raise Mismatch(describe(one), describe(other), fix)
-    if type(one) is type(other) and type(one) in (bool, int):
-        dtype = tenon.bool if type(one) is bool else tenon.int64
-        return Leaf(dtype, (), tenon.device("cpu"))
-    fix = "it depends on a tensor now, and has to be one"
-    if type(one) is float and type(other) in (int, float):
-        fix = "make it a tensor of the dtype that you want, such as tenon.tensor(0.5)"
-    raise Mismatch(describe(one), describe(other), fix)
+    raise Mismatch(describe(one), describe(other), "what depends on a tensor has to be one")
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor) and not isinstance(value, Number)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, Number))
+
+
+def _merge_numbers(one: Any, other: Any) -> Leaf:
+    dtypes = [
+        value.dtype
+        if isinstance(value, Number)
+        else {bool: tenon.bool, float: tenon.float64}.get(type(value), tenon.int64)
+        for value in (one, other)
+    ]
+    if dtypes[0] != dtypes[1] or type(one) is float or type(other) is float:
+        fix = "a number of one kind on both ways, bool or int"
+        if tenon.float64 in dtypes:
+            fix = "make it a tensor of the dtype that you want, such as tenon.tensor(0.5)"
+        raise Mismatch(describe(one), describe(other), fix)
+    return Leaf(dtypes[0], (), tenon.device("cpu"), is_number=True)
+
+
+def leaves(rule: Rule) -> Iterator[Leaf]:
+    """Those for which `take` finds tensors, in its order."""
+    if isinstance(rule, Leaf):
+        yield rule
+    elif isinstance(rule, Items):
+        for each in rule.rules:
+            yield from leaves(each)
 
 
 def rule_of(value: Any) -> Rule:
@@ -164,30 +194,39 @@ def put(rule: Rule, tensors: Iterator[Tensor], name: str) -> Any:
 
 
 def leaf_of(tensor: Tensor) -> Leaf:
-    return Leaf(tensor.dtype, tuple(int(n) for n in tensor.shape), tensor.device)
+    shape = tuple(int(n) for n in tensor.shape)
+    return Leaf(tensor.dtype, shape, tensor.device, isinstance(tensor, Number))
 
 
 def fits(value: Any, leaf: Leaf) -> bool:
     """Whether a number can be the tensor."""
-    if type(value) not in (bool, int, float) or leaf.shape != ():
+    if not _is_number(value) or leaf.shape != ():
         return False
-    if leaf.dtype == tenon.bool:
-        return type(value) is bool
+    kind = 2 if type(value) is float else 0 if type(value) is bool else 1
+    if isinstance(value, Number):
+        kind = {"bool": 0, "int64": 1}.get(value.dtype.name, 2)
     name = leaf.dtype.name
-    kind = 1 if name.startswith(("int", "uint")) else 2
-    return type(value) is not bool and (1 if type(value) is int else 2) <= kind
+    if kind == 0 or name == "bool":
+        return kind == 0 and name == "bool"
+    return kind == 1 or not name.startswith(("int", "uint"))
 
 
 def _tensor(leaf: Leaf, value: Any) -> Tensor:
     if isinstance(value, Unset):
         return tenon.zeros(leaf.shape, dtype=leaf.dtype, device=leaf.device)
-    if isinstance(value, Tensor):
-        if leaf_of(value) != leaf:
-            raise NotAsPlanned
+    if isinstance(value, Tensor) and leaf_of(value) == leaf:
         return value
-    if not fits(value, leaf):
+    if not fits(value, leaf) or (leaf.is_number and _number_dtype(value) != leaf.dtype):
         raise NotAsPlanned
+    if isinstance(value, Number):
+        return value.to(leaf.dtype)
     return tenon.tensor(value, dtype=leaf.dtype, device=leaf.device)
+
+
+def _number_dtype(value: Any) -> Any:
+    if isinstance(value, Number):
+        return value.dtype
+    return tenon.bool if type(value) is bool else tenon.int64
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -200,6 +239,8 @@ def is_same(one: Any, other: Any) -> bool:
 
 def describe(value: Any) -> str:
     """For messages: "float32[3]", "(1, float32[2])"."""
+    if isinstance(value, Number):
+        return "bool" if value.dtype == tenon.bool else "int"
     if isinstance(value, Tensor):
         place = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"a tensor {value.dtype.name}{list(value.shape)}{place}"

@@ -15,6 +15,7 @@ from tenon._core import Tensor
 from tenon._syntax import merging
 from tenon._syntax.jumps import RESULT
 from tenon._syntax.merging import Keep, Leaf, Lost, Mismatch, NotAsPlanned, Rule, Unset
+from tenon._syntax.numbers import Number
 from tenon._syntax.session import session
 from tenon._syntax.state import After, State, hide
 
@@ -64,6 +65,16 @@ class Plan:
         if any(index not in self.containers for index in contents):
             raise NotAsPlanned
         return found
+
+    def typed(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Numbers among the tensors of this plan, the last of `tensors`, as such."""
+        found = [leaf for rule in self._rules() for leaf in merging.leaves(rule)]
+        first = len(tensors) - len(found)
+        made = [Number(t) if leaf.is_number else t for t, leaf in zip(tensors[first:], found)]
+        return [*tensors[:first], *made]
+
+    def _rules(self) -> list[Rule]:
+        return [*self.names, *self.containers.values()]
 
     def put(self, tensors: list[Tensor], state: State) -> None:
         """Set the variables and fill the containers."""
@@ -201,7 +212,7 @@ class Branches(_Structural):
             return True
         with _Suspended():
             chosen = then_results if bool(self._predicate) else other_results
-            owned = _control_flow._own(chosen, self._kind)
+            owned = plan.typed(_control_flow._own(chosen, self._kind))
         _core.record_cond(self._predicate, targets, then, other, owned)
         new.put(owned[len(targets) :], state)
         self._write_back(targets, owned)
@@ -283,6 +294,7 @@ class Loop(_Structural):
                 return False
         with _Suspended():
             inputs = [tensor.clone() for tensor in [*targets, *initial]]
+            inputs = plan.typed(inputs) if plan else inputs
             row = [] if self._rows is None else [self._rows[0].clone()]
         carried = inputs[len(targets) :]
 
@@ -298,7 +310,7 @@ class Loop(_Structural):
                     known[id(value)]
                     if id(value) in known
                     else value.clone()
-                    if name in state.changed and isinstance(rule, Leaf)
+                    if name in state.changed and isinstance(rule, Leaf) and not rule.is_number
                     else value
                     for name, rule, value in zip(state.names, plan.names, values, strict=True)
                 ]
@@ -376,7 +388,7 @@ class Loop(_Structural):
                     f"export: the {self._kind} at {self._location} changes the kind of a value in a later turn "
                     f"than the first; expected every turn to keep shapes and dtypes"
                 ) from None
-            return _control_flow._own([*clones, *found], self._kind)
+            return plan.typed(_control_flow._own([*clones, *found], self._kind))
 
     def _check_targets(self, targets: list[Tensor], after: After) -> None:
         for target, is_dirty in zip(targets, after.is_dirty):

@@ -14,7 +14,7 @@ from tenon._syntax.scopes import PREFIX, Scope, bound, own_nodes, written
 RUNTIME = PREFIX  # the name by which rewritten code knows the module `runtime`
 _CONSTRUCTS = (ast.If, ast.While, ast.For)
 _READ_ALL = {"locals", "eval", "exec", "vars", "dir"}  # they would see what was added
-_CONVERTED = {"range", "bool", "map", "filter", "super"}  # builtins that look at their arguments
+_CONVERTED = {"range", "map", "filter", "super"}  # builtins that look at their arguments
 
 
 def refusal(node: ast.AST) -> str:

@@ -12,6 +12,7 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon._syntax import source
+from tenon._syntax.numbers import Number
 from tenon._syntax.regions import Branches, CannotLoop, Loop, location
 from tenon._syntax.session import session
 from tenon._syntax.state import State, Unset
@@ -46,7 +47,7 @@ def truth(value: Tensor) -> Tensor:
             f"export: the truth of a tensor with {value.numel()} elements at {location()} is ambiguous; "
             f"use .any() or .all()"
         )
-    value = value if value.dtype == tenon.bool else value != 0
+    value = value if value.dtype == tenon.bool else tenon.not_equal(value, 0)
     return _scalar(value)
 
 
@@ -162,7 +163,7 @@ class TensorRange:
         index = index if isinstance(index, Tensor) else tenon.tensor(int(index))
         index = _scalar(index)
         index = index if index.dtype == tenon.int64 else index.to("int64")
-        state.add_hidden(index)
+        state.add_hidden(Number(index))
 
         last = _scalar(self._stop) if isinstance(self._stop, Tensor) else self._stop
 
@@ -284,7 +285,7 @@ def or_test(value: Any, *others: Thunk) -> Any:
 
 
 def not_(value: Any) -> Any:
-    return ~truth(value) if decides(value) else not value
+    return tenon.logical_not(truth(value)) if decides(value) else not value
 
 
 def compare(left: Any, *rest: tuple[str, Thunk]) -> Any:
@@ -316,8 +317,6 @@ def call(function: Any) -> Any:
         return function
     if function is range:
         return _range
-    if function is bool:
-        return _bool
     if function is map or function is filter:
         return lambda each, *values: function(call(each), *values)
     return source.rewritten(function)
@@ -328,6 +327,3 @@ def _range(*limits: Any) -> Any:
         return TensorRange(*limits)
     return range(*limits)
 
-
-def _bool(*values: Any) -> Any:
-    return truth(values[0]) if values and decides(values[0]) else bool(*values)

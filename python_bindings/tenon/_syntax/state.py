@@ -10,6 +10,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._syntax.numbers import Number
 from tenon._syntax.merging import Unset, is_same
 
 __all__ = ["After", "Container", "State", "Unset"]
@@ -109,7 +110,9 @@ class State:
         found = {
             id(value): value
             for name, value in zip(self.names, self.before, strict=True)
-            if name in self.changed and isinstance(value, Tensor)
+            if name in self.changed
+            and isinstance(value, Tensor)
+            and not isinstance(value, Number)
         }
         self.targets = list(found.values())
 
