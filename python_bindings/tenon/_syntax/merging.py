@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tenon
+from tenon._control_flow import _Suspended
 from tenon._core import Tensor
 from tenon._syntax.numbers import Number
 
@@ -165,7 +166,8 @@ def take(rule: Rule, value: Any, tensors: list[Tensor]) -> None:
     if isinstance(rule, Lost):
         return
     if isinstance(rule, Keep):
-        if not (is_same(rule.value, value) or isinstance(value, Unset)):
+        is_free = isinstance(rule.value, Unset) or isinstance(value, Unset)
+        if not is_free and not is_same(rule.value, value):
             raise NotAsPlanned
     elif isinstance(rule, Leaf):
         tensors.append(_tensor(rule, value))
@@ -194,8 +196,13 @@ def put(rule: Rule, tensors: Iterator[Tensor], name: str) -> Any:
 
 
 def leaf_of(tensor: Tensor) -> Leaf:
-    shape = tuple(int(n) for n in tensor.shape)
-    return Leaf(tensor.dtype, shape, tensor.device, isinstance(tensor, Number))
+    return Leaf(tensor.dtype, shape_of(tensor), tensor.device, isinstance(tensor, Number))
+
+
+def shape_of(tensor: Tensor) -> tuple[int, ...]:
+    """Plain numbers, which a program of many sizes does not follow."""
+    with _Suspended():
+        return tuple(tensor.shape)
 
 
 def fits(value: Any, leaf: Leaf) -> bool:
@@ -243,7 +250,7 @@ def describe(value: Any) -> str:
         return "bool" if value.dtype == tenon.bool else "int"
     if isinstance(value, Tensor):
         place = "" if value.device.type == "cpu" else f" on {value.device}"
-        return f"a tensor {value.dtype.name}{list(value.shape)}{place}"
+        return f"a tensor {value.dtype.name}{list(shape_of(value))}{place}"
     if isinstance(value, (list, dict)):
         return f"a {type(value).__name__} of {len(value)} items"
     if isinstance(value, _PLAIN):

@@ -150,6 +150,12 @@ class _Structural:
             raise
         return _core.region_end(found), found, after
 
+    def _results(self, plan: Plan, after: After, targets: list[Tensor]) -> list[Tensor]:
+        """Of a region: what was written into, then what the variables and containers hold."""
+        found = plan.tensors(after.values, after.contents, self._state)
+        clones = dict(zip(map(id, targets), self._clones))
+        return [*self._clones, *(clones.get(id(tensor), tensor) for tensor in found)]
+
     def _lost(self, name: str, text: str) -> Lost:
         """A variable without a value: an error where it is read, or at once."""
         if self._state.is_eager or name == RESULT:
@@ -191,7 +197,7 @@ class Branches(_Structural):
             if plan is None:
                 return None
             try:
-                return [*self._clones, *plan.tensors(after.values, after.contents, state)]
+                return self._results(plan, after, targets)
             except (NotAsPlanned, IndexError):
                 return None
 
@@ -330,7 +336,7 @@ class Loop(_Structural):
             if plan is None:
                 return None
             try:
-                return [*self._clones, *plan.tensors(after.values, after.contents, state)]
+                return self._results(plan, after, targets)
             except (NotAsPlanned, IndexError):
                 return None
 

@@ -4,6 +4,7 @@ is a tensor while operators are recorded."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,6 +13,7 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon._syntax import source
+from tenon._syntax.merging import describe, shape_of
 from tenon._syntax.numbers import Number
 from tenon._syntax.regions import Branches, CannotLoop, Loop, location
 from tenon._syntax.session import session
@@ -42,9 +44,10 @@ def decides(value: Any) -> bool:
 
 def truth(value: Tensor) -> Tensor:
     """A bool tensor with the truth of one that is recorded."""
-    if value.numel() != 1:
+    count = math.prod(shape_of(value))
+    if count != 1:
         raise ValueError(
-            f"export: the truth of a tensor with {value.numel()} elements at {location()} is ambiguous; "
+            f"export: the truth of a tensor with {count} elements at {location()} is ambiguous; "
             f"use .any() or .all()"
         )
     value = value if value.dtype == tenon.bool else tenon.not_equal(value, 0)
@@ -108,7 +111,7 @@ def for_(
     if isinstance(values, TensorRange):
         values.record(body, stop, state)
         return
-    if decides(values) and values.ndim and values.shape[0] > 1 and not session().unrolls:
+    if decides(values) and values.ndim and shape_of(values)[0] and not session().unrolls:
 
         def guarded(row: Any) -> None:
             if_(not_(stop()) if stop else True, lambda: body(row), None, get, put, names, changed)
@@ -144,16 +147,17 @@ class TensorRange:
     def __init__(self, *limits: Any) -> None:
         for limit in limits:
             if isinstance(limit, Tensor) and not (
-                limit.numel() == 1 and limit.dtype.name.startswith(("int", "uint"))
+                math.prod(shape_of(limit)) == 1 and limit.dtype.name.startswith(("int", "uint"))
             ):
                 raise TypeError(
                     f"export: range() at {location()} expected integers, got a tensor "
-                    f"{limit.dtype.name}{list(limit.shape)}"
+                    f"{limit.dtype.name}{list(shape_of(limit))}"
                 )
         start, stop, step = (0, *limits, 1) if len(limits) == 1 else (*limits, 1)[:3]
         if isinstance(step, Tensor) or step == 0:
             raise NotImplementedError(
-                f"export: range() at {location()} expected a step that is a number and not 0, got {step!r}; "
+                f"export: range() at {location()} expected a step that is a number and not 0, got "
+                f"{describe(step)}; "
                 f"count in a while"
             )
         self._start, self._stop, self._step = start, stop, step

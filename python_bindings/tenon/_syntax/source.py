@@ -117,7 +117,7 @@ def _is_users(function: types.FunctionType) -> bool:
         return file in _OPEN or hasattr(function, "__wrapped__")
     if file.startswith(_LIBRARY) and "-packages" not in file:
         return hasattr(function, "__wrapped__")  # a decorator of the standard library
-    return not file.startswith("<frozen") and function.__module__.partition(".")[0] != "numpy"
+    return not file.startswith("<frozen") and (function.__module__ or "").partition(".")[0] != "numpy"
 
 
 def _rewritten_code(function: types.FunctionType) -> types.CodeType | None:
