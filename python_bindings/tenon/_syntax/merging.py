@@ -227,7 +227,7 @@ def _tensor(leaf: Leaf, value: Any) -> Tensor:
         raise NotAsPlanned
     if isinstance(value, Number):
         return value.to(leaf.dtype)
-    return tenon.tensor(value, dtype=leaf.dtype, device=leaf.device)
+    return tenon.full((), value, dtype=leaf.dtype, device=leaf.device)
 
 
 def _number_dtype(value: Any) -> Any:

@@ -348,7 +348,11 @@ class Loop(_Structural):
                 start,
                 targets,
                 inputs,
-                lambda value, _: [value if isinstance(value, Tensor) else tenon.tensor(value)],
+                lambda value, _: [
+                    value
+                    if isinstance(value, Tensor)
+                    else tenon.full((), value, dtype=tenon.bool)
+                ],
             )
             _control_flow._check_predicate(truth[0], self._kind)
         body, made, after = self._region(turn, start, targets, [*inputs, *row], results)

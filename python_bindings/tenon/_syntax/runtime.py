@@ -164,7 +164,7 @@ class TensorRange:
 
     def record(self, body: Callable[[Any], None], stop: Thunk | None, state: State) -> None:
         index = self._start
-        index = index if isinstance(index, Tensor) else tenon.tensor(int(index))
+        index = index if isinstance(index, Tensor) else tenon.full((), int(index), dtype="int64")
         index = _scalar(index)
         index = index if index.dtype == tenon.int64 else index.to("int64")
         state.add_hidden(Number(index))
