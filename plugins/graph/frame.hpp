@@ -3,7 +3,7 @@
 #pragma once
 
 #include <optional>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "ir.hpp"
 #include "pointer_table.hpp"
@@ -63,8 +63,9 @@ class Frame {
   Graph graph;
   std::vector<ValueId> imports;  // values of the outer frame that became inputs, in their order
   bool is_suspended = false;     // calls run, and are not recorded
-  // Storages of outer frames for which inputs of the region stand: written to here, and stale under their own name.
-  std::unordered_set<const void*> hidden;
+  // Storages of outer frames that are stale here, each with NULL, and those of the clones that stand for them, each with
+  // the storage that it stands for.
+  std::unordered_map<const void*, const void*> hidden;
 
  private:
   struct Known {

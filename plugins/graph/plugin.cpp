@@ -126,8 +126,12 @@ tenon_status region_end(tenon_tensor* const* results, uint32_t nresults, tenon_g
                         tenon_err* err) {
   return in_recording(err, [&](Recording& r) { *out = r.end_region(results, nresults); });
 }
-tenon_status region_hide(tenon_tensor* const* tensors, uint32_t count, tenon_err* err) {
-  return in_recording(err, [&](Recording& r) { r.hide(tensors, count); });
+tenon_status region_hide(tenon_tensor* const* tensors, tenon_tensor* const* clones, uint32_t count,
+                         tenon_err* err) {
+  return in_recording(err, [&](Recording& r) { r.hide(tensors, clones, count); });
+}
+tenon_status record_join(tenon_err* err) {
+  return in_recording(err, [](Recording& r) { r.join(); });
 }
 void region_abandon() {
   if (Recording* recording = current_recording()) recording->drop_frame();
@@ -178,6 +182,7 @@ tenon_status record_while(tenon_tensor* const* carried, uint32_t ncarried,
   return in_recording(err, [&](Recording& recording) {
     Step step = structural(StepKind::kWhile, recording, carried, ncarried);
     step.carried = ncarried;
+    for (uint32_t i = 0; i < ncarried; ++i) recording.may_be(results[i], carried[i]);
     recording.add_structural(std::move(step), {condition, body}, results, ncarried);
   });
 }
@@ -457,6 +462,7 @@ constexpr tenon_graph_service_api kService = {
     .program_dimensions = program_dimensions,
     .program_dimension = program_dimension,
     .region_hide = region_hide,
+    .record_join = record_join,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -34,6 +34,7 @@ Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
 
 ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
   Frame& frame = *frames_[depth];
+  if (!spoiled_.empty()) check_fresh(host->tensor_storage(tensor));
   if (auto known = frame.find(tensor)) {
     if (depth == 0 && frame.is_unrecorded(*known)) check_history(tensor, "a custom function");
     return *known;
@@ -44,7 +45,8 @@ ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
     if (auto base = frame.find_sharing(layout)) return resolve_shared(frame, tensor, layout, *base);
   }
   if (depth == 0) return add_leaf(tensor, layout);
-  if (frame.hidden.contains(layout.storage))
+  const auto hidden = frame.hidden.find(layout.storage);
+  if (hidden != frame.hidden.end() && !hidden->second)
     throw Error(TENON_UNSUPPORTED,
                 "export: a branch or loop over a tensor writes into a tensor, and reads its memory under "
                 "another name" +
@@ -112,8 +114,39 @@ void Recording::check_history(const tenon_tensor* tensor, const char* maker) {
                        where() + " is no operator's";
 }
 
+void Recording::check_fresh(const void* storage) const {
+  if (!spoiled_.contains(storage)) return;
+  throw Error(TENON_UNSUPPORTED,
+              "export: a value is read" + where() +
+                  " that has shared its memory, through a branch or loop over a tensor, with one that was written "
+                  "into since; write `x = x + 1` for `x += 1`, or hand on a clone()");
+}
+
+void Recording::spoil_joined(const void* storage) {
+  std::vector<const void*> reached = {storage};
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (const auto& [a, b] : joined_) {
+      if (a != reached[i] && b != reached[i]) continue;
+      const void* other = a == reached[i] ? b : a;
+      if (std::count(reached.begin(), reached.end(), other)) continue;
+      reached.push_back(other);
+      const Graph& graph = frames_[0]->graph;
+      const auto shows = [&](ValueId value) { return frames_[0]->layout(value).storage == other; };
+      const bool is_seen = std::any_of(graph.inputs.begin(), graph.inputs.end(), shows) ||
+                           std::any_of(graph.leaves.begin(), graph.leaves.end(),
+                                       [&](const Leaf& leaf) { return shows(leaf.value); });
+      if (is_seen)
+        throw Error(TENON_UNSUPPORTED,
+                    "export: a write" + where() +
+                        " goes to what a branch or loop over a tensor handed on, which may be an argument or a "
+                        "tensor from outside; write `x = x + 1` for `x += 1`, or hand on a clone()");
+      spoiled_.insert(other);
+    }
+}
+
 void Recording::begin_write(tenon_tensor* tensor) {
   const void* storage = host->tensor_storage(tensor);
+  if (!joined_.empty()) spoil_joined(storage);
   for (size_t depth = 0; depth + 1 < frames_.size(); ++depth)
     if (frames_[depth]->knows_storage(storage))
       throw Error(TENON_UNSUPPORTED,
@@ -188,6 +221,7 @@ void Recording::end_call(const tenon_value* outs) {
                                            " shares memory with an argument, though the operator "
                                            "is no view");
       step.results[i] = frame.add_made(out);
+      if (!joined_.empty()) forget_joined(storage);
       made_bytes_ += out->numel * int64_t{host->dtype_size(out->dtype)};
     }
     if (!step.is_recorded) frame.set_unrecorded(step.results[i]);

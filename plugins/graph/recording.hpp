@@ -12,6 +12,7 @@
 
 struct tenon_graph_region {
   tenon::graph::Graph graph;
+  std::vector<const void*> passed;  // for each result the storage from outside that it shows, or NULL
   std::vector<tenon::graph::ValueId> imports;  // of the frame around it
 };
 
@@ -34,11 +35,15 @@ class Recording {
 
   // -- regions ----------------------------------------------------------------------------------------
   void begin_region(tenon_tensor* const* inputs, uint32_t ninputs);
-  // The memory of these, which the region's inputs stand for, may not be read in it under another name.
-  void hide(tenon_tensor* const* tensors, uint32_t count);
+  // The memory of these, for which clones stand, may not be read in the region.
+  void hide(tenon_tensor* const* tensors, tenon_tensor* const* clones, uint32_t count);
   tenon_graph_region* end_region(tenon_tensor* const* results, uint32_t nresults);
   void suspend();
   void drop_frame();  // of a region that was not ended, or at the end of a suspension
+  // Where a branch or loop hands on memory from outside, Python's names share it, and values of the program do not.
+  // From here on a write to either makes the other unreadable.
+  void join();
+  void may_be(tenon_tensor* result, tenon_tensor* original);
   // Adds the step; its results stand for new values. `own` inputs of the regions are not imports.
   void add_structural(Step step, std::vector<tenon_graph_region*> regions,
                       tenon_tensor* const* results, uint32_t nresults);
@@ -70,6 +75,9 @@ class Recording {
   ValueId resolve_shared(Frame& frame, tenon_tensor* tensor, const Layout& layout, ValueId base);
   ValueId add_leaf(tenon_tensor* tensor, const Layout& layout);
   void begin_write(tenon_tensor* tensor);
+  void spoil_joined(const void* storage);
+  void forget_joined(const void* storage);  // memory that lies there is new
+  void check_fresh(const void* storage) const;
   void check_history(const tenon_tensor* tensor, const char* maker);
   void end_grads();
   Operand operand(const tenon_value& value);
@@ -83,6 +91,9 @@ class Recording {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<std::unique_ptr<tenon_graph_region>> regions_;
   std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
+  using Pair = std::pair<const void*, const void*>;
+  std::vector<Pair> joining_, joined_;       // storages that are one in Python and two in the program
+  std::unordered_set<const void*> spoiled_;  // those that a write to the other one should have changed
   // Of frames that are gone: their tensors, and those with new memory that their steps made.
   std::vector<Tensor> kept_, made_;
   // Bytes that steps made since unreachable tensors were let go, and how many there may be.

@@ -13,9 +13,29 @@ void Recording::begin_region(tenon_tensor* const* inputs, uint32_t ninputs) {
   frames_.push_back(std::move(region));
 }
 
-void Recording::hide(tenon_tensor* const* tensors, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i)
-    if (const void* storage = host->tensor_storage(tensors[i])) frame().hidden.insert(storage);
+void Recording::hide(tenon_tensor* const* tensors, tenon_tensor* const* clones, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const void* storage = host->tensor_storage(tensors[i]);
+    if (!storage) continue;
+    frame().hidden[storage] = nullptr;
+    frame().hidden[host->tensor_storage(clones[i])] = storage;
+  }
+}
+
+void Recording::may_be(tenon_tensor* result, tenon_tensor* original) {
+  joining_.emplace_back(host->tensor_storage(result), host->tensor_storage(original));
+}
+
+void Recording::forget_joined(const void* storage) {
+  spoiled_.erase(storage);
+  std::erase_if(joined_, [&](const Pair& pair) {
+    return pair.first == storage || pair.second == storage;
+  });
+}
+
+void Recording::join() {
+  joined_.insert(joined_.end(), joining_.begin(), joining_.end());
+  joining_.clear();
 }
 
 tenon_graph_region* Recording::end_region(tenon_tensor* const* results, uint32_t nresults) {
@@ -23,6 +43,18 @@ tenon_graph_region* Recording::end_region(tenon_tensor* const* results, uint32_t
     throw Error(TENON_FAILED_PRECONDITION, "export: no region was begun");
   for (uint32_t i = 0; i < nresults; ++i) frame().graph.results.push_back(value_of(results[i]));
   auto region = std::make_unique<tenon_graph_region>();
+  for (uint32_t i = 0; i < nresults; ++i) {
+    const void* storage = host->tensor_storage(results[i]);
+    const auto original = frame().hidden.find(storage);
+    if (original != frame().hidden.end()) {
+      region->passed.push_back(original->second);
+      continue;
+    }
+    bool is_outside = false;
+    for (size_t depth = 0; depth + 1 < frames_.size(); ++depth)
+      is_outside |= storage && frames_[depth]->knows_storage(storage);
+    region->passed.push_back(is_outside ? storage : nullptr);
+  }
   region->graph = std::move(frame().graph);
   region->imports = std::move(frame().imports);
   drop_frame();
@@ -69,6 +101,10 @@ void Recording::add_structural(Step step, std::vector<tenon_graph_region*> regio
   for (tenon_graph_region* region : regions)
     for (ValueId import : region->imports) step.operands.push_back(Operand::of(import));
   for (tenon_graph_region* region : regions) step.regions.push_back(std::move(region->graph));
+  for (size_t r = step.kind == StepKind::kWhile ? 1 : 0; r < regions.size(); ++r)
+    for (uint32_t i = 0; i < nresults && i < regions[r]->passed.size(); ++i)
+      if (regions[r]->passed[i])
+        joining_.emplace_back(host->tensor_storage(results[i]), regions[r]->passed[i]);
   for (uint32_t i = 0; i < nresults; ++i) {
     if (frame().find(results[i]))
       throw Error(TENON_INVALID_ARGUMENT,

@@ -229,11 +229,18 @@ void region_begin(nb::handle inputs) {
         err);
 }
 
-void region_hide(nb::handle tensors) {
-  const auto handles = tensor_handles(tensors, "control flow");
+void region_hide(nb::handle tensors, nb::handle clones) {
+  const auto handles = tensor_handles(tensors, "control flow"),
+             stand_ins = tensor_handles(clones, "control flow");
   ErrorSink err;
-  check(graph_service().region_hide(handles.data(), static_cast<uint32_t>(handles.size()), err),
+  check(graph_service().region_hide(handles.data(), stand_ins.data(),
+                                    static_cast<uint32_t>(handles.size()), err),
         err);
+}
+
+void record_join() {
+  ErrorSink err;
+  check(graph_service().record_join(err), err);
 }
 
 Region region_end(nb::handle results) {
@@ -297,6 +304,7 @@ void add_recording_functions(nb::module_& module) {
   module.def("trace_sizes", &trace_sizes, nb::arg("tracer").none());
   module.def("region_begin", &region_begin);
   module.def("region_hide", &region_hide);
+  module.def("record_join", &record_join);
   module.def("region_end", &region_end);
   module.def("region_abandon", [] { graph_service().region_abandon(); });
   module.def("record_suspend", &suspend);

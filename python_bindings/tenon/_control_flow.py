@@ -44,6 +44,7 @@ def cond(
     with _Suspended():
         results = _own(then_results if predicate else else_results, "cond")
     _core.record_cond(predicate, tensors, then_region, else_region, results)
+    _core.record_join()
     return _structure.unflatten(structure, iter(results))
 
 
@@ -70,6 +71,7 @@ def while_loop(
             carried = _next(body, carried)
         results = _own(_tensors(carried), "while_loop")
     _core.record_while(tensors, condition_region, body_region, results)
+    _core.record_join()
     return _structure.unflatten(structure, iter(results))
 
 
@@ -98,6 +100,7 @@ def scan(body: Callable[..., Any], carried: Any, xs: Any) -> tuple[Any, Any]:
         last, ys = _run_scan(body, carried, xs, rows, length)
         results = _own([*_tensors(last), *_tensors(ys)], "scan")
     _core.record_scan(initial, rows, region, results)
+    _core.record_join()
     made = iter(results)
     return _structure.unflatten(structure, made), _structure.unflatten(
         _structure.flatten(ys, []), made

@@ -78,8 +78,10 @@ model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
     assert decision["op"] == "tenon::relu"
 
 
-def test_programs():
-    first, compiled, sizes, frozen, step, loop, attention, rewrite = python_blocks("graphs.md", 8)
+def test_programs(tmp_path):
+    first, compiled, sizes, frozen, step, settle, loop, attention, rewrite = python_blocks(
+        "graphs.md", 9
+    )
     prelude = """
 import tenon
 tenon.manual_seed(0)
@@ -91,7 +93,14 @@ optimizer = tenon.optim.SGD(model.parameters(), lr=0.1)
 assert loss.item() < 0.1
 assert (halve(x * 4) == normalise(x * 4)).all()
 """
-    printed = run(prelude + first + step + loop + check)
+    check += """
+for value in (x, x * 9, -x * 100):
+    got, want = settled(value), settle(value)
+    assert (got[0] == want[0]).all() and got[1].item() == want[1]
+"""
+    program = tmp_path / "program.py"  # functions are rewritten where they have a source
+    program.write_text(prelude + first + step + settle + loop + check)
+    printed = run(f"import runpy\nrunpy.run_path({str(program)!r})")
     assert "= tenon::linear(%0, %1, %2)" in printed
     assert "(float32[3, 4]): 3 calls, a program of" in run(compiled)
     wide = "import tenon\nmodel, x = tenon.nn.Linear(784, 2), tenon.ones(4, 784)\n"

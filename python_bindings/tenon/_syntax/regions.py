@@ -17,7 +17,7 @@ from tenon._syntax.jumps import RESULT
 from tenon._syntax.merging import Keep, Leaf, Lost, Mismatch, NotAsPlanned, Rule, Unset
 from tenon._syntax.numbers import Number
 from tenon._syntax.session import session
-from tenon._syntax.state import After, State, hide
+from tenon._syntax.state import After, State
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MOST_TRIES = 8
@@ -104,7 +104,10 @@ class _Structural:
                 f"export: {_DEEPEST} branches and loops over tensors lie in each other at {self._location}; a "
                 f"function that calls itself until a tensor says stop has no end in a program: write a while"
             )
-        self._state.remember(self._functions)
+        try:
+            self._state.remember(self._functions)
+        except NotImplementedError as error:
+            raise NotImplementedError(f"export: {error} (at {self._location})") from None
         session().depth += 1
         try:
             for _ in range(_MOST_TRIES):
@@ -133,10 +136,10 @@ class _Structural:
         """`run` as a region, or no region where `results` finds none."""
         _core.region_begin(inputs)
         try:
-            hide(targets)
             # A region must not write into what it is given.
             clones = [tensor.clone() for tensor in inputs[: len(targets)]]
             self._clones = clones
+            _core.region_hide(targets, clones)
             self._state.enter(values, targets, clones)
             result = run()
             after = self._state.leave()
@@ -165,6 +168,7 @@ class _Structural:
     def _write_back(self, targets: list[Tensor], results: list[Tensor]) -> None:
         for target, result in zip(targets, results):
             target.copy_(result)
+        _core.record_join()
 
 
 def _what(name: str) -> str:

@@ -89,7 +89,7 @@ def _of_function(function: types.FunctionType) -> types.FunctionType:
     code = function.__code__
     if code in _made or getattr(function, _MARK, False):
         return function
-    if not _is_users(function):
+    if not is_users(function):
         return function
     if code not in _codes:
         _codes[code] = _rewritten_code(function)
@@ -111,7 +111,7 @@ def _of_function(function: types.FunctionType) -> types.FunctionType:
     return made
 
 
-def _is_users(function: types.FunctionType) -> bool:
+def is_users(function: types.FunctionType) -> bool:
     file = function.__code__.co_filename
     if file.startswith(_PACKAGE):
         return file in _OPEN or hasattr(function, "__wrapped__")

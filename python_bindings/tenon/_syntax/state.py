@@ -4,62 +4,15 @@ it can reach."""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from tenon import _core
 from tenon._core import Tensor
+from tenon._syntax.containers import containers_of
+from tenon._syntax.merging import Unset
 from tenon._syntax.numbers import Number
-from tenon._syntax.merging import Unset, is_same
 
-__all__ = ["After", "Container", "State", "Unset"]
-
-_MOST_OBJECTS = 20_000
-_LEAVES = (str, bytes, int, float, complex, type(None), Tensor, type, types.ModuleType, Unset)
-
-
-class Container:
-    """A list, dictionary or object, and what it holds."""
-
-    def __init__(self, label: str, value: Any) -> None:
-        self.label, self._object = label, value
-        self._is_object = not isinstance(value, (list, dict, set))
-        self._items = vars(value) if self._is_object else value
-        self.saved = self.now()
-
-    def now(self) -> Any:
-        return type(self._items)(self._items)
-
-    def is_changed(self) -> bool:
-        items, saved = self._items, self.saved
-        if len(items) != len(saved):
-            return True
-        if isinstance(items, list):
-            return not all(map(is_same, items, saved))
-        if isinstance(items, set):
-            return bool(items != saved)
-        return any(k not in saved or not is_same(v, saved[k]) for k, v in items.items())
-
-    def restore(self) -> None:
-        self._fill(self.saved)
-
-    def put(self, contents: Any) -> None:
-        if not self._is_object:
-            self._fill(contents)
-            return
-        for name in [name for name in self._items if name not in contents]:
-            delattr(self._object, name)
-        for name, value in contents.items():
-            if name not in self._items or not is_same(value, self._items[name]):
-                setattr(self._object, name, value)
-
-    def _fill(self, contents: Any) -> None:
-        if isinstance(self._items, list):
-            self._items[:] = contents
-        else:
-            self._items.clear()
-            self._items.update(contents)
+__all__ = ["After", "State", "Unset"]
 
 
 class After:
@@ -105,7 +58,8 @@ class State:
     def remember(self, functions: Iterable[Any]) -> None:
         """What is there before the branch or loop that `functions` are."""
         self.before = self.values()
-        self.containers = list(_containers([*functions, *self._code], self.before, self.names))
+        values = zip(self.names, self.before, strict=True)
+        self.containers = list(containers_of([*functions, *self._code], values))
         # Tensors that may be written into, each once.
         found = {
             id(value): value
@@ -126,6 +80,7 @@ class State:
         """What there is now; everything else is as it was before."""
         back = {id(clone): target for target, clone, _ in self._marked}
         values = [_replaced(value, back) for value in self.values()]
+        self.set(self.before)  # variables are cells of functions, too, which are looked at next
         contents = {
             index: _replaced(container.now(), back)
             for index, container in enumerate(self.containers)
@@ -155,63 +110,3 @@ def _replaced(value: Any, back: dict[int, Tensor]) -> Any:
         made = {key: _replaced(item, back) for key, item in value.items()}
         return made if any(made[key] is not value[key] for key in made) else value
     return value
-
-
-def _containers(
-    functions: Iterable[Any], values: Iterable[Any], names: Iterable[str]
-) -> Iterator[Container]:
-    """Whatever code in `functions` can reach through variables, and change."""
-    seen: set[int] = set()
-    stack: list[tuple[str, Any]] = [(name, value) for name, value in zip(names, values)]
-    stack += [("", function) for function in functions]
-    while stack and len(seen) < _MOST_OBJECTS:
-        label, value = stack.pop()
-        if isinstance(value, _LEAVES) or id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, types.FunctionType):
-            stack += _reached(value)
-        elif isinstance(value, types.MethodType):
-            stack.append((label, value.__self__))
-            stack.append(("", value.__func__))
-        elif type(value) in (list, set, tuple, frozenset):
-            if type(value) in (list, set):
-                yield Container(label, value)
-            if type(value) in (list, tuple):
-                stack += [(f"{label}[{i}]", item) for i, item in enumerate(value)]
-        elif type(value) is dict:
-            yield Container(label, value)
-            stack += [(f"{label}[{key!r}]", item) for key, item in value.items()]
-        elif type(getattr(value, "__dict__", None)) is dict and _is_open(value):
-            yield Container(label, value)
-            stack += [(f"{label}.{key}", item) for key, item in vars(value).items()]
-
-
-def _is_open(value: Any) -> bool:
-    module = type(value).__module__
-    return not module.startswith(("tenon._", "builtins", "functools"))
-
-
-def _reached(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Variables of functions around it, and globals, that its code names."""
-    code = function.__code__
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:
-            pass
-    codes = [code]
-    while codes:
-        each = codes.pop()
-        codes += [c for c in each.co_consts if isinstance(c, types.CodeType)]
-        for name in each.co_names:
-            value = function.__globals__.get(name)
-            # Functions of modules are looked at where they are called.
-            if value is not None and not isinstance(value, (types.FunctionType, *_LEAVES)):
-                yield name, value
-
-
-def hide(targets: list[Tensor]) -> None:
-    """Nothing that is recorded in this region may read the memory of `targets`, for which clones stand."""
-    if targets:
-        _core.region_hide(targets)

@@ -316,9 +316,13 @@ typedef struct tenon_graph_service_api {
   uint32_t (*program_dimensions)(const tenon_graph_program*); /* 0: a program of one size */
   tenon_status (*program_dimension)(const tenon_graph_program*, uint32_t index,
                                     tenon_graph_dimension* out, tenon_err*);
-  /* (appended) In the region that was begun last, inputs stand for these tensors and may be written into. The memory of
-   * the tensors themselves, which does not change, cannot be read in it. */
-  tenon_status (*region_hide)(tenon_tensor* const* tensors, uint32_t count, tenon_err*);
+  /* (appended) In the region that was begun last, `clones` stand for these tensors and may be written into. The memory
+   * of the tensors themselves, which does not change, cannot be read in it. */
+  tenon_status (*region_hide)(tenon_tensor* const* tensors, tenon_tensor* const* clones,
+                              uint32_t count, tenon_err*);
+  /* (appended) After record_cond, record_while or record_scan, and whatever the caller copies from their results:
+   * where a result is memory that a region was given, a write to one of both makes reading the other an error. */
+  tenon_status (*record_join)(tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
