@@ -106,7 +106,7 @@ FAULT(executable_keeps_request) {
   };
 }
 
-FAULT(executable_has_one_workspace) {
+FAULT(executable_one_workspace) {
   // What a run keeps between its steps lies in the workspace of the run before.
   tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
                                       tenon_err* err) {
@@ -188,7 +188,7 @@ FAULT(subgraph_ignores_step_size) {
   };
 }
 
-FAULT(ignores_understand_subgraph) {
+FAULT(ignores_understand_create) {
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,
                                          tenon_err* err) {
@@ -197,7 +197,7 @@ FAULT(ignores_understand_subgraph) {
   };
 }
 
-FAULT(ignores_understand_executable) {
+FAULT(ignores_understand_run) {
   tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
                                       tenon_err* err) {
     tenon_executable_request copy;
@@ -221,14 +221,14 @@ FAULT(executable_run_fails) {
   };
 }
 
-FAULT(executable_has_second_thoughts) {
+FAULT(executable_thinks_again) {
   tables.subgraph.executable_create = [](tenon_device, const tenon_subgraph*, tenon_executable*,
                                          tenon_executable_info*, tenon_err* err) {
     return tenon::fail(err, TENON_UNSUPPORTED, "too many values for its memory");
   };
 }
 
-FAULT(executable_rounds_otherwise) {
+FAULT(executable_rounds_freely) {
   fault_executable_not_exact();
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,

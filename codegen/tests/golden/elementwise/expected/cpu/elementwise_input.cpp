@@ -26,7 +26,7 @@ const ElementwiseKernel kernel_add = {
     .cost = 1,
     .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x1ffff),  // all
-    .loops = {loop_add_0<bool>, loop_add_1<uint8_t>, loop_add_1<int8_t>, loop_add_1<uint16_t>, loop_add_1<int16_t>, loop_add_1<uint32_t>, loop_add_1<int32_t>, loop_add_1<uint64_t>, loop_add_1<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_add_1, Float16), TENON_LOW_PRECISION_LOOP(loop_add_1, BFloat16), loop_add_1<float>, loop_add_1<double>, loop_add_1<std::complex<float>>, loop_add_1<std::complex<double>>}};
+    .loops = {loop_add_0<bool>, loop_add_1<uint8_t>, loop_add_1<int8_t>, loop_add_1<uint16_t>, loop_add_1<int16_t>, loop_add_1<uint32_t>, loop_add_1<int32_t>, loop_add_1<uint64_t>, loop_add_1<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_add_1, Float16), TENON_LOW_PRECISION_LOOP(loop_add_1, BFloat16), loop_add_1<float>, loop_add_1<double>, loop_add_1<std::complex<float>>, loop_add_1<std::complex<double>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_add, ctx, args, nargs, outs, err);
@@ -44,7 +44,7 @@ const ElementwiseKernel kernel_multiply = {
     .cost = 1,
     .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x1fffe),  // numeric
-    .loops = {nullptr, loop_multiply<uint8_t>, loop_multiply<int8_t>, loop_multiply<uint16_t>, loop_multiply<int16_t>, loop_multiply<uint32_t>, loop_multiply<int32_t>, loop_multiply<uint64_t>, loop_multiply<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_multiply, Float16), TENON_LOW_PRECISION_LOOP(loop_multiply, BFloat16), loop_multiply<float>, loop_multiply<double>, loop_multiply<std::complex<float>>, loop_multiply<std::complex<double>>}};
+    .loops = {nullptr, loop_multiply<uint8_t>, loop_multiply<int8_t>, loop_multiply<uint16_t>, loop_multiply<int16_t>, loop_multiply<uint32_t>, loop_multiply<int32_t>, loop_multiply<uint64_t>, loop_multiply<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_multiply, Float16), TENON_LOW_PRECISION_LOOP(loop_multiply, BFloat16), loop_multiply<float>, loop_multiply<double>, loop_multiply<std::complex<float>>, loop_multiply<std::complex<double>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_multiply, ctx, args, nargs, outs, err);
@@ -63,7 +63,7 @@ const ElementwiseKernel kernel_abs = {
     .cost = 1,
     .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x1fffe),  // numeric
-    .loops = {nullptr, loop_abs<uint8_t>, loop_abs<int8_t>, loop_abs<uint16_t>, loop_abs<int16_t>, loop_abs<uint32_t>, loop_abs<int32_t>, loop_abs<uint64_t>, loop_abs<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_abs, Float16), TENON_LOW_PRECISION_LOOP(loop_abs, BFloat16), loop_abs<float>, loop_abs<double>, loop_abs<std::complex<float>>, loop_abs<std::complex<double>>}};
+    .loops = {nullptr, loop_abs<uint8_t>, loop_abs<int8_t>, loop_abs<uint16_t>, loop_abs<int16_t>, loop_abs<uint32_t>, loop_abs<int32_t>, loop_abs<uint64_t>, loop_abs<int64_t>, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_abs, Float16), TENON_LOW_PRECISION_LOOP(loop_abs, BFloat16), loop_abs<float>, loop_abs<double>, loop_abs<std::complex<float>>, loop_abs<std::complex<double>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_abs, ctx, args, nargs, outs, err);
@@ -80,7 +80,7 @@ const ElementwiseKernel kernel_less = {
     .dtype_input = 0,
     .cost = 1,
     .dtype_mask = UINT64_C(0x7fff),  // real|bool
-    .loops = {loop_less<bool>, loop_less<uint8_t>, loop_less<int8_t>, loop_less<uint16_t>, loop_less<int16_t>, loop_less<uint32_t>, loop_less<int32_t>, loop_less<uint64_t>, loop_less<int64_t>, nullptr, nullptr, nullptr, nullptr, loop_less<float>, loop_less<double>, nullptr, nullptr}};
+    .loops = {loop_less<bool>, loop_less<uint8_t>, loop_less<int8_t>, loop_less<uint16_t>, loop_less<int16_t>, loop_less<uint32_t>, loop_less<int32_t>, loop_less<uint64_t>, loop_less<int64_t>, nullptr, nullptr, nullptr, nullptr, loop_less<float>, loop_less<double>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_less, ctx, args, nargs, outs, err);
@@ -97,7 +97,7 @@ const ElementwiseKernel kernel_where = {
     .dtype_input = 1,
     .cost = 1,
     .dtype_mask = UINT64_C(0x1ffff),  // all
-    .loops = {loop_where<bool>, loop_where<uint8_t>, loop_where<int8_t>, loop_where<uint16_t>, loop_where<int16_t>, loop_where<uint32_t>, loop_where<int32_t>, loop_where<uint64_t>, loop_where<int64_t>, loop_where<uint8_t>, loop_where<uint8_t>, loop_where<uint16_t>, loop_where<uint16_t>, loop_where<float>, loop_where<double>, loop_where<std::complex<float>>, loop_where<std::complex<double>>}};
+    .loops = {loop_where<bool>, loop_where<uint8_t>, loop_where<int8_t>, loop_where<uint16_t>, loop_where<int16_t>, loop_where<uint32_t>, loop_where<int32_t>, loop_where<uint64_t>, loop_where<int64_t>, loop_where<uint8_t>, loop_where<uint8_t>, loop_where<uint16_t>, loop_where<uint16_t>, loop_where<float>, loop_where<double>, loop_where<std::complex<float>>, loop_where<std::complex<double>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_where(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_where, ctx, args, nargs, outs, err);
@@ -123,7 +123,7 @@ const ElementwiseKernel kernel_gelu = {
     .dtype_input = 0,
     .cost = 41,
     .dtype_mask = UINT64_C(0x7e00),  // floating
-    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, loop_gelu<float>, loop_gelu<double>, nullptr, nullptr}};
+    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, loop_gelu<float>, loop_gelu<double>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_gelu(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_gelu, ctx, args, nargs, outs, err);
@@ -141,7 +141,7 @@ const ElementwiseKernel kernel_smooth = {
     .dtype_input = 0,
     .cost = 24,
     .dtype_mask = UINT64_C(0x7e00),  // floating
-    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, loop_smooth<float>, loop_smooth<double>, nullptr, nullptr}};
+    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, loop_smooth<float>, loop_smooth<double>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_smooth(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_smooth, ctx, args, nargs, outs, err);

@@ -26,7 +26,7 @@ const ReductionKernel kernel_sum = {
     .axis_argument = 1,
     .attributes = 1,
     .dtype_mask = UINT64_C(0x1ffff),  // all
-    .loops = {&reduction_loops<Sum<bool>>, &reduction_loops<Sum<uint8_t>>, &reduction_loops<Sum<int8_t>>, &reduction_loops<Sum<uint16_t>>, &reduction_loops<Sum<int16_t>>, &reduction_loops<Sum<uint32_t>>, &reduction_loops<Sum<int32_t>>, &reduction_loops<Sum<uint64_t>>, &reduction_loops<Sum<int64_t>>, nullptr, nullptr, TENON_LOW_PRECISION_REDUCTION(Sum, Float16), TENON_LOW_PRECISION_REDUCTION(Sum, BFloat16), &reduction_loops<Sum<float>>, &reduction_loops<Sum<double>>, &reduction_loops<Sum<std::complex<float>>>, &reduction_loops<Sum<std::complex<double>>>}};
+    .loops = {&reduction_loops<Sum<bool>>, &reduction_loops<Sum<uint8_t>>, &reduction_loops<Sum<int8_t>>, &reduction_loops<Sum<uint16_t>>, &reduction_loops<Sum<int16_t>>, &reduction_loops<Sum<uint32_t>>, &reduction_loops<Sum<int32_t>>, &reduction_loops<Sum<uint64_t>>, &reduction_loops<Sum<int64_t>>, nullptr, nullptr, TENON_LOW_PRECISION_REDUCTION(Sum, Float16), TENON_LOW_PRECISION_REDUCTION(Sum, BFloat16), &reduction_loops<Sum<float>>, &reduction_loops<Sum<double>>, &reduction_loops<Sum<std::complex<float>>>, &reduction_loops<Sum<std::complex<double>>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_sum(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_reduction(kernel_sum, ctx, args, nargs, outs, err);
@@ -49,7 +49,7 @@ const ReductionKernel kernel_mean = {
     .axis_argument = 1,
     .attributes = 1,
     .dtype_mask = UINT64_C(0x7e00),  // floating
-    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, TENON_LOW_PRECISION_REDUCTION(Mean, Float16), TENON_LOW_PRECISION_REDUCTION(Mean, BFloat16), &reduction_loops<Mean<float>>, &reduction_loops<Mean<double>>, nullptr, nullptr}};
+    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, TENON_LOW_PRECISION_REDUCTION(Mean, Float16), TENON_LOW_PRECISION_REDUCTION(Mean, BFloat16), &reduction_loops<Mean<float>>, &reduction_loops<Mean<double>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_mean(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_reduction(kernel_mean, ctx, args, nargs, outs, err);
@@ -72,7 +72,7 @@ const ReductionKernel kernel_max = {
     .axis_argument = 1,
     .attributes = 1,
     .dtype_mask = UINT64_C(0x7ffe),  // real
-    .loops = {nullptr, &reduction_loops<Max<uint8_t>>, &reduction_loops<Max<int8_t>>, &reduction_loops<Max<uint16_t>>, &reduction_loops<Max<int16_t>>, &reduction_loops<Max<uint32_t>>, &reduction_loops<Max<int32_t>>, &reduction_loops<Max<uint64_t>>, &reduction_loops<Max<int64_t>>, nullptr, nullptr, TENON_LOW_PRECISION_REDUCTION(Max, Float16), TENON_LOW_PRECISION_REDUCTION(Max, BFloat16), &reduction_loops<Max<float>>, &reduction_loops<Max<double>>, nullptr, nullptr}};
+    .loops = {nullptr, &reduction_loops<Max<uint8_t>>, &reduction_loops<Max<int8_t>>, &reduction_loops<Max<uint16_t>>, &reduction_loops<Max<int16_t>>, &reduction_loops<Max<uint32_t>>, &reduction_loops<Max<int32_t>>, &reduction_loops<Max<uint64_t>>, &reduction_loops<Max<int64_t>>, nullptr, nullptr, TENON_LOW_PRECISION_REDUCTION(Max, Float16), TENON_LOW_PRECISION_REDUCTION(Max, BFloat16), &reduction_loops<Max<float>>, &reduction_loops<Max<double>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_max(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_reduction(kernel_max, ctx, args, nargs, outs, err);
@@ -95,7 +95,7 @@ const ReductionKernel kernel_any = {
     .axis_argument = 1,
     .attributes = 1,
     .dtype_mask = UINT64_C(0x1ffff),  // all
-    .loops = {&reduction_loops<Any<bool>>, &reduction_loops<Any<uint8_t>>, &reduction_loops<Any<int8_t>>, &reduction_loops<Any<uint16_t>>, &reduction_loops<Any<int16_t>>, &reduction_loops<Any<uint32_t>>, &reduction_loops<Any<int32_t>>, &reduction_loops<Any<uint64_t>>, &reduction_loops<Any<int64_t>>, nullptr, nullptr, nullptr, nullptr, &reduction_loops<Any<float>>, &reduction_loops<Any<double>>, &reduction_loops<Any<std::complex<float>>>, &reduction_loops<Any<std::complex<double>>>}};
+    .loops = {&reduction_loops<Any<bool>>, &reduction_loops<Any<uint8_t>>, &reduction_loops<Any<int8_t>>, &reduction_loops<Any<uint16_t>>, &reduction_loops<Any<int16_t>>, &reduction_loops<Any<uint32_t>>, &reduction_loops<Any<int32_t>>, &reduction_loops<Any<uint64_t>>, &reduction_loops<Any<int64_t>>, nullptr, nullptr, nullptr, nullptr, &reduction_loops<Any<float>>, &reduction_loops<Any<double>>, &reduction_loops<Any<std::complex<float>>>, &reduction_loops<Any<std::complex<double>>>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_any(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_reduction(kernel_any, ctx, args, nargs, outs, err);

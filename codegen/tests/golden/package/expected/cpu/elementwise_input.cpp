@@ -21,7 +21,7 @@ const ElementwiseKernel kernel_relu6 = {
     .cost = 1,
     .promises = TENON_KERNEL_IEEE,
     .dtype_mask = UINT64_C(0x7e00),  // floating
-    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_relu6, Float16), TENON_LOW_PRECISION_LOOP(loop_relu6, BFloat16), loop_relu6<float>, loop_relu6<double>, nullptr, nullptr}};
+    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, TENON_LOW_PRECISION_LOOP(loop_relu6, Float16), TENON_LOW_PRECISION_LOOP(loop_relu6, BFloat16), loop_relu6<float>, loop_relu6<double>, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
 tenon_status run_relu6(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_elementwise(kernel_relu6, ctx, args, nargs, outs, err);
