@@ -98,10 +98,10 @@ DtypeMask parse_dtype_class(const std::string& text, const Location& where,
     part = trimmed(part);
     auto found = find_dtype_class(part);
     if (!found)
-      throw Error(
-          where,
-          cat(key, ": unknown dtype class `", part, "`", did_you_mean(part, dtype_class_names()),
-              "; classes: bool integer signed unsigned floating complex real numeric all storage any"));
+      throw Error(where, cat(key, ": unknown dtype class `", part, "`",
+                             did_you_mean(part, dtype_class_names()),
+                             "; classes: bool integer signed unsigned floating complex real "
+                             "numeric all storage any"));
     mask |= *found;
   }
   if (mask == 0) throw Error(where, cat(key, ": expected a dtype class, got nothing"));

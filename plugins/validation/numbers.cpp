@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numbers.hpp"
 
+#include <tenon/storage_float.hpp>
+
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstdio>
@@ -27,9 +30,29 @@ std::string text_of(std::complex<double> value) {
   return text;
 }
 
+// A byte of a dtype that is stored only; of two numbers in a byte their bits.
+double stored(int32_t dtype, unsigned char bits) {
+  switch (dtype) {
+    case TENON_DTYPE_F8E4M3FNUZ:
+      return std::bit_cast<Float8E4M3Fnuz>(bits);
+    case TENON_DTYPE_F8E5M2FNUZ:
+      return std::bit_cast<Float8E5M2Fnuz>(bits);
+    case TENON_DTYPE_F8E8M0:
+      return std::bit_cast<Float8E8M0>(bits);
+    default:
+      return bits;
+  }
+}
+
 // visit(index, element) until it returns true; the elements may be anywhere in memory.
 template <class Visit>
 void for_each(int32_t dtype, const std::vector<unsigned char>& elements, Visit&& visit) {
+  if (dtype > TENON_DTYPE_C128) {
+    for (size_t at = 0; at < elements.size(); ++at)
+      if (visit(static_cast<int64_t>(at), std::complex<double>(stored(dtype, elements[at]))))
+        return;
+    return;
+  }
   dispatch<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,
            Float8E4M3, Float8E5M2, Float16, BFloat16, float, double, std::complex<float>,
            std::complex<double>>(dtype, [&]<class T>() {

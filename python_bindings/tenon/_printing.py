@@ -102,7 +102,9 @@ def format_tensor(tensor):
         # Both numbers of every element; the shape is that of elements.
         notes.insert(0, f"shape={_shape_text(tensor)}")
         pairs = tensor.detach().cpu()
-        body = _body(_core.operator("unpack")(pairs if pairs.ndim else pairs.reshape([1])), len(prefix))
+        body = _body(
+            _core.operator("unpack")(pairs if pairs.ndim else pairs.reshape([1])), len(prefix)
+        )
     elif tensor.size == 0:
         body = "[]"
         if tensor.shape != (0,):

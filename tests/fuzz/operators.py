@@ -55,6 +55,11 @@ class Operator:
         return [p for p in self.parameters if p.type.startswith("Tensor")]
 
 
+# Dtypes without arithmetic, whose arrays NumPy has not; and what is for them. tests/python/test_storage_dtypes.py
+# and tests/ops/test_storage_dtypes.py test these.
+STORAGE = set("float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split())
+OF_STORAGE = {"pack", "unpack", "bitcast"}
+
 # Composites have no tag of their own for the random operators that they call.
 RANDOM_COMPOSITES = {
     "randperm",
@@ -114,12 +119,14 @@ def table():
         if "internal" in entry["tags"]:
             continue
         name = entry["name"].removeprefix("tenon::")
+        if name in OF_STORAGE:
+            continue
         operators[name] = Operator(
             name,
             entry["kind"],
             entry["signature"],
             entry["compute"],
-            tuple(entry["dtypes"]),
+            tuple(dtype for dtype in entry["dtypes"] if dtype not in STORAGE),
             tuple(_parameter(p) for p in entry["params"]),
             frozenset(entry["tags"]),
             entry["in_place"],

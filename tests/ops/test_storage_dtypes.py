@@ -7,9 +7,7 @@ import tenon
 from running import arguments
 from samples import CASES
 
-STORAGE = (
-    "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split()
-)
+STORAGE = "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split()
 
 # What takes the dtype: it moves elements or makes views.
 MOVES = set()
@@ -56,7 +54,9 @@ def test_every_operator_moves_or_refuses(name, device):
             results = results if isinstance(results, (tuple, list)) else (results,)
             moved.add(case.op)
             if case.op not in MOVES:
-                wrong.append(f"{label}: returned {[getattr(each, 'dtype', each) for each in results]}")
+                wrong.append(
+                    f"{label}: returned {[getattr(each, 'dtype', each) for each in results]}"
+                )
             elif any(each.dtype != name for each in results):
                 wrong.append(f"{label}: expected {name}, got {[each.dtype for each in results]}")
     assert not wrong, "\n".join(wrong)

@@ -5,8 +5,8 @@ The formats are written down here from their definitions: OCP Microscaling Forma
 "8-bit Numerical Formats for Deep Neural Networks" (Noune et al., 2022) has it.
 """
 
-import io
 import itertools
+import json
 import math
 import pickle
 
@@ -127,9 +127,13 @@ def test_integers_strides_and_blocks(name):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_cast_names_pack_and_unpack(name):
-    with pytest.raises(TypeError, match=rf"\[cast\] expected .* got {name}, .* use pack\(x, dtype\)"):
+    with pytest.raises(
+        TypeError, match=rf"\[cast\] expected .* got {name}, .* use pack\(x, dtype\)"
+    ):
         tenon.ones(4).to(name)
-    with pytest.raises(TypeError, match=rf"\[cast\] .* got dtype {name}, .* use unpack\(x, dtype\)"):
+    with pytest.raises(
+        TypeError, match=rf"\[cast\] .* got dtype {name}, .* use unpack\(x, dtype\)"
+    ):
         every_pattern(name).to(tenon.float32)
     with pytest.raises(TypeError, match=r"use pack\(x, dtype\)"):
         tenon.tensor([1.0, 2.0], dtype=name)
@@ -146,7 +150,9 @@ def test_unpack_reads_the_low_half_first(name):
     assert got.dtype.name == {"f": "float32", "i": "int8", "u": "uint8"}[name[0]]
     np.testing.assert_array_equal(got.numpy(), wanted)
     assert tenon.unpack(every_pattern(name)).shape == (512,)
-    np.testing.assert_array_equal(np.signbit(got.numpy()), np.signbit(np.array(wanted, got.numpy().dtype)))
+    np.testing.assert_array_equal(
+        np.signbit(got.numpy()), np.signbit(np.array(wanted, got.numpy().dtype))
+    )
 
 
 @pytest.mark.parametrize("name", PACKED)
@@ -184,7 +190,9 @@ def test_nan_becomes_0(name):
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("int4_x2", -8, 7), ("uint4_x2", 0, 15), ("float4_e2m1_x2", -6, 6)]
 )
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int64", "uint64", "float32", "float64", "bfloat16"]
+)
 def test_what_is_beyond_becomes_the_nearest_number(name, low, high, dtype):
     x = np.array([-100, -9, -8, 7, 8, 15, 16, 100])
     if dtype.startswith("uint"):
@@ -215,13 +223,19 @@ def test_large_and_strided_tensors_pack():
 
 
 def test_what_does_not_pack():
-    with pytest.raises(ValueError, match=r"\[pack\] expected a last axis of even size, .* got shape \(3,?\)"):
+    with pytest.raises(
+        ValueError, match=r"\[pack\] expected a last axis of even size, .* got shape \(3,?\)"
+    ):
         tenon.pack(tenon.ones(3), "int4_x2")
     with pytest.raises(ValueError, match=r"\[pack\] expected a last axis"):
         tenon.pack(tenon.tensor(1.0), "int4_x2")
-    with pytest.raises(TypeError, match=r"\[pack\] expected dtype float4_e2m1_x2, int4_x2 or uint4_x2, got int8"):
+    with pytest.raises(
+        TypeError, match=r"\[pack\] expected dtype float4_e2m1_x2, int4_x2 or uint4_x2, got int8"
+    ):
         tenon.pack(tenon.ones(4), "int8")
-    with pytest.raises(TypeError, match=r"\[unpack\] expected x of dtype .* got float8_e8m0; use cast"):
+    with pytest.raises(
+        TypeError, match=r"\[unpack\] expected x of dtype .* got float8_e8m0; use cast"
+    ):
         tenon.unpack(every_pattern("float8_e8m0"))
     with pytest.raises(TypeError, match=r"a floating one, got int8"):
         tenon.unpack(every_pattern("float4_e2m1_x2"), "int8")
@@ -242,7 +256,9 @@ def test_bitcast_is_a_view_of_the_same_bits():
     np.testing.assert_array_equal(
         tenon.ones(2, 3).T.bitcast("uint32").numpy(), np.full((3, 2), 0x3F800000, np.uint32)
     )
-    with pytest.raises(TypeError, match=r"\[bitcast\] expected a dtype of 4 bytes, as float32 has, got int8 of 1"):
+    with pytest.raises(
+        TypeError, match=r"\[bitcast\] expected a dtype of 4 bytes, as float32 has, got int8 of 1"
+    ):
         x.bitcast(tenon.int8)
     with pytest.raises(TypeError, match=r"\[bitcast\] .* got bool"):
         x.bitcast(tenon.int32).to(tenon.uint8).bitcast(tenon.bool)
@@ -335,7 +351,9 @@ def test_what_holds_a_tensor(name, tmp_path):
     ):
         assert copy.dtype == x.dtype and copy.shape == (16, 16)
         np.testing.assert_array_equal(bits_of(copy).ravel(), np.arange(256))
-    assert str(x.dtype) == name and repr(x.dtype) == f"tenon.{name}" == f"tenon.{getattr(tenon, name)}"
+    assert (
+        str(x.dtype) == name and repr(x.dtype) == f"tenon.{name}" == f"tenon.{getattr(tenon, name)}"
+    )
     assert x.dtype.itemsize == 1 and not x.dtype.is_floating_point and not x.dtype.is_integer
     assert tenon.empty(3, dtype=name).dtype == tenon.empty_like(x).dtype == name
     path = tmp_path / "x.safetensors"
@@ -349,33 +367,23 @@ def test_what_holds_a_tensor(name, tmp_path):
     np.testing.assert_array_equal(bits_of(loaded), bits_of(x))
 
 
-def test_names_and_shapes_in_safetensors():
-    def header(x):
-        path = io.BytesIO()
-        del path
-        return x
-
-    import json
-    import os
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "x")
-        for name, kind, shape in (
-            ("float8_e4m3fnuz", "F8_E4M3FNUZ", [2, 3]),
-            ("float8_e5m2fnuz", "F8_E5M2FNUZ", [2, 3]),
-            ("float8_e8m0", "F8_E8M0", [2, 3]),
-            ("float4_e2m1_x2", "F4", [2, 6]),  # numbers, as other writers count them
-        ):
-            tenon.save({"x": bytes_as(name, np.zeros((2, 3)))}, path)
-            with open(path, "rb") as file:
-                text = file.read(int.from_bytes(file.read(8), "little"))
-            assert json.loads(text)["x"] == {"dtype": kind, "shape": shape, "data_offsets": [0, 6]}
-        odd = text.replace(b"[2,6]", b"[4,3]")
-        with open(path, "wb") as file:
-            file.write(len(odd).to_bytes(8, "little") + odd + bytes(6))
-        with pytest.raises(safetensors.FormatError, match="a last size that is a multiple of 2 for F4"):
-            tenon.load(path)
+def test_names_and_shapes_in_safetensors(tmp_path):
+    path = tmp_path / "x.safetensors"
+    for name, kind, shape in (
+        ("float8_e4m3fnuz", "F8_E4M3FNUZ", [2, 3]),
+        ("float8_e5m2fnuz", "F8_E5M2FNUZ", [2, 3]),
+        ("float8_e8m0", "F8_E8M0", [2, 3]),
+        ("float4_e2m1_x2", "F4", [2, 6]),  # numbers, as other writers count them
+    ):
+        tenon.save({"x": bytes_as(name, np.zeros((2, 3)))}, path)
+        content = path.read_bytes()
+        text = content[8 : 8 + int.from_bytes(content[:8], "little")]
+        assert json.loads(text)["x"] == {"dtype": kind, "shape": shape, "data_offsets": [0, 6]}
+    path.write_bytes(content.replace(b"[2,6]", b"[4,3]"))
+    with pytest.raises(safetensors.FormatError, match="a last size that is a multiple of 2 for F4"):
+        tenon.load(path)
+    with pytest.raises(ValueError, match=r"cannot hold 'x', a float4_e2m1_x2 without axes"):
+        tenon.save({"x": bytes_as("float4_e2m1_x2", 0)}, path)
 
 
 def test_printing():
@@ -385,7 +393,9 @@ def test_printing():
     y = tenon.pack(tenon.tensor([[1, -2, 3, -4]]), "int4_x2")
     assert repr(y) == "tensor([[ 1, -2,  3, -4]], shape=(1, 2), dtype=tenon.int4_x2)"
     assert repr(y[0, 1]) == "tensor([ 3, -4], shape=(), dtype=tenon.int4_x2)"
-    with pytest.raises(TypeError, match=r"got dtype int4_x2, whose elements hold two; use unpack\(\)"):
+    with pytest.raises(
+        TypeError, match=r"got dtype int4_x2, whose elements hold two; use unpack\(\)"
+    ):
         y.tolist()
     with pytest.raises(TypeError, match=r"use unpack\(\)"):
         y[0, 1].item()
@@ -464,11 +474,3 @@ def test_gradients_end_at_a_stored_tensor(name):
     assert not y.requires_grad
     with pytest.raises((TypeError, RuntimeError), match="floating"):
         every_pattern(name).requires_grad_()
-
-
-# What moves elements, or tells nothing but their type. Everything else refuses them by name.
-MOVES = set(
-    """
-    broadcast_to chunk clone concat contiguous crop diagonal expand flatten flip gather
-    """.split()
-)

@@ -10,7 +10,7 @@ from tenon.func.rules import Call, aligned, items, operator, reduction_axes, rul
 
 
 @rule(
-    *"""abs acos acosh add angle asin asinh atan atan2 atanh bernoulli bitwise_and bitwise_invert
+    *"""abs acos acosh add angle asin asinh atan atan2 atanh bernoulli bitcast bitwise_and bitwise_invert
     bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor cast cbrt ceil celu clip clone
     conj contiguous copysign cos cosh deg2rad digamma divide dropout elu entr equal erf erfc exp
     exp2 expm1 floor floor_divide fmax fmin fmod frac gelu greater greater_equal hardshrink
@@ -65,6 +65,12 @@ def by_parts(call: Call) -> Any:
     if "axis" not in call.args or len(call.batched) != sum(n in call.args for n in ("x", "y")):
         return NotImplemented
     return call.changed(axis=shifted(call.args["axis"], call.rank("x")))
+
+
+@rule("pack", "unpack")
+def last_axis(call: Call) -> Any:
+    # Of samples without axes the batch's axis would be the last one.
+    return call.changed() if call.rank("x") > 0 else NotImplemented
 
 
 # -- rules of views and shapes -----------------------------------------------------------------------

@@ -30,8 +30,7 @@ template <int low, int high, class T>
 inline uint8_t int4_pattern(T x) {
   if constexpr (std::is_floating_point_v<T>) {
     const T whole = std::nearbyint(x == x ? x : T(0));
-    return static_cast<uint8_t>(
-        static_cast<int>(std::min(std::max(whole, T(low)), T(high))) & 15);
+    return static_cast<uint8_t>(static_cast<int>(std::min(std::max(whole, T(low)), T(high))) & 15);
   } else if constexpr (std::is_unsigned_v<T>) {
     return static_cast<uint8_t>(x > T(high) ? T(high) : x);
   } else {
@@ -121,8 +120,8 @@ tenon_status unpack(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* ou
 }
 TENON_BOX_unpack(unpack_boxed, unpack);
 
-constexpr uint64_t kPacked = uint64_t{1} << TENON_DTYPE_F4E2M1X2 |
-                             uint64_t{1} << TENON_DTYPE_I4X2 | uint64_t{1} << TENON_DTYPE_U4X2;
+constexpr uint64_t kPacked = uint64_t{1} << TENON_DTYPE_F4E2M1X2 | uint64_t{1} << TENON_DTYPE_I4X2 |
+                             uint64_t{1} << TENON_DTYPE_U4X2;
 
 const tenon_kernel_def kKernels[] = {TENON_KERNEL_pack(pack, nullptr, kReals, 0, 0),
                                      TENON_KERNEL_unpack(unpack, nullptr, kPacked, 0, 0)};
