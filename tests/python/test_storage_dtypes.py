@@ -325,9 +325,9 @@ def test_elements_are_assigned(name):
     x[tenon.tensor(mask)] = other[0]
     bits[mask] = 200
     np.testing.assert_array_equal(bits_of(x), bits)
-    at = np.array([[0, 1]])
-    scattered = tenon.scatter(x, tenon.tensor(at), other[:2].reshape(1, 2), 0)
-    np.put_along_axis(bits, at, np.array([[200, 201]], np.uint8), 0)
+    at = np.array([[0, 1, 2, 3, 3, 0]])
+    scattered = tenon.scatter(x, tenon.tensor(at), other.reshape(1, 6), 0)
+    np.put_along_axis(bits, at, np.arange(200, 206, dtype=np.uint8).reshape(1, 6), 0)
     np.testing.assert_array_equal(bits_of(scattered), bits)
 
 
