@@ -30,7 +30,7 @@ struct OutDtype {
 
 struct DtypeRules {
   Compute compute = Compute::First;
-  DtypeMask allow = any_dtypes();
+  DtypeMask allow = all_dtypes();
   std::vector<OutDtype> outs;         // one per result
   bool outs_given = false;            // `out` was written: a native shape rule does not decide
   std::vector<std::string> promoted;  // tensor parameters converted to the compute dtype

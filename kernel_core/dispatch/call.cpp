@@ -265,9 +265,32 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   return fail_part(op, status, err);
 }
 
+// A part that converts its arguments would convert what is stored only, and compute with it unasked.
+[[gnu::always_inline]] inline bool refuses_storage(const Operator& op, const tenon_value* args) {
+  if (op.def.dtype_mask >> TENON_DTYPE_F8E4M3FNUZ & 1) return false;
+  bool found = false;
+  visit_tensors(args, op.def.nparams,
+                [&](const tenon_tensor& tensor) { found |= is_storage(tensor.dtype); });
+  return found;
+}
+
+[[gnu::cold]] tenon_status fail_storage(const Operator& op, const tenon_value* args,
+                                        tenon_err* err) {
+  const char* name = "";
+  visit_tensors(args, op.def.nparams, [&](const tenon_tensor& tensor) {
+    if (is_storage(tensor.dtype)) name = dtype_name(tensor.dtype);
+  });
+  return fail(err, TENON_TYPE_MISMATCH,
+              "[%s] expected dtypes with arithmetic, got %s, which is stored only; convert it to a "
+              "dtype with arithmetic first, such as float32",
+              short_name(op), name);
+}
+
 // The parts of a composite, where all results are new.
 [[gnu::always_inline]] inline tenon_status run_parts(Operator& op, const tenon_value* args,
                                                      tenon_value* outs, tenon_err* err) {
+  if (refuses_storage(op, args)) [[unlikely]]
+    return fail_storage(op, args, err);
   tenon_status status = op.decompose(args, outs, err);
   if (status == TENON_OK) [[likely]]
     return TENON_OK;
@@ -277,6 +300,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
 // The parts of a composite, where some results have to be written into tensors of the caller.
 [[gnu::noinline]] tenon_status decompose_into(Operator& op, tenon_value* args, tenon_value* outs,
                                               tenon_err* err) {
+  if (refuses_storage(op, args)) return fail_storage(op, args, err);
   tenon_value results[kMaxOutputs] = {};
   tenon_status status = op.decompose(args, results, err);
   if (status != TENON_OK) {
