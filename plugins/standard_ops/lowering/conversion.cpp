@@ -82,7 +82,11 @@ TENON_DECOMPOSE(unpack) {
   Shape pairs = sizes_of(x), unpacked = pairs;
   pairs.push_back(1);
   unpacked.back() *= 2;
-  const Elements byte = Elements(scope, x).bits_as(TENON_DTYPE_U8).to(TENON_DTYPE_F32);
+  // As bytes first: copies of a dtype that is stored only are not for every device.
+  tenon_tensor* bytes = nullptr;
+  TENON_TRY(
+      host->tensor_view(x.get(), TENON_DTYPE_U8, x->ndim, x->shape, x->strides, 0, &bytes, err));
+  const Elements byte = Elements(scope, Tensor::adopt(bytes)).to(TENON_DTYPE_F32);
   // Beside each other: the byte, and the byte over 16, whole numbers modulo 16.
   const Elements parts(scope, primitive::iota(scope, 2, 1.0, 1.0 / 16 - 1, TENON_DTYPE_F32,
                                               static_cast<int32_t>(x->device)));

@@ -120,11 +120,8 @@ tenon_status unpack(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* ou
 }
 TENON_BOX_unpack(unpack_boxed, unpack);
 
-constexpr uint64_t kPacked = uint64_t{1} << TENON_DTYPE_F4E2M1X2 | uint64_t{1} << TENON_DTYPE_I4X2 |
-                             uint64_t{1} << TENON_DTYPE_U4X2;
-
 const tenon_kernel_def kKernels[] = {TENON_KERNEL_pack(pack, nullptr, kReals, 0, 0),
-                                     TENON_KERNEL_unpack(unpack, nullptr, kPacked, 0, 0)};
+                                     TENON_KERNEL_unpack(unpack, nullptr, kReals, 0, 0)};
 
 }  // namespace
 
