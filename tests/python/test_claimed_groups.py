@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -451,3 +452,37 @@ def test_a_device_in_another_process_claims_nothing():
         assert "executable" not in program.plan()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+
+
+def test_an_executable_is_part_of_a_device_graph():
+    x, y = randn(16, 16), randn(16, 16)
+    program = tenon.export(chain, (x, y))
+    for _ in range(2):
+        program(x, y)
+    graph = tenon.Graph(DEVICE)
+    with graph.capture():
+        result = program(x, y)
+    for _ in range(3):
+        x.copy_(randn(16, 16))
+        graph.replay()
+        np.testing.assert_array_equal(bits(result), bits(chain(x, y)))
+
+
+def test_threads_run_one_program():
+    x, y = randn(32, 32), randn(32, 32)
+    program, want = tenon.export(chain, (x, y)), bits(chain(x, y))
+    failures = []
+
+    def work():
+        with tenon.no_grad():
+            for _ in range(20):
+                if not np.array_equal(bits(program(x, y))[0], want[0]):
+                    failures.append("other bits")
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert "one executable" in program.plan()
