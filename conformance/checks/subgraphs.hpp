@@ -88,6 +88,7 @@ class Compiler {
   tenon_status try_run(const Executable&, const Tensors& inputs, const Tensors& outputs,
                        tenon_stream, tenon_err*, uint64_t must_understand = 0, Request = kKeeps,
                        Tensor workspace = {});
+  void keep_busy();  // much work on the current stream, so that what follows waits
   void sync(tenon_stream);
   void compare(const Part&, const Executable&, const Tensors& expected, const Tensors& got,
                const std::string& what);
@@ -102,13 +103,14 @@ class Compiler {
   const tenon_subgraph_api* api_ = nullptr;
   tenon_device handle_ = nullptr;
   std::deque<Example> examples_;
-  // Requests that were overwritten stay, with what they name then.
+  // Requests stay, with what they name once they were overwritten.
   struct Kept {
     tenon_executable_request request;
     std::vector<tenon_tensor*> inputs, outputs;
     Tensors decoys;
   };
   std::deque<Kept> kept_;
+  Tensor from_, to_;  // of work that keeps a stream busy
 };
 
 // Steps `begin` to before `end` as the device reads them.
