@@ -362,7 +362,7 @@ def run_with(fault, code):
     ("fault", "reason"),
     [
         ("executable_create_fails", "the compiler ended with code 3"),
-        ("executable_thinks_again", "too many values for its memory"),
+        ("executable_reconsiders", "too many values for its memory"),
     ],
 )
 def test_a_compiler_that_fails_leaves_the_steps(fault, reason):
@@ -393,7 +393,7 @@ def test_a_run_that_fails_is_done_step_by_step():
 
 def test_other_bits_are_used_where_the_user_allows_them():
     text = run_with(
-        "executable_rounds_freely",
+        "executable_other_bits",
         """
         for numerics in ("exact", "ulp", "fast"):
             program = tenon.export(function, (x, y), numerics=numerics)

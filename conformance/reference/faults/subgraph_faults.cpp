@@ -58,7 +58,7 @@ FAULT(executable_not_exact) {
   };
 }
 
-FAULT(executable_writes_past_end) {
+FAULT(executable_past_end) {
   tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
                                       tenon_err* err) {
     const tenon_tensor& out = *request->outputs[0];
@@ -128,7 +128,7 @@ std::mutex constants_mutex;
 
 }  // namespace
 
-FAULT(executable_mixes_constants) {
+FAULT(executable_one_constant) {
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,
                                          tenon_err* err) {
@@ -176,7 +176,7 @@ FAULT(executable_leaks) {
   };
 }
 
-FAULT(subgraph_ignores_step_size) {
+FAULT(subgraph_step_size) {
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,
                                          tenon_err* err) {
@@ -188,7 +188,7 @@ FAULT(subgraph_ignores_step_size) {
   };
 }
 
-FAULT(ignores_understand_create) {
+FAULT(understand_subgraph) {
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,
                                          tenon_err* err) {
@@ -197,7 +197,7 @@ FAULT(ignores_understand_create) {
   };
 }
 
-FAULT(ignores_understand_run) {
+FAULT(understand_executable) {
   tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
                                       tenon_err* err) {
     tenon_executable_request copy;
@@ -221,14 +221,14 @@ FAULT(executable_run_fails) {
   };
 }
 
-FAULT(executable_thinks_again) {
+FAULT(executable_reconsiders) {
   tables.subgraph.executable_create = [](tenon_device, const tenon_subgraph*, tenon_executable*,
                                          tenon_executable_info*, tenon_err* err) {
     return tenon::fail(err, TENON_UNSUPPORTED, "too many values for its memory");
   };
 }
 
-FAULT(executable_rounds_freely) {
+FAULT(executable_other_bits) {
   fault_executable_not_exact();
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,
