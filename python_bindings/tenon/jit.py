@@ -152,7 +152,8 @@ class Program:
         safetensors.write(path, tensors, {_TEXT: str(self), _STRUCTURE: structure})
 
     def plan(self) -> str:
-        """What runs together: a line for each group of elementwise steps that pass over memory once.
+        """What runs together: a line for each group of elementwise steps that pass over memory once, and for
+        each part that a device's own compiler has claimed, with the reason if it runs step by step.
 
         Steps are numbered from 0, in the order of the text form. Without a line a step runs alone.
         """
