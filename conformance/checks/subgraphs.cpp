@@ -164,7 +164,7 @@ void Compiler::claim(const Description& described, uint32_t* parts) {
 std::vector<Part> Compiler::claim(const Example& example) {
   const size_t count = example.steps.size();
   const Description all(*this, example, 0, count);
-  std::vector<uint32_t> numbers(count);
+  std::vector<uint32_t> numbers(count + 1);  // subgraph.claim finds who writes one too many
   claim(all, numbers.data());
   std::vector<Part> parts;
   for (size_t begin = 0; begin < count;) {
