@@ -193,6 +193,7 @@ Choice choose(const Call& call, const CallHash& hash, const tenon_value* outs, b
                     .record = {},
                     .usual = field.contenders[0].name,
                     .failures = {},
+                    .refusal = {},
                     .declined = field.declined,
                     .algorithms = field.algorithms};
   const auto remember = [&](const Choice& choice) {
@@ -233,7 +234,7 @@ void give_up(const Call& call, const CallHash& hash, const tenon_value* outs,
                           describe_call(call.op, call.args, call.nargs, outs, call.nouts));
   if (position == self.decisions.end()) return;
   Decision& decision = position->second;
-  decision.failures.emplace_back(decision.record.winner, reason);
+  decision.refusal = decision.record.winner + ", which was chosen, refuses the call: " + reason;
   decision.record.winner = decision.usual;
 }
 

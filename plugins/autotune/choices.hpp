@@ -18,6 +18,7 @@ struct Decision {
   Record record;
   std::string usual;                                          // the dispatcher's own choice
   std::vector<std::pair<std::string, std::string>> failures;  // contenders that reported an error
+  std::string refusal;                                        // why the winner was given up
   std::vector<std::string> declined;                          // kernels that do not accept the call
   std::vector<std::pair<std::string, std::string>>
       algorithms;  // contenders, in their library's words

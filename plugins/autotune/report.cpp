@@ -7,15 +7,13 @@ namespace tenon::autotune {
 namespace {
 
 std::string why(const Decision& decision) {
+  if (!decision.refusal.empty()) return decision.refusal;
   const Record& record = decision.record;
   double usual = 0, winner = 0;
   for (const auto& [name, nanoseconds] : record.nanoseconds) {
     if (name == decision.usual) usual = nanoseconds;
     if (name == record.winner) winner = nanoseconds;
   }
-  for (const auto& [name, reason] : decision.failures)
-    if (record.winner == decision.usual && decision.source == "file")
-      return name + ", which the file names, refuses the call: " + reason;
   if (record.winner == decision.usual)
     return "no other kernel takes at most 0.97 of the time of " + decision.usual;
   char ratio[32];

@@ -237,7 +237,7 @@ def test_a_remembered_algorithm_that_is_refused_gives_way_to_the_first(tuned, ki
             assert calls("DnnAlgorithm3") == 1 and calls("DnnAlgorithm1") == 2
         found = decision()
         assert found["chosen"] == PLUGIN
-        assert found["why"].startswith(f"{{PLUGIN}}/1, which the file names, refuses the call: "), found
+        assert found["why"].startswith(f"{{PLUGIN}}/1, which was chosen, refuses the call: "), found
         assert "{text} ({error})" in found["why"]
         """,
         SIMULATED_FAIL=f"DnnAlgorithm3:1:{error}:1000",

@@ -180,3 +180,47 @@ def test_large_tensors_are_indexed_beyond_31_bits():
     assert x[count - 4 :].cpu().numpy().tolist() == [0, 7, 7, 7]
     assert int((x > 0).sum().item()) == 3
     assert int(x.argmax().item()) == count - 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_tuned_algorithms_give_the_results_of_the_first(dtype, deterministic, monkeypatch):
+    rng = np.random.default_rng(1)
+
+    def make(*shape):
+        host = tenon.tensor(rng.standard_normal(shape).astype("float32") / 16)
+        return host.to(getattr(tenon, dtype)).to("cuda")
+
+    x, w, grad = make(8, 64, 28, 28), make(64, 64, 3, 3), make(8, 64, 28, 28)
+    a, b = make(512, 256), make(256, 384)
+
+    def run():
+        return (
+            tenon.conv2d(x, w, None, 1, 1),
+            tenon.conv2d_input_grad(grad, w, [8, 64, 28, 28], [1, 1], [1, 1], [1, 1], 1),
+            tenon.conv2d_weight_grad(grad, x, [64, 64, 3, 3], [1, 1], [1, 1], [1, 1], 1),
+            a @ b,
+        )
+
+    expected = run()
+    monkeypatch.setenv("TENON_AUTOTUNE_CACHE", "off")
+    tenon.autotune.clear()
+    tenon.use_deterministic_algorithms(deterministic)
+    try:
+        with tenon.autotune():
+            run()
+            got = run()
+        decisions = tenon.autotune.report()["decisions"]
+    finally:
+        tenon.use_deterministic_algorithms(False)
+    # Sums of thousands of products in another order; 16 bits are rounded once on either side.
+    tolerance = {"float32": 1e-3, "float16": 1e-2, "bfloat16": 6e-2}[dtype]
+    for tuned, first in zip(got, expected):
+        tuned, first = (each.cpu().to(tenon.float64).numpy() for each in (tuned, first))
+        largest = np.abs(first).max()
+        np.testing.assert_allclose(tuned / largest, first / largest, rtol=0, atol=tolerance)
+    own = [d for d in decisions if d["device"].startswith("cuda") and d["dtype"] == dtype]
+    assert any(d["op"] == "tenon::conv2d" for d in own), decisions
+    for decision in own:
+        print(decision["op"], decision["chosen"], decision["microseconds"], decision["algorithms"])
+        assert not (deterministic and "any order" in str(decision["algorithms"])), decision

@@ -97,9 +97,10 @@ int Plan::ask_heuristic(int count, HeuristicResult* results) const {
   return static_cast<int>(end - results);
 }
 
-const HeuristicResult* Plan::algorithm(size_t rank) const {
+const HeuristicResult* Plan::algorithm(size_t rank, tenon_device device) const {
   if (rank == 0) return &first_;
-  std::call_once(others_once_, [this] {
+  std::call_once(others_once_, [&] {
+    Current current(device);
     std::vector<HeuristicResult> list(kMaxAlgorithms);
     list.resize(static_cast<size_t>(ask_heuristic(kMaxAlgorithms, list.data())));
     std::erase_if(list, [this](const HeuristicResult& each) {

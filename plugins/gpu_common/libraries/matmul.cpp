@@ -39,12 +39,6 @@ std::shared_ptr<const Plan> find_plan(tenon_device device,
   return plans->find(product->gemm);
 }
 
-const HeuristicResult* algorithm_of(tenon_device device, const Plan& plan, size_t rank) {
-  if (rank == 0) return plan.algorithm(0);
-  Current current(device);  // the heuristic may have to be asked
-  return plan.algorithm(rank);
-}
-
 template <bool IsLinear, size_t Rank>
 int32_t can_run(const tenon_value* args, uint32_t) try {
   const Operands operands = operands_of<IsLinear>(args);
@@ -53,7 +47,7 @@ int32_t can_run(const tenon_value* args, uint32_t) try {
   if (!device) return 0;
   const std::shared_ptr<const Plan> plan =
       find_plan(device, describe_call<IsLinear>(operands, nullptr));
-  return plan && algorithm_of(device, *plan, Rank);
+  return plan && plan->algorithm(Rank, device);
 } catch (const std::bad_alloc&) {
   return 0;
 }
@@ -69,7 +63,7 @@ tenon_status multiply(const char* name, const Operands& operands,
         "%s: expected a result whose address %s can write to, got %p; pass a tensor of its own "
         "as out",
         name, vendor::kBlas, out->data);
-  const HeuristicResult* algorithm = algorithm_of(device, *plan, rank);
+  const HeuristicResult* algorithm = plan->algorithm(rank, device);
   if (!algorithm)
     return fail(err, TENON_UNSUPPORTED, "%s: %s lists no algorithm %zu for it", name, vendor::kBlas,
                 rank);
@@ -145,7 +139,7 @@ std::string describe_algorithm(bool is_linear, size_t rank, const tenon_value* a
       describe(operands.x, operands.y, operands.bias, is_linear, nullptr);
   const std::shared_ptr<const Plan> plan =
       library() && device ? find_plan(device, product) : nullptr;
-  const HeuristicResult* algorithm = plan ? algorithm_of(device, *plan, rank) : nullptr;
+  const HeuristicResult* algorithm = plan ? plan->algorithm(rank, device) : nullptr;
   if (!algorithm) return {};
   return "place " + std::to_string(rank + 1) + " in the list of " + vendor::kBlas +
          workspace_text(algorithm->workspace_bytes);
