@@ -200,7 +200,9 @@ MATMUL = {
         "m.autograd.grad(F.scaled_dot_product_attention(q, k, v, is_causal=True), (q, k, v), g)",
         shapes={**ATTENTION, "g": ATTENTION["q"]},
         dtype="bfloat16",
-        work=products(8 * 16 * 1024, 1024, 64 * 3.5),  # half of two products and of the five of gradients
+        work=products(
+            8 * 16 * 1024, 1024, 64 * 3.5
+        ),  # half of two products and of the five of gradients
         unit="FLOP",
         tolerance=3e-2,
         leaves=("q", "k", "v"),

@@ -104,7 +104,7 @@ def test_results_and_gradients(emulate, dtype, features, causal):
 
 
 def test_operands_of_any_strides(emulate):
-    # Three axes of strides of their own go to the kernels; what has more, or rows at odd places, is copied first, by one kernel more
+    # Three axes of strides of their own go to the kernels; what has more, or rows at odd addresses, is copied first, by one kernel more
     # for each operand of a call.
     emulate(
         """
@@ -112,6 +112,7 @@ def test_operands_of_any_strides(emulate):
         check(tensor(2, 1, 3, 5, 64), tensor(2, 1, 3, 9, 64), tensor(2, 1, 3, 9, 64), tensor(2, 1, 3, 5, 64), kernels=4)
         packed = tensor(7, 3, 2, 64).permute([1, 2, 0, 3])
         check(packed[0], packed[1], packed[2], tensor(2, 7, 64), kernels=4)
+        check(tensor(1, 65)[:, :64], tensor(9, 64), tensor(9, 64), tensor(1, 64), kernels=4)
         odd = tensor(2, 5, 65)[..., 1:]
         check(odd, tensor(2, 9, 64), tensor(2, 9, 64), tensor(2, 5, 64), kernels=6)
         check(tensor(2, 5, 64), tensor(2, 9, 64), tensor(2, 9, 64), tensor(1, 1, 1).expand([2, 5, 64]), kernels=5)
@@ -143,7 +144,12 @@ def test_scores_far_below_zero(emulate):
 
 @pytest.mark.parametrize(
     "dtype, features, causal",
-    [("float16", 64, False), ("bfloat16", 64, True), ("float16", 128, True), ("bfloat16", 128, False)],
+    [
+        ("float16", 64, False),
+        ("bfloat16", 64, True),
+        ("float16", 128, True),
+        ("bfloat16", 128, False),
+    ],
 )
 def test_masks(emulate, dtype, features, causal):
     # The mask has the layout of neither operand, and is broadcast over batches, heads or rows. Its rows that hide everything give

@@ -96,11 +96,16 @@ ATTENTION = {
     "attention": {64: "#define KEYS 64\n", 128: "#define KEYS 32\n"},
     "attention_grad": {64: "#define TILE 32\n", 128: "#define TILE 16\n"},
 }
+CAUSAL, BFLOAT16 = "#define CAUSAL 1\n", "#define BFLOAT16 1\n"
 VARIANTS = [
     (name, features, defines)
     for name in ATTENTION
     for features in (64, 128)
-    for defines in ("", "#define CAUSAL 1\n", "#define BFLOAT16 1\n", "#define BFLOAT16 1\n#define CAUSAL 1\n")
+    for defines in ("", CAUSAL, BFLOAT16, BFLOAT16 + CAUSAL)
+] + [
+    ("attention under a mask", features, defines)
+    for features in (64, 128)
+    for defines in ("#define MASKS 1\n", BFLOAT16 + CAUSAL + "#define ADDS 1\n")
 ]
 
 
@@ -116,9 +121,10 @@ VARIANTS = [
 )
 def test_attention_on_tensor_cores_compiles(compiler, architecture, variant):
     name, features, defines = variant
-    files = ("mma.cu", "attention_rows.cu", f"{name}.cu")
+    sizes = f"#define FEATURES {features}\n"
+    sizes += ATTENTION[name][features] if name in ATTENTION else "#define KEYS 32\n"
+    files = ("mma.cu", "attention_rows.cu", f"{name.split()[0]}.cu")
     text = "".join((KERNELS / file).read_text() for file in files)
-    sizes = f"#define FEATURES {features}\n{ATTENTION[name][features]}"
     message = message_of(compiler, (TYPES + defines + sizes + text).encode(), architecture)
     assert message is None, message
 

@@ -118,9 +118,7 @@ def test_attention_under_a_mask_on_tensor_cores(dtype, is_added):
     added = np.where(hides, rng.standard_normal(hides.shape), -np.inf).astype("float32")
     results = []
     for device in ("cpu", "cuda"):
-        query, key, value = (
-            tenon.tensor(a).to(getattr(tenon, dtype)).to(device) for a in arrays
-        )
+        query, key, value = (tenon.tensor(a).to(getattr(tenon, dtype)).to(device) for a in arrays)
         mask = tenon.tensor(added).to(query.dtype) if is_added else tenon.tensor(hides)
         out = tenon.nn.functional.scaled_dot_product_attention(
             query, key[:, :2], value[:, :2], mask=mask.to(device), enable_gqa=True

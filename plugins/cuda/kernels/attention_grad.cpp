@@ -113,7 +113,8 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 constexpr tenon_kernel_def kKernels[] = {
     attention_kernel_def("tenon::attention_grad", TENON_KERNEL_STRIDED, kAttentionScore, run,
                          can_run<Arrives::kStrided>),
-    attention_kernel_def("tenon::attention_grad", 0, kAttentionScore - 1, run, can_run<Arrives::kContiguous>)};
+    attention_kernel_def("tenon::attention_grad", 0, kAttentionScore - 1, run,
+                         can_run<Arrives::kContiguous>)};
 
 }  // namespace
 

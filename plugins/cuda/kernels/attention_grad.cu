@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of attention: FlashAttention-2 (Dao, 2023, arXiv:2307.08691), backward. Scores are computed again, and their
-// weights from the logarithms of the sums.
+// Gradients of attention: FlashAttention-2 (Dao, 2023, arXiv:2307.08691), backward. Scores are computed again, and
+// their weights from the logarithms of the sums.
 //
-// With P = softmax(scale * Q K^T) and D = rowsum(dO * O): dS = P * (dO V^T - D), dV = P^T dO, dK = scale * dS^T Q and
-// dQ = scale * dS K. One kernel has blocks that own rows of the query, and goes through the keys for dQ. Another one has
-// blocks that own keys and goes through the queries for dK and dV, with all of the above transposed. So each result
-// is added up by one warp in one order.
+// With P = softmax(scale * Q K^T) and D = rowsum(dO * O): dS = P * (dO V^T - D), dV = P^T dO, dK = scale * dS^T Q
+// and dQ = scale * dS K. One kernel has blocks that own rows of the query, and goes through the keys for dQ. Another
+// one has blocks that own keys and goes through the queries for dK and dV, with all of the above transposed. So each
+// result is added up by one warp in one order.
 //
-// Comes after attention_rows.cu. A block goes through the other side's rows TILE at a time. CAUSAL: row i sees keys up to i.
+// Comes after attention_rows.cu. A block goes through the other side's rows TILE at a time. CAUSAL: row i sees keys
+// up to i.
 #define LOG2_E 1.4426950408889634f
 
 // delta[row] = sum(grad[row] * out[row]), by as many lanes as a row has pieces of 16 bytes.
@@ -105,9 +106,9 @@ static __device__ inline Sums sums_of(const float *logsumexp, const float *delta
   return {logsumexp[row] * LOG2_E, delta[row]};
 }
 
-// The block's own rows of `mine` (query and gradient, or key and value) go through the rows [begin, end) of `theirs` (key
-// and value, or query and gradient): first += dS theirs[0], and with OwnKeys second += P theirs[1]. `passing` has the
-// sums of the queries that pass by where the block owns keys.
+// The block's own rows of `mine` (query and gradient, or key and value) meet the rows [begin, end) of `theirs` (key and
+// value, or query and gradient): first += dS theirs[0], and with OwnKeys second += P theirs[1]. Where the block owns
+// keys, `passing` has the sums of the queries that pass by.
 template <bool OwnKeys>
 static __device__ inline void walk(Half (*shared)[PITCH], Sums (*passing)[TILE], const Matrix (&mine)[2],
                                    const Matrix (&theirs)[2], int rows, int keys, int begin, int end,

@@ -18,15 +18,16 @@ constexpr int64_t kMaxGridY = 65535;
 
 using Tensors = std::span<const tenon_tensor* const>;
 
-// The strides of a tensor in elements.
+// The strides of a tensor in elements; 0 along axes of one element, where they mean nothing.
 using Strides = std::array<int64_t, TENON_MAX_NDIM>;
 
 Strides strides_of(const tenon_tensor& tensor, Arrives arrives) {
   Strides strides = {};
   int64_t dense = 1;
   for (int axis = tensor.ndim - 1; axis >= 0; --axis) {
-    const auto at = static_cast<size_t>(axis);
-    strides[at] = arrives == Arrives::kStrided ? tensor.strides[axis] : dense;
+    if (tensor.shape[axis] == 1) continue;
+    strides[static_cast<size_t>(axis)] =
+        arrives == Arrives::kStrided ? tensor.strides[axis] : dense;
     dense *= tensor.shape[axis];
   }
   return strides;
@@ -37,8 +38,7 @@ Strides mask_strides_of(const tenon_tensor& mask, int ndim, Arrives arrives) {
   const Strides own = strides_of(mask, arrives);
   Strides strides = {};
   for (int axis = 0; axis < mask.ndim; ++axis)
-    if (mask.shape[axis] != 1)
-      strides[static_cast<size_t>(axis + ndim - mask.ndim)] = own[static_cast<size_t>(axis)];
+    strides[static_cast<size_t>(axis + ndim - mask.ndim)] = own[static_cast<size_t>(axis)];
   return strides;
 }
 
@@ -155,8 +155,7 @@ int AttentionOperands::variant() const {
 }
 
 tenon_device device_with_tensor_cores(const tenon_tensor* operand) {
-  const tenon_device device =
-      operand ? open_device(TENON_DEVICE_INDEX(operand->device)) : nullptr;
+  const tenon_device device = operand ? open_device(TENON_DEVICE_INDEX(operand->device)) : nullptr;
   // Compute capability 8.0 or later.
   return device && std::atoi(device->architecture.c_str() + std::strlen("sm_")) >= 80 ? device
                                                                                       : nullptr;

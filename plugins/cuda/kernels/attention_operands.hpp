@@ -55,9 +55,11 @@ enum class Arrives { kStrided, kContiguous };
 // `tensors` are query, key, value and up to two more of the query's shape, `mask` may be NULL; empty where the kernels do not take
 // them.
 std::optional<AttentionOperands> attention_operands(std::span<const tenon_tensor* const> tensors,
-                                                    const tenon_tensor* mask, Arrives arrives, bool causal, double scale);
+                                                    const tenon_tensor* mask, Arrives arrives,
+                                                    bool causal, double scale);
 
-constexpr tenon_kernel_def attention_kernel_def(const char* op, uint32_t traits, int32_t score, tenon_boxed_fn run,
+constexpr tenon_kernel_def attention_kernel_def(const char* op, uint32_t traits, int32_t score,
+                                                tenon_boxed_fn run,
                                                 int32_t (*can_run)(const tenon_value*, uint32_t)) {
   return {.struct_size = sizeof(tenon_kernel_def),
           .traits = traits,

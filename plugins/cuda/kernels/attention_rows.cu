@@ -26,9 +26,10 @@ static __device__ inline tk_i64 matrix_of_block(const Strides &s, const Counts &
 template <int Count>
 static __device__ inline void fetch(Half (*to)[PITCH], const Half *from, tk_i64 row_stride, int first, int length) {
   constexpr int kPieces = FEATURES / 8;  // of 16 bytes in a row
+  static_assert(Count * kPieces % THREADS == 0, "every thread copies as much");
 #pragma unroll
-  for (int at = threadIdx.x; at < Count * kPieces; at += THREADS) {
-    const int row = at / kPieces, piece = at % kPieces * 8;
+  for (int i = 0; i < Count * kPieces / THREADS; ++i) {
+    const int at = i * THREADS + threadIdx.x, row = at / kPieces, piece = at % kPieces * 8;
     const bool inside = first + row < length;
     copy_async(&to[row][piece], from + (inside ? (first + row) * row_stride : 0) + piece, inside ? 16 : 0);
   }

@@ -90,8 +90,9 @@ class Arguments {
     ++count_;
   }
 
-  tenon_status launch(tenon_device device, tenon_kernel kernel, const std::array<uint32_t, 3>& groups,
-                      const std::array<uint32_t, 3>& size, tenon_stream stream, tenon_err* err) const {
+  tenon_status launch(tenon_device device, tenon_kernel kernel,
+                      const std::array<uint32_t, 3>& groups, const std::array<uint32_t, 3>& size,
+                      tenon_stream stream, tenon_err* err) const {
     const tenon_launch_request request = {.struct_size = sizeof request,
                                           .nargs = count_,
                                           .must_understand = 0,

@@ -99,7 +99,8 @@ bool fits_attention(const Tensor& query, const Tensor& key, const Tensor& value,
 int64_t heads_of(const Tensor& x) { return x->ndim < 3 ? 1 : x->shape[x->ndim - 3]; }
 
 tenon_status expect_heads(const Tensor& query, const char* name, const Tensor& x, tenon_err* err) {
-  const bool fits = query->ndim >= 3 && x->ndim >= 3 && heads_of(x) > 0 && heads_of(query) % heads_of(x) == 0;
+  const bool fits =
+      query->ndim >= 3 && x->ndim >= 3 && heads_of(x) > 0 && heads_of(query) % heads_of(x) == 0;
   if (fits) return TENON_OK;
   return shapes::fail(err, TENON_INVALID_ARGUMENT, "scaled_dot_product_attention",
                       "expected heads of query, [..., heads, length, features], that are a "

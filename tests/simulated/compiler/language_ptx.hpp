@@ -34,7 +34,8 @@ template <class T>
 void post(unsigned instruction, const T& value) {
   static_assert(sizeof(T) <= kPosted);
   if (simulated_active_lanes() != kAllLanes)
-    simulated_refuse("expected all lanes of the warp at an instruction that is .aligned; some have ended");
+    simulated_refuse(
+        "expected all lanes of the warp at an instruction that is .aligned; some have ended");
   Post posted = {};
   __builtin_memcpy(posted.data, &value, sizeof value);
   posted.instruction = instruction;
@@ -81,7 +82,9 @@ void load_matrices(unsigned& d0, unsigned& d1, unsigned& d2, unsigned& d3, unsig
   Row own;
   __builtin_memcpy(
       &own,
-      shared_memory(address, 16, "ldmatrix: expected a row at a multiple of 16 bytes within the shared memory"), 16);
+      shared_memory(address, 16,
+                    "ldmatrix: expected a row at a multiple of 16 bytes within the shared memory"),
+      16);
   post(kInstruction, own);
   const unsigned lane = simulated_lane(), first = lane / 4, pair = lane % 4 * 2;
   unsigned* const d[] = {&d0, &d1, &d2, &d3};
@@ -93,12 +96,12 @@ void load_matrices(unsigned& d0, unsigned& d1, unsigned& d2, unsigned& d3, unsig
     *d[m] = both[1] << 16 | both[0];
   }
 }
-inline void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& d0, unsigned& d1, unsigned& d2, unsigned& d3,
-                                                     unsigned address) {
+inline void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& d0, unsigned& d1, unsigned& d2,
+                                                     unsigned& d3, unsigned address) {
   load_matrices<false>(d0, d1, d2, d3, address);
 }
-inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned& d0, unsigned& d1, unsigned& d2, unsigned& d3,
-                                                           unsigned address) {
+inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned& d0, unsigned& d1, unsigned& d2,
+                                                           unsigned& d3, unsigned address) {
   load_matrices<true>(d0, d1, d2, d3, address);
 }
 
@@ -107,45 +110,55 @@ struct Factors {
   float a[8], b[4];
 };
 template <float (*Value)(unsigned short)>
-void multiply(float* const (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4]) {
+void multiply(float* const (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+              const float (&c)[4]) {
   constexpr unsigned kInstruction = 3;
   Factors own;
   for (int i = 0; i < 4; ++i)
-    for (int half = 0; half < 2; ++half) own.a[2 * i + half] = Value((unsigned short)(a[i] >> 16 * half));
+    for (int half = 0; half < 2; ++half)
+      own.a[2 * i + half] = Value((unsigned short)(a[i] >> 16 * half));
   for (int i = 0; i < 2; ++i)
-    for (int half = 0; half < 2; ++half) own.b[2 * i + half] = Value((unsigned short)(b[i] >> 16 * half));
+    for (int half = 0; half < 2; ++half)
+      own.b[2 * i + half] = Value((unsigned short)(b[i] >> 16 * half));
   post(kInstruction, own);
   const unsigned lane = simulated_lane(), row = lane / 4, column = lane % 4 * 2;
   const Factors *rows[4], *columns[2][4];
   for (unsigned i = 0; i < 4; ++i) {
     rows[i] = &posted_by<Factors>(4 * row + i, kInstruction);
-    for (unsigned j = 0; j < 2; ++j) columns[j][i] = &posted_by<Factors>(4 * (column + j) + i, kInstruction);
+    for (unsigned j = 0; j < 2; ++j)
+      columns[j][i] = &posted_by<Factors>(4 * (column + j) + i, kInstruction);
   }
   for (unsigned i = 0; i < 4; ++i) {
     double sum = c[i];
     for (unsigned k = 0; k < 16; ++k) {
       const unsigned part = k / 8, from = k % 8 / 2;
-      sum += (double)rows[from]->a[4 * part + 2 * (i / 2) + k % 2] * columns[i % 2][from]->b[2 * part + k % 2];
+      sum += (double)rows[from]->a[4 * part + 2 * (i / 2) + k % 2] *
+             columns[i % 2][from]->b[2 * part + k % 2];
     }
     *d[i] = (float)sum;
   }
 }
-inline void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2, float& d3, unsigned a0,
-                                                              unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                                                              unsigned b1, float c0, float c1, float c2, float c3) {
+inline void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2,
+                                                              float& d3, unsigned a0, unsigned a1,
+                                                              unsigned a2, unsigned a3, unsigned b0,
+                                                              unsigned b1, float c0, float c1,
+                                                              float c2, float c3) {
   multiply<from_f16>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3});
 }
-inline void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(float& d0, float& d1, float& d2, float& d3,
-                                                                unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-                                                                unsigned b0, unsigned b1, float c0, float c1, float c2,
-                                                                float c3) {
+inline void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(float& d0, float& d1, float& d2,
+                                                                float& d3, unsigned a0, unsigned a1,
+                                                                unsigned a2, unsigned a3,
+                                                                unsigned b0, unsigned b1, float c0,
+                                                                float c1, float c2, float c3) {
   multiply<from_bf16>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3});
 }
 
 // ---- copies ----
 inline void cp_async_cg_shared_global(unsigned to, const void* from, int size, int bytes) {
-  char* at = shared_memory(to, 16, "cp.async: expected a multiple of 16 bytes within the shared memory");
-  if ((uintptr_t)from % 16 != 0) simulated_refuse("cp.async: expected a source at a multiple of 16 bytes");
+  char* at =
+      shared_memory(to, 16, "cp.async: expected a multiple of 16 bytes within the shared memory");
+  if ((uintptr_t)from % 16 != 0)
+    simulated_refuse("cp.async: expected a source at a multiple of 16 bytes");
   if (size != 16 || bytes < 0 || bytes > size)
     simulated_refuse("cp.async: expected to copy 16 bytes from at most as many");
   simulated_copy_later(at, from, bytes, size);

@@ -53,10 +53,12 @@ class Ptx : public Simulated {
     testing::internal::CaptureStderr();  // before the device's process begins
     use_device(0);
     int* numbers = upload(std::vector<int>(64, 7));
-    function = kernel("extern \"C\" __global__ void kernel(const char *in) {\n"
-                      "  __shared__ __align__(16) char shared[1024];\n"
-                      "  const unsigned lane = threadIdx.x, at = SHARED_ADDRESS(shared);\n"
-                      "  unsigned r[4];\n" + body + "}");
+    function = kernel(
+        "extern \"C\" __global__ void kernel(const char *in) {\n"
+        "  __shared__ __align__(16) char shared[1024];\n"
+        "  const unsigned lane = threadIdx.x, at = SHARED_ADDRESS(shared);\n"
+        "  unsigned r[4];\n" +
+        body + "}");
     EXPECT_EQ(gpu::run(function, 1, 64, nullptr, numbers), 0);
     EXPECT_EQ(synchronize(), 719);
     reset_device(0);
@@ -85,7 +87,8 @@ TEST_F(Ptx, MultiplyMatrices) {
     })");
   // The bits of small whole numbers in float16.
   const auto half = [](int x) {
-    return static_cast<unsigned short>(x == 0 ? 0 : (15 + std::ilogb(x)) << 10 | (x << (10 - std::ilogb(x)) & 0x3ff));
+    return static_cast<unsigned short>(
+        x == 0 ? 0 : (15 + std::ilogb(x)) << 10 | (x << (10 - std::ilogb(x)) & 0x3ff));
   };
   std::vector<unsigned short> a, b;
   for (int i = 0; i < 256; ++i) a.push_back(half(i * 7 % 11));
@@ -127,10 +130,14 @@ TEST_F(Ptx, WhatTheHardwareDoesNotAllowIsRefused) {
   const struct {
     const char *body, *text;
   } cases[] = {
-      {"load(r, at + 8);", "ldmatrix: expected a row at a multiple of 16 bytes within the shared memory"},
-      {"load(r, at + 1024);", "ldmatrix: expected a row at a multiple of 16 bytes within the shared memory"},
-      {"copy(at + 4, in, 16);", "cp.async: expected a multiple of 16 bytes within the shared memory"},
-      {"copy(at + 1024, in, 16);", "cp.async: expected a multiple of 16 bytes within the shared memory"},
+      {"load(r, at + 8);",
+       "ldmatrix: expected a row at a multiple of 16 bytes within the shared memory"},
+      {"load(r, at + 1024);",
+       "ldmatrix: expected a row at a multiple of 16 bytes within the shared memory"},
+      {"copy(at + 4, in, 16);",
+       "cp.async: expected a multiple of 16 bytes within the shared memory"},
+      {"copy(at + 1024, in, 16);",
+       "cp.async: expected a multiple of 16 bytes within the shared memory"},
       {"copy(at, in + 8, 16);", "cp.async: expected a source at a multiple of 16 bytes"},
       {"copy(at, in, 20);", "cp.async: expected to copy 16 bytes from at most as many"},
       {"copy(at, in, 16); COMMIT(); WAIT(1);", "a thread ended before its copies to shared memory"},
@@ -145,17 +152,21 @@ TEST_F(Ptx, WhatTheHardwareDoesNotAllowIsRefused) {
   for (const auto& [body, text] : cases) {
     const std::string said = refusal(body);
     EXPECT_NE(said.find(text), std::string::npos) << body << '\n' << said;
-    EXPECT_NE(said.find("simulated: kernel kernel, block (0, 0, 0), thread ("), std::string::npos) << said;
+    EXPECT_NE(said.find("simulated: kernel kernel, block (0, 0, 0), thread ("), std::string::npos)
+        << said;
   }
 }
 
 TEST_F(Ptx, DoesNotCompileWhereNobodyAsksForIt) {
   unsetenv("SIMULATED_TENSOR_CORES");
-  EXPECT_NE(compile_error(std::string(kFunctions) + "extern \"C\" __global__ void kernel() { COMMIT(); }"), "");
+  EXPECT_NE(compile_error(std::string(kFunctions) +
+                          "extern \"C\" __global__ void kernel() { COMMIT(); }"),
+            "");
 }
 
 TEST_F(Ptx, OtherInstructionsDoNotCompile) {
-  const std::string log = compile_error("extern \"C\" __global__ void kernel() { asm volatile(\"bar.sync 0;\"); }");
+  const std::string log =
+      compile_error("extern \"C\" __global__ void kernel() { asm volatile(\"bar.sync 0;\"); }");
   EXPECT_NE(log.find("'bar_sync' is not a member of 'simulated::ptx'"), std::string::npos) << log;
 }
 
