@@ -2,6 +2,7 @@
 """The OpenCL device from Python: what a program sees of the driver, of streams and of profiles."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -156,3 +157,51 @@ def test_unloading_leaves_nothing_mapped():
     """
     result = in_new_process(code)
     assert result.returncode == 0, result.stderr
+
+
+# The driver's library, which denies that the device has float64.
+WITHOUT_FLOAT64 = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+int clGetDeviceInfo(void *device, unsigned name, size_t size, void *value, size_t *needed) {
+  int (*real)(void *, unsigned, size_t, void *, size_t *) = dlsym(RTLD_NEXT, "clGetDeviceInfo");
+  int status = real(device, name, size, value, needed);
+  if (name == 0x1032 && value) memset(value, 0, size); /* CL_DEVICE_DOUBLE_FP_CONFIG */
+  return status;
+}
+"""
+
+
+@needs_driver
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_without_float64_complex128_is_refused_and_complex64_computed(tmp_path):
+    source, library = tmp_path / "driver.c", tmp_path / "libdriver.so"
+    source.write_text(WITHOUT_FLOAT64)
+    driver = os.environ.get("TENON_OPENCL_LIBRARY", "libOpenCL.so.1")
+    command = ["cc", "-shared", "-fPIC", "-o", library, source, "-ldl", "-Wl,--no-as-needed", f"-l:{driver}"]
+    subprocess.run(command, check=True)
+    result = in_new_process(
+        """
+        x = tenon.tensor([3 + 4j, -1j]).to("opencl")
+        print(abs(x * x / x).to("cpu").numpy().tolist(), x.log().dtype)
+        wide = tenon.tensor([3 + 4j], dtype=tenon.complex128).to("opencl")
+        for call in (lambda: wide + wide, lambda: wide.sum(), lambda: x.to("complex128"), lambda: wide.to("complex64")):
+            try:
+                print(call())
+            except Exception as error:
+                print(error)
+        """,
+        TENON_OPENCL_LIBRARY=str(library),
+        TENON_FALLBACK="deny",
+    )
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "[5.0, 1.0] tenon.complex64"
+    refusal = (
+        "expected a dtype that this device can compute in, got complex128, whose parts are float64; "
+        "make it complex64 on the host, before it is moved here"
+    )
+    for op, line in zip(("add", "sum", "cast", "cast"), lines[1:], strict=True):
+        assert f"[{op}" in line and refusal in line

@@ -23,7 +23,8 @@ inline tenon_status require_dtype(const Device& device, std::string_view op, int
   return fail(err, TENON_UNSUPPORTED,
               "[" + std::string(op) +
                   "] expected a dtype that this device can compute in, got " +
-                  (is_complex(dtype) ? "complex128, whose parts are float64; convert with .to(complex64)"
+                  (is_complex(dtype) ? "complex128, whose parts are float64; make it complex64 on "
+                                       "the host, before it is moved here"
                                      : "float64; convert with .to(float32)"));
 }
 
