@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The CUDA, ROCm, Ascend and Kunlun plugins on simulated vendor libraries, which need no such chip: the conformance kit, and the
-# operators without fallback to the host: in float32 on CUDA and ROCm, in float16 and bfloat16 too on Ascend, and in every dtype that the
+# operators without fallback to the host: in float32, complex64 and complex128 on CUDA and ROCm, in float16 and bfloat16 too on Ascend, and in every dtype that the
 # chip has on Kunlun. A first run compiles every program for the processor; later ones find them in the user's cache.
 #   scripts/test_gpu.sh [BUILD [ARGUMENTS OF PYTEST]]
 set -euo pipefail
@@ -28,7 +28,7 @@ export TENON_BUILD_DIR=$PWD/$build PYTHONPATH=$PWD/$build/python
 for device in cuda hip; do
   TENON_TEST_COMPILING=$device .venv/bin/python -m pytest -q -n "$(nproc)" tests/kernel_c/test_fusion.py
 done
-TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"
+TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or complex" "$@"
 # The second device has streams, programs and handles of libraries of its own.
 TENON_TEST_DEVICES=cuda:1,hip:1 TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops/test_values.py -k float32 "$@"
 

@@ -19,7 +19,7 @@ DtypeMask kernel_c_dtypes() {
 }
 
 KernelElements elements_of(DtypeMask mask) {
-  return mask & complex_dtypes()                       ? KernelElements::Complex
+  return mask & complex_dtypes()                     ? KernelElements::Complex
          : mask & (integer_dtypes() | bool_dtypes()) ? KernelElements::Integers
                                                      : KernelElements::Floating;
 }
@@ -139,7 +139,8 @@ std::string reduction(const Operator& op) {
   };
   bool named = op.shape->params.size() > 1;
   int axis = op.signature.find_param(named ? op.shape->params[1] : "axis");
-  return fill(R"(constexpr ReductionOp reduction_@op@ = {@name@, @axis@, @truth@,
+  return fill(
+      R"(constexpr ReductionOp reduction_@op@ = {@name@, @axis@, @truth@,
     {@parts@}, {@complex@}};
 tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
     tenon_err* err) {
@@ -147,18 +148,18 @@ tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
 }
 
 )",
-              {{"op", op.name},
-               {"name", quoted(op.qualified_name())},
-               {"axis", std::to_string(std::max(axis, 0))},
-               {"truth", checked.truth ? "true" : "false"},
-               {"parts", parts(elements_of(op.dtypes.allow & ~complex_dtypes()))},
-               {"complex",
-                op.dtypes.allow & complex_dtypes() ? parts(KernelElements::Complex) : ""}});
+      {{"op", op.name},
+       {"name", quoted(op.qualified_name())},
+       {"axis", std::to_string(std::max(axis, 0))},
+       {"truth", checked.truth ? "true" : "false"},
+       {"parts", parts(elements_of(op.dtypes.allow & ~complex_dtypes()))},
+       {"complex", op.dtypes.allow & complex_dtypes() ? parts(KernelElements::Complex) : ""}});
 }
 
 std::string kernel_row(const Operator& op, const char* traits) {
   // Steps with several results are for real elements.
-  const DtypeMask written = op.element_steps.empty() ? kernel_c_dtypes() : kernel_c_dtypes() & ~complex_dtypes();
+  const DtypeMask written =
+      op.element_steps.empty() ? kernel_c_dtypes() : kernel_c_dtypes() & ~complex_dtypes();
   return cat("    kernel(", quoted(op.qualified_name()), ", UINT64_C(",
              hex64(op.dtypes.allow & written), "), ", traits, ", run_", op.name, "),\n");
 }

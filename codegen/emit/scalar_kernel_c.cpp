@@ -110,8 +110,8 @@ class Translator {
     size_t index = 0;
     while (index < values_.size() && values_[index].cpp != cpp) ++index;
     if (index == values_.size()) {
-      const char* type = value.type.kind == Kind::Bool  ? "tk_i32"
-                         : value.type.kind == Kind::Int ? "tk_i64"
+      const char* type = value.type.kind == Kind::Bool                ? "tk_i32"
+                         : value.type.kind == Kind::Int               ? "tk_i64"
                          : complex_ && value.type.kind == Kind::Float ? "R"
                                                                       : "T";
       values_.push_back({cpp, type});
@@ -133,7 +133,8 @@ class Translator {
         if (left.type.kind == wider || right.type.kind == wider) kind = wider;
     std::string a = as(left, kind), b = as(right, kind);
     const std::string& sign = value.text;
-    if (complex_ && kind == Kind::Element) return cat("k_", complex_operator(sign), "(", a, ", ", b, ")");
+    if (complex_ && kind == Kind::Element)
+      return cat("k_", complex_operator(sign), "(", a, ", ", b, ")");
     if (sign == "%") return cat("k_floormod(", a, ", ", b, ")");
     if (kind == Kind::Element && sign == "<<") return cat("k_shift_left(", a, ", ", b, ")");
     if (kind == Kind::Element && sign == ">>") return cat("k_shift_right(", a, ", ", b, ")");
@@ -154,8 +155,9 @@ class Translator {
     return cat(real ? "r_" : "k_", value.text, "(",
                join(value.children, ", ",
                     [&](const ScalarValue& child) {
-                      return child.type.kind == Kind::Bool ? text(child)
-                                                           : as(child, real ? Kind::Real : Kind::Element);
+                      return child.type.kind == Kind::Bool
+                                 ? text(child)
+                                 : as(child, real ? Kind::Real : Kind::Element);
                     }),
                ")");
   }
@@ -190,11 +192,10 @@ KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines
   Translator translator(signature, elements);
   std::string parts;
   for (const auto& [name, value] : lines.parts)
-    parts += cat(value.type.kind == Kind::Bool                                               ? "int"
+    parts += cat(value.type.kind == Kind::Bool                                          ? "int"
                  : value.type.kind == Kind::Real && elements == KernelElements::Complex ? "R"
-                                                                                          : "T",
-                 " e_", name, " = ",
-                 translator.text(value), "; ");
+                                                                                        : "T",
+                 " e_", name, " = ", translator.text(value), "; ");
   std::string expression = translator.as_element(lines.result);
   KernelCText text = translator.finish(std::move(expression));
   text.parts = std::move(parts);

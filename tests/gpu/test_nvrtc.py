@@ -79,7 +79,11 @@ def test_complex_programs_compile(compiler, run, kind, tmp_path):
     result = run(RUN_COMPLEX, XDG_CACHE_HOME=str(tmp_path), TENON_FALLBACK="deny")
     assert result.returncode == 0, result.stderr
     sources = [source for source, _ in precompile.entries(tmp_path / "tenon/cuda")]
-    programs = sorted(source for source in sources if b"T_COMPLEX\n" in source.split(b"#if", 1)[0] or b"tk_make_c" in source)
+    programs = sorted(
+        source
+        for source in sources
+        if b"T_COMPLEX\n" in source.split(b"#if", 1)[0] or b"tk_make_c" in source
+    )
     assert len(programs) > 100
     for i, source in enumerate(programs[:: min(STEP, 4)]):
         architecture = ARCHITECTURES[i % len(ARCHITECTURES)]

@@ -43,7 +43,9 @@ def test_scans(shape, dtype, device):
 def test_matrix_products(m, n, k, dtype, device):
     x, y = numbers(2, m, k, dtype=dtype), numbers(k, n, dtype=dtype)
     assert_equal(device, tenon.matmul, x, y)
-    assert_equal(device, lambda a, b: tenon.matmul(a.conj().permute([0, 2, 1]).permute([0, 2, 1]), b), x, y)
+    assert_equal(
+        device, lambda a, b: tenon.matmul(a.conj().permute([0, 2, 1]).permute([0, 2, 1]), b), x, y
+    )
     assert_equal(device, lambda a, b: tenon.linear(a, b.permute().contiguous(), b[0]), x, y)
 
 

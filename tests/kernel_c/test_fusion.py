@@ -76,7 +76,9 @@ def test_integers_and_numbers(device):
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers(dtype, device):
     x, y = (
-        tenon.complex(rand(device, 77, dtype="float64"), rand(device, 77, dtype="float64")).to(getattr(tenon, dtype))
+        tenon.complex(rand(device, 77, dtype="float64"), rand(device, 77, dtype="float64")).to(
+            getattr(tenon, dtype)
+        )
         for _ in range(2)
     )
     run_both(lambda x, y: ((x * 2 + y) * (1 - 2j) - 0.5).exp() + y / x, x, y)

@@ -13,12 +13,19 @@ RTOL = {"complex64": 2e-5, "complex128": 1e-12}
 FUNCTIONS = {
     name: getattr(np, numpy_name)
     for name, numpy_name in {
-        **{each: each for each in ("exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt")},
+        **{
+            each: each for each in ("exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt")
+        },
         **{each: each for each in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
         **{"asin": "arcsin", "acos": "arccos", "atan": "arctan"},
         **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"},
         **{each: each for each in ("negative", "square", "abs", "angle", "conj", "real", "imag")},
-        **{"isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "logical_not": "logical_not"},
+        **{
+            "isnan": "isnan",
+            "isinf": "isinf",
+            "isfinite": "isfinite",
+            "logical_not": "logical_not",
+        },
     }.items()
 }
 
@@ -53,7 +60,11 @@ def assert_equal_numbers(got, want, rtol):
 
 def on_device(op, device, *arrays):
     skip_unserved(device, str(arrays[0].dtype))
-    return getattr(tenon, op)(*(tenon.tensor(each, device=device) for each in arrays)).to("cpu").numpy()
+    return (
+        getattr(tenon, op)(*(tenon.tensor(each, device=device) for each in arrays))
+        .to("cpu")
+        .numpy()
+    )
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -71,7 +82,9 @@ def test_functions_equal_numpys(op, dtype, device):
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("op", [each for each in FUNCTIONS if each not in ("square", "exp2", "expm1")])
+@pytest.mark.parametrize(
+    "op", [each for each in FUNCTIONS if each not in ("square", "exp2", "expm1")]
+)
 def test_special_values_equal_numpys(op, dtype, device):
     x = pairs([-np.inf, -2.0, -0.0, 0.0, 0.5, np.inf, np.nan], dtype)
     assert_equal_numbers(on_device(op, device, x), FUNCTIONS[op](x), RTOL[dtype])
@@ -81,18 +94,23 @@ def test_special_values_equal_numpys(op, dtype, device):
 @pytest.mark.parametrize("op", ["sqrt", "log", "asin", "acos", "atan", "asinh", "acosh", "atanh"])
 def test_the_sign_of_zero_chooses_the_side_of_a_cut(op, dtype, device):
     x = np.array([complex(re, im) for re in (-2.0, 2.0) for im in (-0.0, 0.0)], dtype)
-    x = np.concatenate([x, np.array([complex(re, im) for re in (-0.0, 0.0) for im in (-2.0, 2.0)], dtype)])
+    x = np.concatenate(
+        [x, np.array([complex(re, im) for re in (-0.0, 0.0) for im in (-2.0, 2.0)], dtype)]
+    )
     got, want = parts_of(on_device(op, device, x)), parts_of(FUNCTIONS[op](x))
     np.testing.assert_allclose(got, want, rtol=RTOL[dtype], atol=RTOL[dtype])
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"])
+@pytest.mark.parametrize(
+    "op", ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]
+)
 def test_arithmetic_equals_numpys(op, dtype, device):
     reference = {"pow": np.power}.get(op) or getattr(np, op)
     rng = np.random.default_rng(5)
     x, y = (
-        (rng.standard_normal(300) * 2 + 1j * rng.standard_normal(300) * 2).astype(dtype) for _ in range(2)
+        (rng.standard_normal(300) * 2 + 1j * rng.standard_normal(300) * 2).astype(dtype)
+        for _ in range(2)
     )
     y[::7] = x[::7]
     rtol = RTOL[dtype] * (5 if op == "pow" else 1)  # the exponent multiplies the logarithm's error
@@ -116,7 +134,9 @@ def test_conversions_equal_numpys(dtype, device):
     for name in ("complex64", "complex128", "float32", "int32", "bool"):
         skip_unserved(device, name)
         got = tensor.to(getattr(tenon, name)).to("cpu").numpy()
-        np.testing.assert_array_equal(got, x.real.astype(name) if name in ("float32", "int32") else x.astype(name))
+        np.testing.assert_array_equal(
+            got, x.real.astype(name) if name in ("float32", "int32") else x.astype(name)
+        )
     for name in ("bool", "int64", "float16", "float32", "float64"):
         values = np.array([0, 1, 1], name)
         got = tenon.tensor(values, device=device).to(getattr(tenon, dtype)).to("cpu").numpy()

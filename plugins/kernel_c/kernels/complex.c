@@ -20,9 +20,9 @@ TK_FUNCTION T k_separate(T z) { return k_complex(TK_SEPARATE(z.re), TK_SEPARATE(
 #define r_is_infinite(x) (fabs(x) == TK_INFINITY)
 #define r_is_finite(x) (fabs(x) < TK_INFINITY)
 #if T_FLOAT == 64
-#define R_MAX_EXPONENT 1024    /* of 2 */
-#define R_EXP_OVERFLOWS 709.0  /* exp() of more does, or nearly */
-#define R_TANH_IS_ONE 20.0     /* from there on */
+#define R_MAX_EXPONENT 1024   /* of 2 */
+#define R_EXP_OVERFLOWS 709.0 /* exp() of more does, or nearly */
+#define R_TANH_IS_ONE 20.0    /* from there on */
 TK_FUNCTION R r_power_of_two(int n) { return tk_bits_f64((tk_u64)(n + 1023) << 52); }
 #else
 #define R_MAX_EXPONENT 128

@@ -109,7 +109,8 @@ TK_FUNCTION T k_sigmoid(T z) {
 /* -- hyperbolic functions, and of them the trigonometric ones ----------------------------------- */
 TK_FUNCTION T k_sinh(T z) {
   if (z.im == 0) return k_complex(sinh(z.re), z.im);
-  if (!r_is_finite(z.im)) return k_complex(z.re == 0 || r_is_infinite(z.re) ? z.re : TK_NAN, TK_NAN);
+  if (!r_is_finite(z.im))
+    return k_complex(z.re == 0 || r_is_infinite(z.re) ? z.re : TK_NAN, TK_NAN);
   if (fabs(z.re) > R_EXP_OVERFLOWS && r_is_finite(z.re)) {
     R root = exp(fabs(z.re) * R_HALF), less = root * R_HALF;
     return k_complex(copysign(less, z.re) * cos(z.im) * root, less * sin(z.im) * root);
@@ -135,8 +136,7 @@ TK_FUNCTION T k_c_tanh(T z) {
   if (z.im == 0) return k_complex(tanh(z.re), z.im);
   if (!k_isfinite(z)) return k_complex(z.re == 0 ? z.re : TK_NAN, TK_NAN);
   if (fabs(z.re) > R_TANH_IS_ONE)
-    return k_complex(copysign((R)1, z.re),
-                     4 * sin(z.im) * cos(z.im) * exp(-2 * fabs(z.re)));
+    return k_complex(copysign((R)1, z.re), 4 * sin(z.im) * cos(z.im) * exp(-2 * fabs(z.re)));
   R t = tan(z.im), s = sinh(z.re), b = 1 + t * t, divisor = 1 + b * s * s;
   return k_complex(b * sqrt(1 + s * s) * s / divisor, t / divisor);
 }
@@ -153,7 +153,8 @@ TK_FUNCTION T k_tan(T z) { return k_swapped(k_c_tanh(k_swapped(z))); }
 /* -- their inverses ------------------------------------------------------------------------------- */
 TK_FUNCTION T k_asin(T z) {
   if (!k_isfinite(z)) {
-    if (k_isinf(z) && !k_isnan(z)) return k_complex(atan2(z.re, fabs(z.im)), copysign(TK_INFINITY, z.im));
+    if (k_isinf(z) && !k_isnan(z))
+      return k_complex(atan2(z.re, fabs(z.im)), copysign(TK_INFINITY, z.im));
     if (k_isinf(z)) return k_complex(TK_NAN, r_is_infinite(z.im) ? z.im : TK_INFINITY);
     return k_complex(z.re == 0 ? z.re : TK_NAN, TK_NAN);
   }
@@ -189,7 +190,6 @@ TK_FUNCTION T k_atanh(T z) {
     modulus = (TK_NUMBER(0.6931471805599453) - log(y)) * R_HALF;
   else
     modulus = log1p(4 * x / ((1 - x) * (1 - x) + y * y)) * TK_NUMBER(0.25);
-  return k_complex(copysign(modulus, z.re),
-                   atan2(2 * z.im, (1 - x) * (1 + x) - y * y) * R_HALF);
+  return k_complex(copysign(modulus, z.re), atan2(2 * z.im, (1 - x) * (1 + x) - y * y) * R_HALF);
 }
 TK_FUNCTION T k_atan(T z) { return k_swapped(k_atanh(k_swapped(z))); }

@@ -6,7 +6,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(OUT_STORAGE, out), OUT_STORAGE value, tk_i64 cou
   FOR_EACH(i, count) out[i] = value;
 }
 
-#elif defined(MAKE_ARANGE) /* T is int64 or the widest floating type there is, RESULT(v) the number of it */
+#elif defined( \
+    MAKE_ARANGE) /* T is int64 or the widest floating type there is, RESULT(v) the number of it */
 TK_KERNEL void KERNEL(TK_BUFFER(OUT_STORAGE, out), T first, T step, T last, tk_i64 last_index,
                       tk_i64 count) {
   TK_BIND(OUT_STORAGE, out);

@@ -64,7 +64,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, linear),
     const tk_i64 o = lane / inner, i = lane % inner;
     for (tk_i64 n = 0; n < count; ++n) {
       const tk_i64 place = (o * length + linear[n]) * inner + i;
-      if (linear[n] >= 0) out[place] = STORE(CONVERT(k_add(LOAD(out[place]), LOAD(VALUE(o, n, i)))));
+      if (linear[n] >= 0)
+        out[place] = STORE(CONVERT(k_add(LOAD(out[place]), LOAD(VALUE(o, n, i)))));
     }
   }
 #endif

@@ -44,9 +44,9 @@ TK_KERNEL void KERNEL(PARAMETERS) {
 #define ROWS 32
 #define COLUMNS 64
 #define TERMS 64
-#define FOUR_TERMS(a)                                                                         \
-  k_multiply_add(a[3], block[p + 3][j],                                                       \
-                 k_multiply_add(a[2], block[p + 2][j],                                        \
+#define FOUR_TERMS(a)                                  \
+  k_multiply_add(a[3], block[p + 3][j],                \
+                 k_multiply_add(a[2], block[p + 2][j], \
                                 k_multiply_add(a[1], block[p + 1][j], k_mul(a[0], block[p][j]))))
 TK_KERNEL void KERNEL(PARAMETERS) {
   BIND;

@@ -25,9 +25,9 @@ tenon_status join_complex(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
                                  real_dtype(out->dtype), ctx, parts, &out, nullptr, err);
 }
 
-const tenon_kernel_def kKernels[] = {
-    kernel("tenon::join_complex", dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64),
-           kAnyStrides, join_complex)};
+const tenon_kernel_def kKernels[] = {kernel("tenon::join_complex",
+                                            dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64),
+                                            kAnyStrides, join_complex)};
 
 }  // namespace
 

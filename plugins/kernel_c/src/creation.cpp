@@ -130,9 +130,10 @@ tenon_status eye(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   return launch.run(kernel, out->numel);
 }
 
-const tenon_kernel_def kKernels[] = {
-    kernel("tenon::full", kFilled, 0, full), kernel("tenon::arange", kNumbers | kComplex, 0, arange),
-    kernel("tenon::linspace", kNumbers | kComplex, 0, linspace), kernel("tenon::eye", kFilled, 0, eye)};
+const tenon_kernel_def kKernels[] = {kernel("tenon::full", kFilled, 0, full),
+                                     kernel("tenon::arange", kNumbers | kComplex, 0, arange),
+                                     kernel("tenon::linspace", kNumbers | kComplex, 0, linspace),
+                                     kernel("tenon::eye", kFilled, 0, eye)};
 
 }  // namespace
 

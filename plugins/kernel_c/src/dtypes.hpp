@@ -33,7 +33,9 @@ inline bool is_floating(int dtype) { return kFloats >> dtype & 1; }
 inline bool is_complex(int dtype) { return kComplex >> dtype & 1; }
 // Of the parts of a complex dtype; of others the dtype.
 inline int real_dtype(int dtype) {
-  return dtype == TENON_DTYPE_C64 ? TENON_DTYPE_F32 : dtype == TENON_DTYPE_C128 ? TENON_DTYPE_F64 : dtype;
+  return dtype == TENON_DTYPE_C64    ? TENON_DTYPE_F32
+         : dtype == TENON_DTYPE_C128 ? TENON_DTYPE_F64
+                                     : dtype;
 }
 
 // The text of `value`, of the type in which one dtype computes, as the C of another one: a real

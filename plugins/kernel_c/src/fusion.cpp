@@ -150,7 +150,9 @@ class Builder {
       if (!operand(tensor, step, index, &next, &value)) return false;
       const bool own = !op || op->inputs[i].own_dtype;
       const std::string type = own ? dtype_text(tensor->dtype).compute : "T";
-      if (!own) value = converted(tensor->dtype, tenon_arg_tensor(&step.args[op->dtype_input])->dtype, value);
+      if (!own)
+        value =
+            converted(tensor->dtype, tenon_arg_tensor(&step.args[op->dtype_input])->dtype, value);
       inside += type + " e_" + (op ? op->inputs[i].name : "x") + " = " + value + "; ";
     }
     std::string expression = "e_x", parts;
@@ -178,9 +180,8 @@ class Builder {
     }
     const std::string name = numbered("g", index), compute = result.compute;
     const std::string value = step.dtype == TENON_DTYPE_BOOL ? "((" + expression + ") != 0)"
-                              : is_complex(step.dtype)
-                                  ? expression
-                                  : "((" + compute + ")(" + expression + "))";
+                              : is_complex(step.dtype)       ? expression
+                                                       : "((" + compute + ")(" + expression + "))";
     // What would have been in memory: rounded to its dtype, and no part of a later expression.
     const std::string load = result.load, store = result.store;
     const std::string separate = is_complex(step.dtype) ? "k_separate(" : "TK_SEPARATE(";

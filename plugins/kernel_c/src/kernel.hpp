@@ -21,8 +21,7 @@ inline tenon_status require_dtype(const Device& device, std::string_view op, int
   if (real_dtype(dtype) != TENON_DTYPE_F64 || device.has(TENON_DTYPE_F64)) [[likely]]
     return TENON_OK;
   return fail(err, TENON_UNSUPPORTED,
-              "[" + std::string(op) +
-                  "] expected a dtype that this device can compute in, got " +
+              "[" + std::string(op) + "] expected a dtype that this device can compute in, got " +
                   (is_complex(dtype) ? "complex128, whose parts are float64; make it complex64 on "
                                        "the host, before it is moved here"
                                      : "float64; convert with .to(float32)"));

@@ -17,7 +17,8 @@ tenon_status step(Device& device, const char* which, int dtype, tenon_kernel* ou
       [&] {
         SourceText text(device, "nonzero_" + suffix(dtype));
         text.memory("", dtype).define(which, 1);
-        text.define("IS_SET(i)", is_complex(dtype) ? "(x[i].re != 0 || x[i].im != 0)" : "(LOAD(x[i]) != 0)");
+        text.define("IS_SET(i)",
+                    is_complex(dtype) ? "(x[i].re != 0 || x[i].im != 0)" : "(LOAD(x[i]) != 0)");
         return std::move(text.add(piece::nonzero)).finish();
       },
       out, err);
@@ -70,7 +71,8 @@ tenon_status nonzero(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return launch.run(write, shares, share);
 }
 
-const tenon_kernel_def kKernels[] = {kernel("tenon::nonzero", kBool | kNumbers | kComplex, 0, nonzero)};
+const tenon_kernel_def kKernels[] = {
+    kernel("tenon::nonzero", kBool | kNumbers | kComplex, 0, nonzero)};
 
 }  // namespace
 

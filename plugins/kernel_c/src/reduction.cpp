@@ -124,7 +124,8 @@ struct Call {
         text.add("TK_FUNCTION A initial() { return " + std::string(parts.init) + "; }\n");
       text.add("TK_FUNCTION A map_element(E element, tk_i64 e_i) { " +
                std::string(op.truth ? "E" : "A") + " e_x = element; return " + parts.map + "; }\n");
-      text.add("TK_FUNCTION A combine(A e_a, A e_b) { return " + std::string(parts.combine) + "; }\n");
+      text.add("TK_FUNCTION A combine(A e_a, A e_b) { return " + std::string(parts.combine) +
+               "; }\n");
       text.add("TK_FUNCTION A finish(A e_a, tk_i64 e_n) { return " + std::string(parts.finish) +
                "; }\n");
       text.add("#undef T\n");

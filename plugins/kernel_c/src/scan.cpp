@@ -69,8 +69,9 @@ tenon_status cumprod(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
               tenon_out_tensor(&outs[0]), err);
 }
 
-const tenon_kernel_def kKernels[] = {kernel("tenon::cumsum", kBool | kNumbers | kComplex, 0, cumsum),
-                                     kernel("tenon::cumprod", kBool | kNumbers | kComplex, 0, cumprod)};
+const tenon_kernel_def kKernels[] = {
+    kernel("tenon::cumsum", kBool | kNumbers | kComplex, 0, cumsum),
+    kernel("tenon::cumprod", kBool | kNumbers | kComplex, 0, cumprod)};
 
 }  // namespace
 

@@ -22,7 +22,8 @@ SourceText& SourceText::define(const char* name, std::string_view value) {
 SourceText& SourceText::element(int dtype) {
   const DtypeText& type = dtype_text(dtype);
   complex_type(dtype);
-  if (is_complex(dtype)) text_ += std::string("typedef ") + dtype_text(real_dtype(dtype)).compute + " R;\n";
+  if (is_complex(dtype))
+    text_ += std::string("typedef ") + dtype_text(real_dtype(dtype)).compute + " R;\n";
   text_ += "typedef ";
   text_ += type.compute;
   text_ += " T;\n";
@@ -36,8 +37,8 @@ void SourceText::complex_type(int dtype) {
   if (!is_complex(dtype) || complex_types_ >> dtype & 1) return;
   complex_types_ |= dtype_bit(dtype);
   const std::string name = dtype_text(dtype).compute, part = dtype_text(real_dtype(dtype)).compute;
-  text_ += "typedef struct { " + part + " re, im; } " + name + ";\nTK_FUNCTION " + name + " tk_make_" +
-           suffix(dtype) + "(" + part + " re, " + part + " im) {\n  " + name +
+  text_ += "typedef struct { " + part + " re, im; } " + name + ";\nTK_FUNCTION " + name +
+           " tk_make_" + suffix(dtype) + "(" + part + " re, " + part + " im) {\n  " + name +
            " z;\n  z.re = re;\n  z.im = im;\n  return z;\n}\n";
 }
 
