@@ -38,7 +38,7 @@ bool makes_view(const Step& step) {
 
 // The strides of a view of a dense tensor from its first element on; empty where it is another or not known.
 Axes view_strides(const Graph& graph, const Step& step) {
-  if (step.kind == StepKind::kView) return step.offset == 0 ? step.strides : Axes();
+  if (step.kind == StepKind::kView) return step.offset == 0 ? Axes(step.strides) : Axes();
   const tenon_calls_api* api = calls();
   if (!api || !api->may_view(step.op)) return {};
   const Type& type = graph.values[step.operands[0].value];

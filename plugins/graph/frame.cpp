@@ -20,24 +20,42 @@ Layout::Layout(const tenon_tensor& tensor)
       type(type_of(tensor)),
       strides(tensor.strides, tensor.strides + tensor.ndim) {}
 
-bool Layout::is_of(const tenon_tensor& tensor) const {
-  return first == first_of(tensor) && type.dtype == tensor.dtype && type.device == tensor.device &&
-         type.shape.size() == static_cast<size_t>(tensor.ndim) &&
-         std::equal(type.shape.begin(), type.shape.end(), tensor.shape) &&
-         std::equal(strides.begin(), strides.end(), tensor.strides) &&
-         storage == host->tensor_storage(&tensor);
+Layout Frame::layout(ValueId value) const {
+  Layout layout;
+  layout.storage = known_[value].storage;
+  layout.first = known_[value].first;
+  layout.type = graph.values[value];
+  layout.strides = known_[value].strides;
+  return layout;
+}
+
+bool Frame::shows(ValueId value, const tenon_tensor& tensor) const {
+  const Known& known = known_[value];
+  const Type& type = graph.values[value];
+  if (known.first != first_of(tensor) || type.dtype != tensor.dtype ||
+      type.device != tensor.device || type.shape.size() != static_cast<size_t>(tensor.ndim) ||
+      known.storage != host->tensor_storage(&tensor))
+    return false;
+  const int64_t *shape = type.shape.data(), *strides = known.strides.data();
+  for (int32_t axis = 0; axis < tensor.ndim; ++axis)
+    if (shape[axis] != tensor.shape[axis] || strides[axis] != tensor.strides[axis]) return false;
+  return true;
 }
 
 std::optional<ValueId> Frame::find(const tenon_tensor* tensor) const {
   const ValueId value = by_tensor_.find(tensor);
-  if (value == PointerTable::kNone || !layout(value).is_of(*tensor)) return {};
+  if (value == PointerTable::kNone || !shows(value, *tensor)) return {};
   return value;
 }
 
 std::optional<ValueId> Frame::find_same(const Layout& wanted) const {
   for (ValueId value = by_storage_.find(wanted.storage); value != kNoValueId;
-       value = known_[value].next)
-    if (layout(value) == wanted) return value;
+       value = known_[value].next) {
+    const Known& known = known_[value];
+    if (known.first == wanted.first && known.strides == wanted.strides &&
+        graph.values[value] == wanted.type)
+      return value;
+  }
   return {};
 }
 
@@ -53,8 +71,16 @@ void Frame::bind(tenon_tensor* tensor, ValueId value) {
 }
 
 ValueId Frame::add(tenon_tensor* tensor) {
-  known_.push_back({.layout = Layout(*tensor), .handle = Tensor::borrow(tensor)});
-  const ValueId value = graph.add_value(known_.back().layout.type);
+  const auto value = static_cast<ValueId>(graph.values.size());
+  Type& type = graph.values.emplace_back();
+  type.dtype = tensor->dtype;
+  type.device = tensor->device;
+  type.shape.assign(tensor->shape, tensor->shape + tensor->ndim);
+  Known& known = known_.emplace_back();
+  known.storage = host->tensor_storage(tensor);
+  known.first = first_of(*tensor);
+  known.strides.assign(tensor->strides, tensor->strides + tensor->ndim);
+  known.handle = Tensor::borrow(tensor);
   by_tensor_[tensor] = value;
   add_to_storage(value);
   return value;
@@ -67,7 +93,7 @@ ValueId Frame::add_made(tenon_tensor* tensor) {
 }
 
 void Frame::add_to_storage(ValueId value) {
-  const void* storage = layout(value).storage;
+  const void* storage = known_[value].storage;
   if (!storage) return;
   ValueId& first = by_storage_[storage];
   if (first == PointerTable::kNone) {
@@ -114,7 +140,7 @@ void Frame::forget_unreachable() {
   for (ValueId value = 0; value < known_.size(); ++value) {
     Known& known = known_[value];
     known.next = known.last = kNoValueId;
-    if (dropped.contains(known.layout.storage)) known.layout.storage = nullptr;
+    if (dropped.contains(known.storage)) known.storage = nullptr;
     add_to_storage(value);
   }
   for (Known& known : known_)

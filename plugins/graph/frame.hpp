@@ -12,12 +12,12 @@ namespace tenon::graph {
 
 // Where a tensor's elements are. Two tensors with the same layout show the same elements.
 struct Layout {
+  Layout() = default;
   explicit Layout(const tenon_tensor& tensor);
   bool operator==(const Layout&) const = default;
-  bool is_of(const tenon_tensor& tensor) const;  // == Layout(tensor)
 
-  const void* storage;
-  const char* first;  // address of the first element, or a number like it
+  const void* storage = nullptr;
+  const char* first = nullptr;  // address of the first element, or a number like it
   Type type;
   Axes strides;
 };
@@ -53,7 +53,7 @@ class Frame {
   // All tensors that it holds.
   std::vector<Tensor> take_kept();
 
-  const Layout& layout(ValueId value) const { return known_[value].layout; }
+  Layout layout(ValueId value) const;
   tenon_tensor* handle(ValueId value) const { return known_[value].handle.get(); }
   template <class Visit>
   void for_each_storage(Visit&& visit) const {
@@ -68,8 +68,10 @@ class Frame {
   std::unordered_map<const void*, const void*> hidden;
 
  private:
-  struct Known {
-    Layout layout;
+  struct Known {  // and the type in the graph
+    const void* storage = nullptr;
+    const char* first = nullptr;
+    Axes strides;
     Tensor handle;  // no address is used twice as long as a value is known by it; empty: forgotten
     ValueId next = kNoValueId;  // with the same storage
     ValueId last = kNoValueId;  // with the same storage; of the first one with it
@@ -80,6 +82,7 @@ class Frame {
     Tensor handle;
     ValueId value;
   };
+  bool shows(ValueId value, const tenon_tensor& tensor) const;  // layout(value) == Layout(tensor)
   void add_to_storage(ValueId value);
 
   std::vector<Known> known_;  // by value

@@ -96,7 +96,7 @@ struct Step {
   uint32_t given = 0;  // bit i: results[i] existed, and the step writes into it
   // kView: elements between the first one of the base and of the view, and the layouts of both.
   int64_t offset = 0;
-  Axes strides, base_strides;
+  std::vector<int64_t> strides, base_strides;
   uint32_t carried = 0, scanned = 0;  // kWhile, kScan
   std::vector<Graph> regions;
   Location location;

@@ -277,7 +277,7 @@ class Plan::Run {
   }
 
   // The stride of an axis of one element leads nowhere.
-  static bool has_strides(const tenon_tensor& tensor, const Axes& strides) {
+  static bool has_strides(const tenon_tensor& tensor, const std::vector<int64_t>& strides) {
     for (int32_t i = 0; i < tensor.ndim; ++i)
       if (tensor.strides[i] != strides[static_cast<size_t>(i)] && tensor.shape[i] > 1) return false;
     return true;

@@ -45,7 +45,7 @@ class PointerTable {
     return static_cast<size_t>((reinterpret_cast<uintptr_t>(key) * 0x9e3779b97f4a7c15u) >> shift_);
   }
   void grow() {
-    std::vector<Slot> before(slots_.empty() ? 64 : 2 * slots_.size());
+    std::vector<Slot> before(slots_.empty() ? 128 : 2 * slots_.size());
     before.swap(slots_);
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots_.size()));
     for (const Slot& slot : before) {

@@ -165,7 +165,7 @@ class Printer {
       return text;
     }
     for (const Operand& operand : step.operands) add(operand_text(operand));
-    auto list = [](const Axes& l) { return integer_list(l.data(), l.size()); };
+    auto list = [](const std::vector<int64_t>& l) { return integer_list(l.data(), l.size()); };
     if (step.kind == StepKind::kView) {
       add("strides=" + list(step.strides));
       add("base_strides=" + list(step.base_strides));

@@ -30,6 +30,9 @@ struct tenon_graph_program {
   // next recording can be asked whether it uses that.
   std::vector<tenon::Tensor> made;
 
+  // Recordings are verified when they are settled, or first run.
+  bool is_verified = true;
+
   // Made at the first use: what was recorded and will be settled, and what passes change, never runs. Throws Error.
   const tenon::graph::Plan& plan() const {
     if (!is_planned_.load(std::memory_order_acquire)) [[unlikely]]

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "support.hpp"
-#include "verify.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -61,7 +60,7 @@ ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
 // Another handle on memory that is known. It came by no operator: detach, or gradients at work.
 ValueId Recording::resolve_shared(Frame& frame, tenon_tensor* tensor, const Layout& layout,
                                   ValueId base) {
-  const Layout& known = frame.layout(base);
+  const Layout known = frame.layout(base);
   const bool is_same = known == layout;
   const bool has_history = requires_grad(tensor) && !autograd()->is_leaf(tensor);
   if (is_same && has_history && requires_grad(frame.handle(base))) {
@@ -80,8 +79,8 @@ ValueId Recording::resolve_shared(Frame& frame, tenon_tensor* tensor, const Layo
   if (!is_same) {
     step.offset =
         (layout.first - known.first) / static_cast<int64_t>(host->dtype_size(layout.type.dtype));
-    step.strides = layout.strides;
-    step.base_strides = known.strides;
+    step.strides.assign(layout.strides.begin(), layout.strides.end());
+    step.base_strides.assign(known.strides.begin(), known.strides.end());
   }
   const ValueId value = frame.add(tensor);
   step.results.push_back(value);
@@ -182,9 +181,9 @@ uint32_t Recording::begin_call(const tenon_op* op, const tenon_value* args, uint
   if (def.flags & TENON_OP_LIST_OUTPUT || nargs > kMaxArguments || nouts > kMaxResults)
     throw Error(TENON_UNSUPPORTED, "export: `" + std::string(def.name) + "`" + where() +
                                        " has more results or arguments than a program can hold");
-  Step& step = pending_;
-  step = {};
+  Step& step = pending_;  // what other kinds of steps have stays empty
   step.op = op;
+  step.given = 0;
   const tenon_tensor* first = nargs ? as_tensor(args[0]) : nullptr;
   step.copies_dense =
       def.flags & TENON_OP_MATERIALIZE && first && first->flags & TENON_TENSOR_CONTIGUOUS;
@@ -192,9 +191,10 @@ uint32_t Recording::begin_call(const tenon_op* op, const tenon_value* args, uint
   step.name = name_of(op, def.name);
   step.is_recorded = autograd() && autograd()->enabled();
   step.location = locate();
+  step.operands.clear();
   step.operands.reserve(nargs);
   for (uint32_t i = 0; i < nargs; ++i) step.operands.push_back(operand(args[i]));
-  step.results.resize(nouts, kNoValueId);
+  step.results = Few<ValueId, 2>(nouts, kNoValueId);
   for (uint32_t i = 0; i < nouts; ++i) {
     tenon_tensor* out = as_tensor(outs[i]);
     if (!out) continue;
@@ -385,11 +385,16 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
   name_places(program->graph);
   program->made = frame().take_made();
   for (Tensor& tensor : made_) program->made.push_back(std::move(tensor));
-  verify(program->graph);
+  program->is_verified = false;
   return program;
 }
 
 void Recording::keep_what_is_held(Program& program) {
+  // Most are: nothing else has the tensor, and it has its memory alone.
+  std::erase_if(program.made, [](const Tensor& tensor) {
+    return host->tensor_use_count(tensor.get()) == 1 &&
+           host->tensor_storage_use_count(tensor.get()) == 1;
+  });
   PointerTable own;  // tensors by storage
   for (const Tensor& tensor : program.made)
     if (const void* storage = host->tensor_storage(tensor.get())) {

@@ -68,15 +68,21 @@ bool wants_gradients(const Program& program, tenon_tensor* const* inputs) {
 // The switch for recording gradients, put back when the run ends.
 class GradientsOn {
  public:
-  explicit GradientsOn(bool on) : before_(autograd() ? autograd()->set_enabled(on) : 0) {}
+  explicit GradientsOn(bool on) {
+    if (!autograd()) return;
+    const bool is_on = autograd()->enabled();
+    if (!on && !is_on) return;  // no step turns it on
+    autograd()->set_enabled(on);
+    before_ = is_on ? 1 : 0;
+  }
   ~GradientsOn() {
-    if (autograd()) autograd()->set_enabled(before_);
+    if (before_ >= 0) autograd()->set_enabled(before_);
   }
   GradientsOn(const GradientsOn&) = delete;
   GradientsOn& operator=(const GradientsOn&) = delete;
 
  private:
-  int32_t before_;
+  int32_t before_ = -1;
 };
 
 }  // namespace

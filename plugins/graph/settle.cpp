@@ -10,6 +10,7 @@
 
 #include "support.hpp"
 #include "text.hpp"
+#include "verify.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -110,6 +111,7 @@ ProgramPtr copy_program(const Program& program) {
   copy->refuses_gradients = program.refuses_gradients;
   copy->changes = program.changes;
   copy->needs_inputs_apart = program.needs_inputs_apart;
+  copy->is_verified = program.is_verified;
   return copy;
 }
 
@@ -143,6 +145,7 @@ ProgramPtr settle(const Program& first, const Program& second) {
     }
     leaf.original = {};
   }
+  verify(settled->graph);
   return settled;
 }
 

@@ -59,7 +59,7 @@ class Places {
   // tenon_graph_mark_fn
   static uint64_t mark(void* self) {
     auto& places = *static_cast<Places*>(self);
-    if (PyGILState_Check()) return places.innermost();
+    if (thread_now() == places.thread_) return places.innermost();
     if (places.backward_ != 0) return places.backward_;
     PythonThread python;
     return python.is_alive() ? places.innermost() : 0;
@@ -116,6 +116,14 @@ class Places {
     }
     return mark;
   }
+  // The thread that has the GIL.
+  static PyThreadState* thread_now() {
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+  }
   static int instruction_of(PyFrameObject* frame) {
 #if PY_VERSION_HEX >= 0x030B0000
     return PyFrame_GetLasti(frame);
@@ -130,6 +138,7 @@ class Places {
   PyCodeObject* last_code_ = nullptr;
   uint32_t last_number_ = 0;
   uint64_t backward_ = 0;
+  PyThreadState* const thread_ = PyThreadState_Get();  // that records
 };
 
 // Of this thread's recording.
