@@ -40,8 +40,7 @@ tenon_status record_begin(tenon_tensor* const* inputs, uint32_t ninputs,
                   "export: this thread records already; a function that is exported cannot export "
                   "another one");
     tenon_graph_recording_options given = {};
-    if (options)
-      std::memcpy(&given, options, std::min<size_t>(options->struct_size, sizeof given));
+    if (options) std::memcpy(&given, options, std::min<size_t>(options->struct_size, sizeof given));
     if (!given.mark != !given.locate_mark)
       throw Error(TENON_INVALID_ARGUMENT, "export: expected mark and locate_mark, or none of them");
     auto recording = std::make_unique<tenon_graph_recording>(inputs, ninputs, given);

@@ -60,7 +60,8 @@ struct Structure {
                     : kind == kList ? PyList_New(count)
                                     : PyDict_New();
     for (Py_ssize_t i = 0; i < count; ++i) {
-      PyObject* item = items[static_cast<size_t>(i)].build(next);  // also after a failure: they are consumed
+      PyObject* item =
+          items[static_cast<size_t>(i)].build(next);  // also after a failure: they are consumed
       if (!all || !item) {
         Py_XDECREF(item);
         Py_CLEAR(all);
@@ -225,8 +226,7 @@ int compiled_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(each->entry.ptr());
     Py_VISIT(each->watched.ptr());
     Py_VISIT(each->owner.ptr());
-    if (const int stop =
-            each->returned.visit([&](PyObject* object) { return visit(object, arg); }))
+    if (const int stop = each->returned.visit([&](PyObject* object) { return visit(object, arg); }))
       return stop;
   }
   return 0;
@@ -284,9 +284,8 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
   for (nb::handle arg : args) work += handle_of(arg.ptr())->numel;
   known->releases_gil = work >= kReleaseGilElements;
   std::vector<Known*>& all = known_of(self.ptr());
-  const auto before = std::find_if(all.begin(), all.end(), [&](const Known* each) {
-    return each->entry.is(known->entry);
-  });
+  const auto before = std::find_if(all.begin(), all.end(),
+                                   [&](const Known* each) { return each->entry.is(known->entry); });
   if (before == all.end()) {
     all.insert(all.begin(), known.get());
     known.release();

@@ -179,7 +179,8 @@ namespace {
 // Operator calls of this thread, from start to finish.
 class Recording {
  public:
-  Recording(nb::handle inputs, nb::str package, bool gives_up) : places_(std::make_shared<Places>(std::move(package))) {
+  Recording(nb::handle inputs, nb::str package, bool gives_up)
+      : places_(std::make_shared<Places>(std::move(package))) {
     const auto handles = tensor_handles(inputs, "export");
     tenon_graph_recording_options options = {};
     options.struct_size = sizeof options;

@@ -220,3 +220,80 @@ def test_what_is_no_function_is_refused():
         tenon.compile(3)
     with pytest.raises(ValueError, match="limit of at least 1, got 0"):
         tenon.compile(limit=0)(abs)
+
+
+def test_known_signatures_in_turns():
+    @tenon.compile
+    def function(x, y):
+        return {"sum": x + y, "parts": (x * 2, [y, None], "text")}
+
+    cases = [(tenon.ones(n), rand(n)) for n in (2, 3, 4)]
+    for _ in range(6):
+        for x, y in cases:
+            result = function(x, y)
+            assert list(result) == ["sum", "parts"]
+            first, (second, nothing), text = result["parts"]
+            assert (nothing, text, type(result["parts"])) == (None, "text", tuple)
+            np.testing.assert_array_equal(result["sum"].numpy(), (x + y).numpy())
+            np.testing.assert_array_equal(first.numpy(), (x * 2).numpy())
+            np.testing.assert_array_equal(second.numpy(), y.numpy())
+    assert function.explain().count(": 6 calls, a program of") == 3
+
+
+def test_writing_programs_look_at_every_call_whether_arguments_overlap():
+    @tenon.compile
+    def function(x, y):
+        x.add_(1)
+        return x + y
+
+    memory, y = tenon.zeros(8), tenon.ones(4)
+    for _ in range(4):
+        function(memory[:4], y)
+    np.testing.assert_array_equal(memory.numpy(), [4] * 4 + [0] * 4)
+    # The same description, but the second argument sees what the function writes.
+    np.testing.assert_array_equal(function(memory[:4], memory[2:6]).numpy(), [10, 10, 5, 5])
+    np.testing.assert_array_equal(memory.numpy(), [5] * 4 + [0] * 4)
+    assert "two arguments share memory" in function.explain()
+
+
+def test_steps_have_their_places_also_in_backward_passes():
+    def function(x):
+        x.grad = None
+        y = (x * 2).exp()
+        loss = y.sum()
+        loss.backward()
+        return x.grad + 1
+
+    first = function.__code__.co_firstlineno
+    program = tenon.compile(function)
+    x = tenon.ones(3, requires_grad=True)
+    for _ in range(3):
+        program(x)
+    (recorded,) = program.programs
+    places = {}
+    for line in str(recorded).splitlines():
+        if f'"{__file__}":' in line:
+            places.setdefault(int(line.rpartition(":")[2]) - first, []).append(line)
+    assert set(places) <= {2, 3, 4, 5}
+    assert any("exp" in line for line in places[2])
+    assert any("multiply" in line for line in places[4])  # of the backward pass
+
+
+def test_what_compiled_functions_hold_is_let_go():
+    import gc
+    import weakref
+
+    def make():
+        def function(x):
+            return x + 1 if function else x
+
+        function.it = tenon.compile(function)
+        return function
+
+    function = make()
+    for _ in range(4):
+        function.it(tenon.ones(2))
+    gone = weakref.ref(function)
+    del function
+    gc.collect()
+    assert gone() is None

@@ -221,8 +221,7 @@ class Search {
     return view_of(Tensor::adopt(whole), type, strides, 0);
   }
 
-  static Tensor view_of(const Tensor& base, const Type& type, const Axes& strides,
-                        int64_t offset) {
+  static Tensor view_of(const Tensor& base, const Type& type, const Axes& strides, int64_t offset) {
     const ErrorSink err;
     tenon_tensor* view;
     err.check(host->tensor_view(base.get(), type.dtype, static_cast<int32_t>(type.shape.size()),
