@@ -46,10 +46,11 @@ ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
   if (depth == 0) return add_leaf(tensor, layout);
   const auto hidden = frame.hidden.find(layout.storage);
   if (hidden != frame.hidden.end() && !hidden->second)
-    throw Error(TENON_UNSUPPORTED,
-                "export: a branch or loop over a tensor writes into a tensor, and reads its memory under "
-                "another name" +
-                    where() + "; use one name there, or assign the new value instead of writing");
+    throw Error(
+        TENON_UNSUPPORTED,
+        "export: a branch or loop over a tensor writes into a tensor, and reads its memory under "
+        "another name" +
+            where() + "; use one name there, or assign the new value instead of writing");
   const ValueId outer = resolve(depth - 1, tensor);
   const ValueId value = frame.add(tensor);
   frame.graph.inputs.push_back(value);
@@ -117,7 +118,8 @@ void Recording::check_fresh(const void* storage) const {
   if (!spoiled_.contains(storage)) return;
   throw Error(TENON_UNSUPPORTED,
               "export: a value is read" + where() +
-                  " that has shared its memory, through a branch or loop over a tensor, with one that was written "
+                  " that has shared its memory, through a branch or loop over a tensor, with one "
+                  "that was written "
                   "into since; write `x = x + 1` for `x += 1`, or hand on a clone()");
 }
 
@@ -135,10 +137,12 @@ void Recording::spoil_joined(const void* storage) {
                            std::any_of(graph.leaves.begin(), graph.leaves.end(),
                                        [&](const Leaf& leaf) { return shows(leaf.value); });
       if (is_seen)
-        throw Error(TENON_UNSUPPORTED,
-                    "export: a write" + where() +
-                        " goes to what a branch or loop over a tensor handed on, which may be an argument or a "
-                        "tensor from outside; write `x = x + 1` for `x += 1`, or hand on a clone()");
+        throw Error(
+            TENON_UNSUPPORTED,
+            "export: a write" + where() +
+                " goes to what a branch or loop over a tensor handed on, which may be an argument "
+                "or a "
+                "tensor from outside; write `x = x + 1` for `x += 1`, or hand on a clone()");
       spoiled_.insert(other);
     }
 }

@@ -12,7 +12,8 @@
 
 struct tenon_graph_region {
   tenon::graph::Graph graph;
-  std::vector<const void*> passed;  // for each result the storage from outside that it shows, or NULL
+  std::vector<const void*>
+      passed;  // for each result the storage from outside that it shows, or NULL
   std::vector<tenon::graph::ValueId> imports;  // of the frame around it
 };
 

@@ -28,9 +28,8 @@ void Recording::may_be(tenon_tensor* result, tenon_tensor* original) {
 
 void Recording::forget_joined(const void* storage) {
   spoiled_.erase(storage);
-  std::erase_if(joined_, [&](const Pair& pair) {
-    return pair.first == storage || pair.second == storage;
-  });
+  std::erase_if(joined_,
+                [&](const Pair& pair) { return pair.first == storage || pair.second == storage; });
 }
 
 void Recording::join() {

@@ -22,7 +22,6 @@ from tenon import _core, _sizes, _structure, _syntax, safetensors
 from tenon._control_flow import cond, scan, while_loop
 from tenon._core import Tensor
 from tenon._sizes import Dim
-
 from tenon._syntax import not_to_static
 
 __all__ = ["Dim", "Program", "cond", "export", "load", "not_to_static", "scan", "while_loop"]

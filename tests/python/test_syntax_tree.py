@@ -421,7 +421,7 @@ def inner_nonlocal(x):
 
 
 def inner_lambda(x):
-    relu = lambda y: y if y.sum() > 0 else y * 0  # noqa: E731
+    relu = lambda y: y if y.sum() > 0 else y * 0
     return relu(x) + relu(-x)
 
 
@@ -1272,9 +1272,9 @@ def test_variables_of_two_kinds():
 def test_what_is_never_read_may_be_of_two_kinds():
     def function(x):
         if x.sum() > 0:
-            mode, y = "a", x
+            _mode, y = "a", x
         else:
-            mode, y = 0.5, x * 2
+            _mode, y = 0.5, x * 2
         return y
 
     agree(function)

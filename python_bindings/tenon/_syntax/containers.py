@@ -141,7 +141,9 @@ def containers_of(
         seen.add(id(value))
         if isinstance(value, types.FunctionType):
             if value.__closure__:
-                yield _Cells(value.__name__, tuple(zip(value.__code__.co_freevars, value.__closure__)))
+                yield _Cells(
+                    value.__name__, tuple(zip(value.__code__.co_freevars, value.__closure__))
+                )
             if stored := _stored_globals(value.__code__):
                 yield _Globals("globals", (stored, value.__globals__))
             stack += _reached(value)
@@ -179,7 +181,7 @@ def _is_open(value: Any) -> bool:
     return is_plain or any("__slots__" in kind.__dict__ for kind in type(value).__mro__[:-1])
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _stored_globals(code: types.CodeType) -> tuple[str, ...]:
     every = [code]
     names: dict[str, None] = {}

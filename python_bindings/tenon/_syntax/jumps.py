@@ -40,9 +40,8 @@ def lower(function: ast.FunctionDef) -> None:
             _drop_assignments(body, RETURNED)
         else:
             body.insert(0, _assign(RETURNED, ast.Constant(False), function.body[0]))
-        end = ast.Return(ast.Name(RESULT, ast.Load()))
+        end = ast.Return(_load(RESULT, function.body[-1]))
         ast.copy_location(end, function.body[-1])
-        ast.copy_location(end.value, function.body[-1])  # type: ignore[arg-type]
         function.body = [*body, end]
     function.body = _Loops().block(function.body)
 

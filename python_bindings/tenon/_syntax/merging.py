@@ -63,7 +63,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Items:
-    kind: type
+    kind: Any
     keys: tuple[Any, ...]
     rules: tuple[Any, ...]
 

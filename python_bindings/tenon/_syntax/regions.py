@@ -254,7 +254,9 @@ class Branches(_Structural):
             unset, value = (a, b) if isinstance(a, Unset) else (b, a)
             if unset.reason:
                 return self._lost(name, unset.reason)
-            if name == RESULT:  # what is returned is read only where a flag says that there is something
+            if (
+                name == RESULT
+            ):  # what is returned is read only where a flag says that there is something
                 return merging.rule_of(value)
             side = "where the test does not hold" if unset is a else "where the test holds"
             return self._lost(
@@ -329,6 +331,11 @@ class Loop(_Structural):
                     container = state.containers[index]
                     container.put(merging.put(rule, rest, container.label))
 
+        def test() -> Any:
+            begin()
+            assert self._test is not None
+            return self._test()
+
         def turn() -> None:
             begin()
             if plan is None and self._test is not None:
@@ -348,14 +355,12 @@ class Loop(_Structural):
         condition = None
         if plan is not None and self._test is not None:
             condition, truth, _ = self._region(
-                lambda: (begin(), self._test())[1],  # type: ignore[misc]
+                test,
                 start,
                 targets,
                 inputs,
                 lambda value, _: [
-                    value
-                    if isinstance(value, Tensor)
-                    else tenon.full((), value, dtype=tenon.bool)
+                    value if isinstance(value, Tensor) else tenon.full((), value, dtype=tenon.bool)
                 ],
             )
             _control_flow._check_predicate(truth[0], self._kind)
@@ -425,9 +430,7 @@ class Loop(_Structural):
         for index in sorted(indices):
             container = state.containers[index]
             try:
-                rule = merging.merge(
-                    container.saved, after.contents.get(index, container.saved)
-                )
+                rule = merging.merge(container.saved, after.contents.get(index, container.saved))
             except Mismatch as mismatch:
                 if self._rows is not None:
                     raise CannotLoop from None
@@ -442,7 +445,13 @@ class Loop(_Structural):
 
     def _rule(self, name: str, a: Any, b: Any) -> Rule:
         if isinstance(b, Unset):
-            return Keep(b) if isinstance(a, Unset) else self._lost(name, b.reason or f"`{name}` is deleted in the loop at {self._location}")
+            return (
+                Keep(b)
+                if isinstance(a, Unset)
+                else self._lost(
+                    name, b.reason or f"`{name}` is deleted in the loop at {self._location}"
+                )
+            )
         if isinstance(a, Unset):
             if name == RESULT:
                 return merging.rule_of(b)
@@ -469,4 +478,3 @@ class Loop(_Structural):
             f"{_what(name)} is {mismatch.one} before the {self._kind} at {self._location}, and "
             f"{mismatch.other} after one turn; expected a loop to keep shape and dtype: {mismatch.fix}"
         )
-

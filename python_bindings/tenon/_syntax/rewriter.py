@@ -166,7 +166,8 @@ class _Rewriter(ast.NodeTransformer):
             sets.append(ast.Assign([ast.Tuple(targets, ast.Store())], _name(given)))
         put = self._function(f"{PREFIX}_set_{number}", sets, node, [given])
         call.args += [_name(get.name), _name(put.name)]
-        call.args += [ast.Constant(tuple(every)), ast.Constant(tuple(changed))]
+        for texts in (every, changed):
+            call.args.append(ast.Tuple([ast.Constant(text) for text in texts], ast.Load()))
         for added in (get, put):
             _place(added, node)
         line = ast.Expr(call)
@@ -187,8 +188,8 @@ class _Rewriter(ast.NodeTransformer):
         self, name: str, body: list[ast.stmt], node: ast.AST, parameters: Iterable[str] = ()
     ) -> ast.FunctionDef:
         made = ast.FunctionDef(name, _arguments(parameters), body or [ast.Pass()], [], None)
-        if hasattr(made, "type_params") or "type_params" in ast.FunctionDef._fields:
-            made.type_params = []
+        if "type_params" in made._fields:
+            made.type_params = []  # type: ignore[attr-defined]
         return _place(made, node)
 
     def _state(self, parts: list[ast.stmt]) -> list[str]:

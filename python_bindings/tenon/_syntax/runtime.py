@@ -4,9 +4,10 @@ is a tensor while operators are recorded."""
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import tenon
@@ -134,7 +135,7 @@ def for_(
                     f"export: the loop at {location()} is left by a test of a tensor and has more than "
                     f"{_MOST_UNROLLED} values; expected a while, or range() of a tensor"
                 )
-            if_(not_(stopped), lambda v=value: body(v), None, get, put, names, changed)
+            if_(not_(stopped), functools.partial(body, value), None, get, put, names, changed)
             continue
         if stopped:
             return
@@ -236,56 +237,40 @@ def choose(test: Any, then: Thunk, other: Thunk, what: str = "the conditional ex
 
 
 def and_(value: Any, *others: Thunk) -> Any:
-    for index, other in enumerate(others):
-        if decides(value):
-            rest = others[index:]
-            held = value
-            return choose(held, lambda: and_(rest[0](), *rest[1:]), lambda: held, "`and`")
-        if not value:
-            return value
-        value = other()
-    return value
+    if not others:
+        return value
+    if decides(value):
+        return choose(value, lambda: and_(others[0](), *others[1:]), lambda: value, "`and`")
+    return and_(others[0](), *others[1:]) if value else value
 
 
 def or_(value: Any, *others: Thunk) -> Any:
-    for index, other in enumerate(others):
-        if decides(value):
-            rest = others[index:]
-            held = value
-            return choose(held, lambda: held, lambda: or_(rest[0](), *rest[1:]), "`or`")
-        if value:
-            return value
-        value = other()
-    return value
+    if not others:
+        return value
+    if decides(value):
+        return choose(value, lambda: value, lambda: or_(others[0](), *others[1:]), "`or`")
+    return value if value else or_(others[0](), *others[1:])
 
 
 def and_test(value: Any, *others: Thunk) -> Any:
     """`and` where only the truth matters."""
-    for index, other in enumerate(others):
-        if decides(value):
-            rest = others[index:]
-            held = truth(value)
-            return choose(
-                held, lambda: _as_truth(and_test(rest[0](), *rest[1:])), lambda: held, "`and`"
-            )
-        if not value:
-            return value
-        value = other()
-    return value
+    if not others:
+        return value
+    if not decides(value):
+        return and_test(others[0](), *others[1:]) if value else value
+    held = truth(value)
+    return choose(
+        held, lambda: _as_truth(and_test(others[0](), *others[1:])), lambda: held, "`and`"
+    )
 
 
 def or_test(value: Any, *others: Thunk) -> Any:
-    for index, other in enumerate(others):
-        if decides(value):
-            rest = others[index:]
-            held = truth(value)
-            return choose(
-                held, lambda: held, lambda: _as_truth(or_test(rest[0](), *rest[1:])), "`or`"
-            )
-        if value:
-            return value
-        value = other()
-    return value
+    if not others:
+        return value
+    if not decides(value):
+        return value if value else or_test(others[0](), *others[1:])
+    held = truth(value)
+    return choose(held, lambda: held, lambda: _as_truth(or_test(others[0](), *others[1:])), "`or`")
 
 
 def not_(value: Any) -> Any:
@@ -330,4 +315,3 @@ def _range(*limits: Any) -> Any:
     if any(isinstance(limit, Tensor) for limit in limits) and _core.is_recording():
         return TensorRange(*limits)
     return range(*limits)
-

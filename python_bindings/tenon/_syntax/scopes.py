@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 PREFIX = "_tenon"  # of names that rewritten code adds
 
@@ -19,7 +18,7 @@ def own_nodes(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:
         yield node
         if isinstance(node, ast.Lambda):
             stack += [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-        elif isinstance(node, _FUNCTIONS):
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             stack += [*node.decorator_list, *node.args.defaults]
             stack += filter(None, node.args.kw_defaults)
         elif isinstance(node, ast.ClassDef):

@@ -25,6 +25,7 @@ _LIBRARY = tuple(
     path + os.sep for key in ("stdlib", "platstdlib") if (path := sysconfig.get_path(key))
 )
 _MARK = "_tenon_not_to_static"
+_CALL = "__call__"
 _F = TypeVar("_F")
 
 _files: dict[str, _File] = {}
@@ -78,7 +79,7 @@ def rewritten(function: Any) -> Any:
 
     if isinstance(function, Compiled):
         return rewritten(function._function)
-    call = getattr(type(function), "__call__", None)
+    call = getattr(type(function), _CALL, None)
     if isinstance(call, types.FunctionType) and not getattr(function, _MARK, False):
         inner = _of_function(call)
         return function if inner is call else types.MethodType(inner, function)
@@ -117,7 +118,9 @@ def is_users(function: types.FunctionType) -> bool:
         return file in _OPEN or hasattr(function, "__wrapped__")
     if file.startswith(_LIBRARY) and "-packages" not in file:
         return hasattr(function, "__wrapped__")  # a decorator of the standard library
-    return not file.startswith("<frozen") and (function.__module__ or "").partition(".")[0] != "numpy"
+    return (
+        not file.startswith("<frozen") and (function.__module__ or "").partition(".")[0] != "numpy"
+    )
 
 
 def _rewritten_code(function: types.FunctionType) -> types.CodeType | None:

@@ -64,9 +64,7 @@ class State:
         found = {
             id(value): value
             for name, value in zip(self.names, self.before, strict=True)
-            if name in self.changed
-            and isinstance(value, Tensor)
-            and not isinstance(value, Number)
+            if name in self.changed and isinstance(value, Tensor) and not isinstance(value, Number)
         }
         self.targets = list(found.values())
 
