@@ -21,7 +21,7 @@ from tenon._syntax.state import After, State
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MOST_TRIES = 8
-_DEEPEST = 60
+_DEEPEST = 30
 _Suspended = _control_flow._Suspended
 
 
@@ -132,9 +132,11 @@ class _Structural:
         targets: list[Tensor],
         inputs: list[Tensor],
         results: Callable[[Any, After], list[Tensor] | None],
+        is_live: bool,
     ) -> tuple[_core.Region | None, list[Tensor], After]:
         """`run` as a region, or no region where `results` finds none."""
         _core.region_begin(inputs)
+        was_live, session().is_live = session().is_live, session().is_live and is_live
         try:
             # A region must not write into what it is given.
             clones = [tensor.clone() for tensor in inputs[: len(targets)]]
@@ -151,6 +153,8 @@ class _Structural:
             _core.region_abandon()
             self._state.restore()
             raise
+        finally:
+            session().is_live = was_live
         return _core.region_end(found), found, after
 
     def _results(self, plan: Plan, after: After, targets: list[Tensor]) -> list[Tensor]:
@@ -169,6 +173,11 @@ class _Structural:
         for target, result in zip(targets, results):
             target.copy_(result)
         _core.record_join()
+
+
+def _holds(value: Any) -> bool:
+    with _Suspended():
+        return bool(value)
 
 
 def _what(name: str) -> str:
@@ -206,10 +215,11 @@ class Branches(_Structural):
                 return None
 
         sides = []
-        for run in self._runs:
+        for run, holds in zip(self._runs, (True, False), strict=True):
             with _Suspended():
                 inputs = [target.clone() for target in targets]
-            sides.append(self._region(run, state.before, targets, inputs, results))
+                is_live = bool(self._predicate) == holds
+            sides.append(self._region(run, state.before, targets, inputs, results, is_live))
         new = self._merged(sides[0][2], sides[1][2], plan)
         if plan is None or not new.is_like(plan) or any(side[0] is None for side in sides):
             session().plans[self._key] = new
@@ -339,7 +349,7 @@ class Loop(_Structural):
         def turn() -> None:
             begin()
             if plan is None and self._test is not None:
-                self._test()
+                session().is_live &= _holds(self._test())
             self._body(*row)
 
         def results(_: Any, after: After) -> list[Tensor] | None:
@@ -352,7 +362,7 @@ class Loop(_Structural):
                 return None
 
         start = state.before
-        condition = None
+        condition, is_live = None, True
         if plan is not None and self._test is not None:
             condition, truth, _ = self._region(
                 test,
@@ -362,9 +372,11 @@ class Loop(_Structural):
                 lambda value, _: [
                     value if isinstance(value, Tensor) else tenon.full((), value, dtype=tenon.bool)
                 ],
+                True,
             )
             _control_flow._check_predicate(truth[0], self._kind)
-        body, made, after = self._region(turn, start, targets, [*inputs, *row], results)
+            is_live = _holds(truth[0])
+        body, made, after = self._region(turn, start, targets, [*inputs, *row], results, is_live)
         new = self._merged(after, plan)
         if plan is None or body is None or not new.is_like(plan):
             session().plans[self._key] = new
@@ -386,6 +398,9 @@ class Loop(_Structural):
         state = self._state
         with _Suspended():
             clones = [target.clone() for target in targets]
+            if not session().is_live:  # of values that are no example: the loop might have no end
+                found = plan.tensors(state.before, {}, state)
+                return plan.typed(_control_flow._own([*clones, *found], self._kind))
             state.enter(state.before, targets, clones)
             try:
                 if self._rows is not None:

@@ -22,7 +22,7 @@ from tenon._syntax.state import State, Unset
 
 __all__ = ["Unset"]
 
-_MOST_UNROLLED = 10_000
+_MOST_UNROLLED = 1_000
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq,
     "NotEq": operator.ne,

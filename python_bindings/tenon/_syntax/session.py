@@ -17,6 +17,7 @@ class Session:
         self.function: Any = source.rewritten(function) if function is not None else None
         self.plans: dict[Any, Any] = {}  # of branches and loops, as they were when tried last
         self.depth = 0  # of branches and loops that are being recorded
+        self.is_live = True  # what is being recorded runs for these inputs, too
         self.unrolls = False  # loops over the rows of tensors stay Python's
         self.has_scans = False
 
