@@ -9,7 +9,7 @@ bool makes_aliases(const Step& step) {
   return host->op_def(step.op)->flags & TENON_OP_VIEW;
 }
 
-Aliases::Aliases(const Graph& graph)
+Aliases::Aliases(const Graph& graph, bool inputs_overlap)
     : parents_(graph.values.size()), written_(parents_.size()), outside_(parents_.size()) {
   for (ValueId id = 0; id < parents_.size(); ++id) parents_[id] = id;
   ValueId outside = kNoValueId;
@@ -17,10 +17,15 @@ Aliases::Aliases(const Graph& graph)
     if (outside == kNoValueId) outside = id;
     join(outside, id);
   };
-  for (ValueId id : graph.inputs) join_outside(id);
+  if (inputs_overlap)
+    for (ValueId id : graph.inputs) join_outside(id);
   for (const Leaf& leaf : graph.leaves)
     if (!leaf.is_constant) join_outside(leaf.value);
   for (const Step& step : graph.steps) {
+    if (!step.regions.empty()) {
+      join_regions(step);
+      continue;
+    }
     if (!makes_aliases(step)) continue;
     for_each_operand(step, [&](ValueId operand) {
       for (ValueId result : step.results) join(operand, result);
@@ -32,6 +37,30 @@ Aliases::Aliases(const Graph& graph)
   for (const Step& step : graph.steps)
     for (size_t i = 0; i < step.results.size(); ++i)
       if (is_given(step, i)) written_[group(step.results[i])] = true;
+}
+
+// A result shares memory with those operands alone that a region hands on. In loops also with what it starts from, which is
+// the result where there is no turn.
+void Aliases::join_regions(const Step& step) {
+  std::vector<ValueId> operands;
+  for_each_operand(step, [&](ValueId operand) { operands.push_back(operand); });
+  const size_t first = step.kind == StepKind::kCond ? 1 : 0;
+  const size_t nresults = step.results.size();
+  for (size_t i = 0; i < step.carried && i < operands.size() && i < nresults; ++i)
+    join(operands[i], step.results[i]);
+  for (size_t r = step.kind == StepKind::kWhile ? 1 : 0; r < step.regions.size(); ++r) {
+    const Graph& region = step.regions[r];
+    const Aliases inside(region, false);
+    for (size_t k = 0; k < region.results.size() && k < nresults; ++k)
+      for (size_t j = 0; j < region.inputs.size() && first + j < operands.size(); ++j)
+        if (inside.group(region.results[k]) == inside.group(region.inputs[j]))
+          join(operands[first + j], step.results[k]);
+    // Two results of a region may show one memory of its own.
+    for (size_t k = 1; k < region.results.size() && k < nresults; ++k)
+      for (size_t j = 0; j < k; ++j)
+        if (inside.group(region.results[k]) == inside.group(region.results[j]))
+          join(step.results[j], step.results[k]);
+  }
 }
 
 ValueId Aliases::root(ValueId value) {

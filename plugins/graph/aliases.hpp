@@ -10,7 +10,7 @@ namespace tenon::graph {
 // callers may give tensors that overlap.
 class Aliases {
  public:
-  explicit Aliases(const Graph& graph);
+  explicit Aliases(const Graph& graph) : Aliases(graph, true) {}
 
   ValueId group(ValueId value) const { return parents_[value]; }
   bool is_written(ValueId value) const { return written_[group(value)]; }
@@ -18,6 +18,8 @@ class Aliases {
   bool is_outside(ValueId value) const { return outside_[group(value)]; }
 
  private:
+  Aliases(const Graph& graph, bool inputs_overlap);
+  void join_regions(const Step& step);
   ValueId root(ValueId value);
   void join(ValueId a, ValueId b);
 

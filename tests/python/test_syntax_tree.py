@@ -1628,3 +1628,38 @@ def test_views_of_what_a_branch_writes_into():
         return y, z
 
     refused(then_writes, "shared its memory", NotImplementedError)
+
+
+def test_greedy_decoding():
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.out = nn.Embedding(8, 3), nn.Linear(3, 8)
+
+        def forward(self, h):
+            tokens, n = tenon.zeros(6, dtype="int64"), 0
+            for i in range(6):
+                token = self.out(h).argmax()
+                if token == 3:
+                    break
+                tokens[i] = token
+                h = h * 0.5 + self.embedding(token)
+                n += 1
+            return tokens, n
+
+    tenon.manual_seed(1)
+    agree(Decoder())
+
+
+def test_writes_in_branches_in_each_other():
+    def function(x):
+        y, s = tenon.zeros(4), x.sum()
+        if s < 10:
+            y += 1
+            if s < 5:
+                y[0] = s
+                if x[0] > 0:
+                    y[1] = s
+        return y
+
+    agree(function)
