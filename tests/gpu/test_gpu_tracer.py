@@ -249,6 +249,13 @@ def test_devices_have_records_of_their_own(passes):
         there = tenon.ones([500], device=KIND + ":1")
         there + there
         driver = ctypes.CDLL(os.environ[variable])
+        tracer = ctypes.CDLL(os.environ[{"cuda": "TENON_CUDA_TRACER", "hip": "TENON_ROCM_TRACER"}[KIND]])
+        # Another profiler's number, of the plugin's kind: it says nothing to the plugin.
+        def push():
+            if KIND == "cuda":
+                assert tracer.cuptiActivityPushExternalCorrelationId(5, ctypes.c_uint64(1)) == 0
+            else:
+                assert tracer.roctracer_activity_push_external_correlation_id(ctypes.c_uint64(1)) == 0
         def fill_outside():
             if KIND == "cuda":
                 context = ctypes.c_void_p()
@@ -265,6 +272,8 @@ def test_devices_have_records_of_their_own(passes):
                 assert driver.hipDeviceSynchronize() == 0
         with tenon.profile(KIND + ":0") as first:
             x + x
+            fill_outside()
+            push()
             fill_outside()
             with tenon.profile(KIND + ":1") as second:
                 there * there

@@ -16,6 +16,9 @@
 namespace gpu::tracer {
 namespace {
 
+// Other libraries number their calls too, from 1 most likely; roctracer does not tell whose number it is.
+constexpr uint64_t kFirstNumber = 0x7465'6e6f'0000'0000;
+
 // Calls of the driver whose work may still be under way. A record that comes later than so many calls after its own is lost.
 constexpr size_t kMaxCorrelations = size_t{1} << 20;
 // Records that wait for what says whose they are; most of so many are those of other libraries.
@@ -27,7 +30,7 @@ struct State {
 
   std::mutex mutex;  // of what follows
   std::vector<Call> calls;
-  std::map<Call, uint64_t> numbers;                // of calls: their indices plus 1
+  std::map<Call, uint64_t> numbers;                // of calls: their indices plus kFirstNumber
   std::unordered_map<uint64_t, uint64_t> call_of;  // by correlation
   std::deque<uint64_t> correlations;               // oldest first
   // By correlation: records that came before what says whose they are, as the libraries promise no order of buffers.
@@ -119,7 +122,7 @@ bool enter(const Call& call) try {
   {
     State& self = state();
     const std::lock_guard lock(self.mutex);
-    const auto [place, is_new] = self.numbers.try_emplace(call, self.calls.size() + 1);
+    const auto [place, is_new] = self.numbers.try_emplace(call, kFirstNumber + self.calls.size());
     if (is_new) self.calls.push_back(call);
     number = place->second;
   }
@@ -161,7 +164,7 @@ void add(const Activity& activity) try {
   const std::lock_guard lock(self.mutex);
   const auto call = self.call_of.find(activity.correlation);
   if (call != self.call_of.end())
-    finish(self.calls[call->second - 1], record);
+    finish(self.calls[call->second - kFirstNumber], record);
   else
     wait(self, activity.correlation, record);
 } catch (const std::bad_alloc&) {
@@ -170,7 +173,8 @@ void add(const Activity& activity) try {
 void correlate(uint64_t correlation, uint64_t number) try {
   State& self = state();
   const std::lock_guard lock(self.mutex);
-  if (number == 0 || number > self.calls.size()) return;  // pushed by another library
+  const uint64_t index = number - kFirstNumber;
+  if (index >= self.calls.size()) return;  // pushed by another library
   if (self.call_of.insert_or_assign(correlation, number).second)
     self.correlations.push_back(correlation);
   if (self.correlations.size() > kMaxCorrelations) {
@@ -178,7 +182,7 @@ void correlate(uint64_t correlation, uint64_t number) try {
     self.correlations.pop_front();
   }
   const auto [first, last] = self.waiting.equal_range(correlation);
-  for (auto each = first; each != last; ++each) finish(self.calls[number - 1], each->second);
+  for (auto each = first; each != last; ++each) finish(self.calls[index], each->second);
   self.waiting.erase(first, last);
 } catch (const std::bad_alloc&) {
 }
