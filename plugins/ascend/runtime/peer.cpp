@@ -18,7 +18,7 @@ std::string enable_access(const tenon_device_s& to, const tenon_device_s& from) 
   return "";
 }
 
-// Empty if copies from `peer` work, else why not. Asked for once: CANN has no error of its own for access that is there.
+// Empty if copies from `peer` work, else why not. Requested once: CANN has no error of its own for access that is there.
 std::string reach(tenon_device device, tenon_device peer) {
   if (!acl.aclrtDeviceCanAccessPeer || !acl.aclrtDeviceEnablePeerAccess)
     return "this version of CANN lacks aclrtDeviceEnablePeerAccess";

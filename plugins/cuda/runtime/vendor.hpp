@@ -153,6 +153,9 @@ std::string architecture(int ordinal);  // "sm_90"
 // The kernels that stand on libraries of the vendor.
 std::vector<tenon_kernel_def> library_kernels();
 
+// The driver goes through memory of its own where devices do not reach each other.
+inline constexpr bool kPeerCopiesNeedAccess = false;
+
 // Lets the device that is current reach the memory of another one.
 Error enable_peer(int peer, void* peer_context);
 

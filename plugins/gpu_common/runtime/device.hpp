@@ -3,7 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <bitset>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -65,7 +65,7 @@ struct tenon_device_s {
   gpu::Profile profile;
   gpu::KernelNames kernel_names;
   std::mutex peers_mutex;
-  std::bitset<gpu::kMaxDevices> peers;  // by ordinal: direct access to their memory was requested
+  std::map<int, bool> peers;  // by ordinal, once requested: whether their memory is reached
   // The sticky error of this device, and the text of its first report.
   std::atomic<gpu::Error> lost{0};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies from another device of the same vendor.
+#include <new>
+
 #include "device.hpp"
 
 namespace gpu {
@@ -7,19 +9,22 @@ namespace {
 
 using ull = unsigned long long;
 
-// Direct access makes copies faster where the machine has a way between the two; without it the driver goes through memory
-// of its own. So what is answered does not matter, and one request is enough.
-void ask_for_access(tenon_device device, tenon_device peer) {
-  const std::lock_guard lock(device->peers_mutex);
-  const auto number = static_cast<size_t>(peer->ordinal);
-  if (number >= device->peers.size() || device->peers.test(number)) return;
-  device->peers.set(number);
+bool enable_access(tenon_device device, tenon_device peer) {
   int can = 0;
-  if (driver.device_can_access_peer(&can, device->ordinal, peer->ordinal) || !can) return;
+  if (driver.device_can_access_peer(&can, device->ordinal, peer->ordinal) || !can) return false;
   const Error error = vendor::enable_peer(peer->ordinal, peer->context);
-  if (error && error != error::kPeerAlreadyEnabled)
-    log(1, "device %d gets no direct access to device %d: %s (%d)", device->ordinal, peer->ordinal,
-        vendor::error_name(error), error);
+  if (!error || error == error::kPeerAlreadyEnabled) return true;
+  log(1, "device %d gets no direct access to device %d: %s (%d)", device->ordinal, peer->ordinal,
+      vendor::error_name(error), error);
+  return false;
+}
+
+// Whether the device reaches the memory of the other one, which is requested once. The device is current.
+bool reaches(tenon_device device, tenon_device peer) {
+  const std::lock_guard lock(device->peers_mutex);
+  const auto known = device->peers.find(peer->ordinal);
+  if (known != device->peers.end()) return known->second;
+  return device->peers[peer->ordinal] = enable_access(device, peer);
 }
 
 bool is_refusal(Error error) {
@@ -30,7 +35,7 @@ bool is_refusal(Error error) {
 }  // namespace
 
 tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* request, void* dst,
-                            const void* src, tenon_err* err) {
+                            const void* src, tenon_err* err) try {
   const tenon_device peer = request->src_device;
   tenon_stream_s& stream = stream_of(device, request->stream);
   if (stream.capturing)
@@ -48,7 +53,9 @@ tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* reque
                          static_cast<ull>(request->bytes), device->ordinal);
   }
   Current current(device);
-  ask_for_access(device, peer);
+  if (!reaches(device, peer) && vendor::kPeerCopiesNeedAccess)
+    return fail(err, TENON_UNSUPPORTED, "device %d does not reach the memory of device %d",
+                device->ordinal, peer->ordinal);
   Profile::Scope profile(device, stream, TENON_PROFILE_COPY, "copy from another device",
                          request->bytes);
   Error error = follow_synchronous(stream);
@@ -65,6 +72,8 @@ tenon_status copy_from_peer(tenon_device device, const tenon_copy_request* reque
   return error ? fail_device(device, &stream, error, err, "copy %llu B from device %d",
                              static_cast<ull>(request->bytes), peer->ordinal)
                : TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
 }
 
 }  // namespace gpu

@@ -143,6 +143,9 @@ std::string architecture(int ordinal);  // "gfx90a:sramecc+:xnack-"
 // The kernels that stand on libraries of the vendor.
 std::vector<tenon_kernel_def> library_kernels();
 
+// hipMemcpyPeerAsync "copies memory between two peer accessible devices"; what it does between others is not written.
+inline constexpr bool kPeerCopiesNeedAccess = true;
+
 // Lets the device that is current reach the memory of another one.
 Error enable_peer(int peer, void* peer_context);
 

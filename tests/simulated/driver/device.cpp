@@ -173,7 +173,7 @@ Error Device::process(DeviceProcess** out) {
   return process_ ? error::SUCCESS : error::OPERATING_SYSTEM;
 }
 
-// With SIMULATED_PEERS=1 every device, otherwise none. Copies work either way, as with a real driver.
+// With SIMULATED_PEERS=1 every device, otherwise none. CUDA's copies work either way.
 bool Device::can_access(const Device& peer) const {
   static const bool all = environment("SIMULATED_PEERS", 0) != 0;
   return all && &peer != this;
@@ -183,6 +183,11 @@ Error Device::enable_peer(const Device& peer) {
   if (!can_access(peer)) return error::PEER_ACCESS_UNSUPPORTED;
   std::lock_guard lock(mutex_);
   return peers_.insert(peer.ordinal).second ? error::SUCCESS : error::PEER_ACCESS_ALREADY_ENABLED;
+}
+
+bool Device::has_peer(const Device& peer) {
+  std::lock_guard lock(mutex_);
+  return peers_.count(peer.ordinal) != 0;
 }
 
 void Device::lose(Error error) {

@@ -51,6 +51,7 @@ class Device {
   // Direct access to the memory of another device, once; what kernels reach does not change.
   Error enable_peer(const Device& peer);
   bool can_access(const Device& peer) const;
+  bool has_peer(const Device& peer);
 
   void retain() { ++references_; }
   bool drop() { return references_.fetch_sub(1) == 1; }

@@ -143,8 +143,11 @@ SIMULATED_EXPORT int hipMemcpyPeerAsync(void* dst, int to, const void* src, int 
   TRY(enter("hipMemcpyPeerAsync"));
   const int count = static_cast<int>(devices().size());
   if (to < 0 || to >= count || from < 0 || from >= count) return error::INVALID_DEVICE;
-  return copy_peer(dst, *devices()[static_cast<size_t>(to)], src,
-                   *devices()[static_cast<size_t>(from)], bytes, stream);
+  Device* const device = devices()[static_cast<size_t>(to)];
+  const Device& peer = *devices()[static_cast<size_t>(from)];
+  // The pages of HIP say nothing of devices that do not reach each other.
+  if (device != &peer && !device->has_peer(peer)) return error::PEER_ACCESS_NOT_ENABLED;
+  return copy_peer(dst, *device, src, peer, bytes, stream);
 }
 
 SIMULATED_EXPORT int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
