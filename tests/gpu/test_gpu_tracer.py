@@ -284,5 +284,6 @@ def test_devices_have_records_of_their_own(passes):
         assert [r.kind for r in first.records] == ["kernel"] * 2, first.records
         assert [r.kind for r in second.records] == ["kernel"] * 2 + ["copy"], second.records
         assert second.records[2].name == "copy from another device" and second.records[2].bytes == 4000
-        """
+        """,
+        SIMULATED_PEERS="1",
     )
