@@ -26,7 +26,7 @@ class Few {
   explicit Few(size_t count, T value = T{}) { resize(count, value); }
   Few(std::initializer_list<T> list) { assign(list.begin(), list.end()); }
   Few(const T* begin, const T* end) { assign(begin, end); }
-  // NOLINTNEXTLINE(google-explicit-constructor): lists of axes are written as vectors in many places.
+  // NOLINTNEXTLINE(google-explicit-constructor): vectors are lists of axes, too.
   Few(const std::vector<T>& other) { assign(other.data(), other.data() + other.size()); }
   Few(const Few& other) { assign(other.begin(), other.end()); }
   Few(Few&& other) noexcept { take(other); }

@@ -264,12 +264,12 @@ Location Recording::locate() {
   Location location;
   const uint64_t mark = options_.mark(options_.user);
   if (mark == 0) return location;
-  uint32_t& place = by_mark_[reinterpret_cast<const void*>(mark)];
-  if (place == PointerTable::kNone) {
-    place = static_cast<uint32_t>(places_.size());
-    places_.push_back({mark, {}});
+  uint32_t& number = by_mark_[reinterpret_cast<const void*>(mark)];
+  if (number == PointerTable::kNone) {
+    number = static_cast<uint32_t>(marks_.size());
+    marks_.push_back({mark, {}});
   }
-  location.line = static_cast<int32_t>(place) + 1;
+  location.line = static_cast<int32_t>(number) + 1;
   return location;
 }
 
@@ -285,21 +285,21 @@ Location Recording::look_up(uint64_t mark) const {
   return location;
 }
 
-void Recording::name_places(Graph& graph) {
+void Recording::name_marks(Graph& graph) {
   if (!options_.mark) return;
   for (Step& step : graph.steps) {
     if (step.location.line > 0) {
-      Place& place = places_[static_cast<size_t>(step.location.line - 1)];
-      if (place.location.file.empty()) place.location = look_up(place.mark);
-      step.location = place.location;
+      Mark& known = marks_[static_cast<size_t>(step.location.line - 1)];
+      if (known.location.file.empty()) known.location = look_up(known.mark);
+      step.location = known.location;
     }
-    for (Graph& region : step.regions) name_places(region);
+    for (Graph& region : step.regions) name_marks(region);
   }
 }
 
 std::string Recording::text_of(Step step) {
   if (options_.mark && step.location.line > 0)
-    step.location = look_up(places_[static_cast<size_t>(step.location.line - 1)].mark);
+    step.location = look_up(marks_[static_cast<size_t>(step.location.line - 1)].mark);
   return step_text(step);
 }
 
@@ -386,7 +386,7 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
     throw Error(TENON_UNSUPPORTED, "export: gradients cannot be replayed: " + refuses_gradients_);
   program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;
   program->refuses_gradients = refuses_gradients_;
-  name_places(program->graph);
+  name_marks(program->graph);
   program->made = frame().take_made();
   for (Tensor& tensor : made_) program->made.push_back(std::move(tensor));
   program->is_verified = false;

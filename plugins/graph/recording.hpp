@@ -61,7 +61,7 @@ class Recording {
   void note(uint32_t notes) { notes_ |= notes; }
   // .grad of the tensor is about to be assigned.
   void begin_grad(tenon_tensor* tensor);
-  // Where the caller's program is: of steps that are recorded, a number in `places_` in place of the line.
+  // Where the caller's program is: of steps that are recorded, a number in `marks_` in place of the line.
   Location locate();
   // " at train.py:12", or "".
   std::string where() const;
@@ -84,7 +84,7 @@ class Recording {
   Operand operand(const tenon_value& value);
   Location look_up(uint64_t mark) const;
   // For the steps of a graph and its regions, whose locations become what they say.
-  void name_places(Graph& graph);
+  void name_marks(Graph& graph);
   std::string text_of(Step step);
   const Name& name_of(const tenon_op* op, const char* name);
 
@@ -109,12 +109,12 @@ class Recording {
   std::vector<GradState> grads_;
   GradState& grad_state(tenon_tensor* tensor);
   Step pending_;  // the call under way
-  struct Place {
+  struct Mark {
     uint64_t mark;
     Location location;
   };
-  std::vector<Place> places_;  // in the caller's program
-  PointerTable by_mark_;       // numbers in places_
+  std::vector<Mark> marks_;  // in the caller's program
+  PointerTable by_mark_;       // numbers in marks_
   PointerTable names_;         // of operators: numbers in known_names_
   std::vector<Name> known_names_;
   std::string poison_, refuses_gradients_;

@@ -48,29 +48,29 @@ namespace {
 
 // Where the user's program is while operators are recorded: the innermost instruction outside of the package. Marks are small
 // numbers of a code object and the instruction in it, so that lines are looked up for a few of them, and later.
-class Places {
+class Marks {
  public:
-  explicit Places(nb::str package) : package_(std::move(package)) {}
-  ~Places() {
+  explicit Marks(nb::str package) : package_(std::move(package)) {}
+  ~Marks() {
     for (const auto& [code, known] : known_) Py_DECREF(code);
   }
-  Places(const Places&) = delete;
+  Marks(const Marks&) = delete;
 
   // tenon_graph_mark_fn
   static uint64_t mark(void* self) {
-    auto& places = *static_cast<Places*>(self);
-    if (thread_now() == places.thread_) return places.innermost();
-    if (places.backward_ != 0) return places.backward_;
+    auto& marks = *static_cast<Marks*>(self);
+    if (thread_now() == marks.thread_) return marks.innermost();
+    if (marks.backward_ != 0) return marks.backward_;
     PythonThread python;
-    return python.is_alive() ? places.innermost() : 0;
+    return python.is_alive() ? marks.innermost() : 0;
   }
   // tenon_graph_locate_mark_fn
   static int32_t locate(void* self, uint64_t mark, char* file, uint32_t room) {
     PythonThread python;
     const uint64_t number = (mark >> 32) - 1;
-    const auto& places = *static_cast<Places*>(self);
-    if (!python.is_alive() || number >= places.codes_.size()) return 0;
-    PyCodeObject* code = places.codes_[number];
+    const auto& marks = *static_cast<Marks*>(self);
+    if (!python.is_alive() || number >= marks.codes_.size()) return 0;
+    PyCodeObject* code = marks.codes_[number];
     const char* name = PyUnicode_AsUTF8(code->co_filename);
     if (name) std::snprintf(file, room, "%s", name);
     PyErr_Clear();
@@ -142,7 +142,7 @@ class Places {
 };
 
 // Of this thread's recording.
-thread_local std::weak_ptr<Places> places_here;
+thread_local std::weak_ptr<Marks> marks_here;
 
 }  // namespace
 
@@ -151,11 +151,11 @@ void tell_backward(unsigned flags, bool accumulates) {
   if (!(flags & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH)))
     notes |= TENON_GRAPH_NOTE_FREE_HISTORY;
   graph_service().record_note(notes);
-  if (const auto places = places_here.lock()) places->begin_backward();
+  if (const auto marks = marks_here.lock()) marks->begin_backward();
 }
 
 void tell_backward_end() {
-  if (const auto places = places_here.lock()) places->end_backward();
+  if (const auto marks = marks_here.lock()) marks->end_backward();
 }
 
 PyObject* traced_size(int64_t size) {
@@ -180,20 +180,20 @@ namespace {
 class Recording {
  public:
   Recording(nb::handle inputs, nb::str package, bool gives_up)
-      : places_(std::make_shared<Places>(std::move(package))) {
+      : marks_(std::make_shared<Marks>(std::move(package))) {
     const auto handles = tensor_handles(inputs, "export");
     tenon_graph_recording_options options = {};
     options.struct_size = sizeof options;
     options.flags = gives_up ? TENON_GRAPH_RECORDING_GIVES_UP : 0;
-    options.user = places_.get();
-    options.mark = Places::mark;
-    options.locate_mark = Places::locate;
+    options.user = marks_.get();
+    options.mark = Marks::mark;
+    options.locate_mark = Marks::locate;
     ErrorSink err;
     check(graph_service().record_begin(handles.data(), static_cast<uint32_t>(handles.size()),
                                        &options, &recording_, err),
           err);
     ++recordings;
-    places_here = places_;
+    marks_here = marks_;
   }
   ~Recording() { abandon(); }
   Recording(const Recording&) = delete;
@@ -218,7 +218,7 @@ class Recording {
     return std::exchange(recording_, nullptr);
   }
 
-  std::shared_ptr<Places> places_;
+  std::shared_ptr<Marks> marks_;
   tenon_graph_recording* recording_ = nullptr;
 };
 

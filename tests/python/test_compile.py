@@ -256,7 +256,7 @@ def test_writing_programs_look_at_every_call_whether_arguments_overlap():
     assert "two arguments share memory" in function.explain()
 
 
-def test_steps_have_their_places_also_in_backward_passes():
+def test_steps_have_their_lines_also_in_backward_passes():
     def function(x):
         x.grad = None
         y = (x * 2).exp()
@@ -270,13 +270,13 @@ def test_steps_have_their_places_also_in_backward_passes():
     for _ in range(3):
         program(x)
     (recorded,) = program.programs
-    places = {}
+    lines = {}
     for line in str(recorded).splitlines():
         if f'"{__file__}":' in line:
-            places.setdefault(int(line.rpartition(":")[2]) - first, []).append(line)
-    assert set(places) <= {2, 3, 4, 5}
-    assert any("exp" in line for line in places[2])
-    assert any("multiply" in line for line in places[4])  # of the backward pass
+            lines.setdefault(int(line.rpartition(":")[2]) - first, []).append(line)
+    assert set(lines) <= {2, 3, 4, 5}
+    assert any("exp" in line for line in lines[2])
+    assert any("multiply" in line for line in lines[4])  # of the backward pass
 
 
 def test_what_compiled_functions_hold_is_let_go():
@@ -285,7 +285,7 @@ def test_what_compiled_functions_hold_is_let_go():
 
     def make():
         def function(x):
-            return x + 1 if function else x
+            return x + 1 if function is not None else x
 
         function.it = tenon.compile(function)
         return function
