@@ -2,6 +2,8 @@
 // Recording and running, as a C++ program does it.
 #include "support.hpp"
 
+#include <cstdio>
+
 namespace tenon::test {
 namespace {
 
@@ -57,6 +59,49 @@ TEST(Program, FollowsMemoryThatNoOperatorShared) {
   });
   EXPECT_NE(text_of(program).find("view("), std::string::npos);
   EXPECT_EQ(values(run(program, {tensor({4}, {1, 1, 1, 1})})[0]), (Values{1, 10, 1, 10}));
+}
+
+// A caller whose lines are looked up when the recording ends, once for each mark.
+struct Caller {
+  uint64_t mark = 0;
+  int looked_up = 0;
+};
+
+TEST(Program, LooksUpMarksOnceAndAtTheEnd) {
+  Caller caller;
+  tenon_graph_recording_options options = {};
+  options.struct_size = sizeof options;
+  options.user = &caller;
+  options.mark = [](void* user) { return static_cast<Caller*>(user)->mark; };
+  ErrorSink err;
+  Tensor x = tensor({2}, {1, 2});
+  tenon_tensor* handle = x.get();
+  tenon_graph_recording* recording = nullptr;
+  EXPECT_NE(graph->record_begin(&handle, 1, &options, &recording, err), TENON_OK);
+  EXPECT_STREQ(host->err_text(err), "export: expected mark and locate_mark, or none of them");
+  host->err_clear(err);
+  options.locate_mark = [](void* user, uint64_t mark, char* file, uint32_t room) {
+    ++static_cast<Caller*>(user)->looked_up;
+    std::snprintf(file, room, "train.c");
+    return static_cast<int32_t>(mark);
+  };
+  err.check(graph->record_begin(&handle, 1, &options, &recording, err));
+  Tensor y = x;
+  for (uint64_t mark : {7, 9, 7, 0}) {
+    caller.mark = mark;
+    y = call("negative", {boxed(y.get())});
+  }
+  EXPECT_EQ(caller.looked_up, 0);
+  tenon_tensor* result = y.get();
+  tenon_graph_program* recorded = nullptr;
+  err.check(graph->record_end(recording, &result, 1, &recorded, err));
+  const Program program(recorded);
+  EXPECT_EQ(caller.looked_up, 2);
+  const std::string text = text_of(program);
+  const size_t first = text.find("at \"train.c\":7"), second = text.find("at \"train.c\":9");
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, text.rfind("at \"train.c\":7"));
+  EXPECT_EQ(values(run(program, {tensor({2}, {3, 4})})[0]), (Values{3, 4}));
 }
 
 TEST(Program, RefusesOtherShapes) {
