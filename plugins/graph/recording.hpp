@@ -114,8 +114,8 @@ class Recording {
     Location location;
   };
   std::vector<Mark> marks_;  // in the caller's program
-  PointerTable by_mark_;       // numbers in marks_
-  PointerTable names_;         // of operators: numbers in known_names_
+  PointerTable by_mark_;     // numbers in marks_
+  PointerTable names_;       // of operators: numbers in known_names_
   std::vector<Name> known_names_;
   std::string poison_, refuses_gradients_;
   uint32_t notes_ = 0;
