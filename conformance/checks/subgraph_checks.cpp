@@ -264,7 +264,7 @@ void understand(Session& session) {
     const Description described(compiler, *part.example, part.begin, part.end);
     tenon_subgraph graph = described.table();
     graph.must_understand = kUnknownFeature;
-    std::vector<uint32_t> parts(graph.nsteps);
+    std::vector<uint32_t> parts(graph.nsteps + 1);
     Error error;
     session.step("claim with an unknown must_understand bit");
     expect_unsupported(session,

@@ -324,6 +324,11 @@ bool ClaimedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) 
   return true;
 }
 
+bool ClaimedGroup::is_given_up() const {
+  const std::lock_guard lock(state_->mutex);
+  return !state_->reason.empty();
+}
+
 std::string ClaimedGroup::text() const {
   size_t made = 0;
   for (uint32_t i = begin_; i < end_; ++i) made += graph_->steps[i].results.size();
@@ -336,12 +341,12 @@ std::string ClaimedGroup::text() const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->reason.empty())
     return steps + ": claimed by " + device_text(device_) +
-           ", and run one by one: " + state_->reason;
+           ", and run by kernels: " + state_->reason;
   if (state_->executable && state_->executable->workspace_bytes)
     text += ", which needs " + std::to_string(state_->executable->workspace_bytes >> 10) + " KiB";
   if (!state_->executable) text += "; it is compiled when the program runs again";
   if (!state_->failure.empty())
-    text += "; a run failed, and its steps ran one by one: " + state_->failure;
+    text += "; a run failed, and kernels ran its steps: " + state_->failure;
   return text;
 }
 

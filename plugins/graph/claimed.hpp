@@ -45,6 +45,7 @@ class ClaimedGroup {
       const std::vector<tenon_tensor*>& values) const;  // none: there was one
   void end_trial(Trial trial, const std::vector<tenon_tensor*>& values) const;
 
+  bool is_given_up() const;  // it never runs as one
   // "steps 3 to 7: one executable of acme:0; 4 of 5 results stay in it"
   std::string text() const;
 
@@ -54,7 +55,7 @@ class ClaimedGroup {
   struct State {
     std::mutex mutex;
     bool is_tried = false;
-    std::string reason;                         // why the steps run one by one; "": they do not
+    std::string reason;                         // why kernels run the steps; "": they do not
     std::vector<std::vector<int64_t>> strides;  // of the trial
     std::shared_ptr<const Executable> executable;
     std::string failure;  // of the last run that failed

@@ -90,6 +90,7 @@ int64_t Plan::peak(bool frees, bool has_groups) const {
       storages.note_within(within);
       add_results(is_made);
     }
+    while (group != groups_.end() && begin_of(*group) < end) ++group;
     for (; i < end; ++i)
       for (uint32_t k = 0; frees && k < instructions_[i].dead.count; ++k)
         storages.remove(dead_[instructions_[i].dead.begin + k]);

@@ -85,28 +85,37 @@ void Plan::build(const Graph& graph) {
 
 void Plan::find_groups(std::vector<ClaimedGroup> claimed,
                        const ClaimedGroup::IsNeededAfter& is_needed) {
-  auto next = claimed.begin();
-  for (uint32_t i = 0; i < graph_->steps.size();) {
-    const uint32_t limit =
-        next == claimed.end() ? static_cast<uint32_t>(graph_->steps.size()) : next->begin();
+  uint32_t i = 0;
+  auto find_until = [&](uint32_t limit) {
     auto keep = [&](auto group) {
       if (!group) return false;
       i = group->end();
       groups_.emplace_back(std::move(*group));
       return true;
     };
-    if (i == limit && next != claimed.end())
-      keep(std::optional(std::move(*next++)));
-    else if (!keep(BlockGroup::find(*graph_, i, limit, is_needed)) &&
-             !keep(FusedGroup::find(*graph_, i, limit, is_needed)))
-      ++i;
+    while (i < limit)
+      if (!keep(BlockGroup::find(*graph_, i, limit, is_needed)) &&
+          !keep(FusedGroup::find(*graph_, i, limit, is_needed)))
+        ++i;
+  };
+  for (ClaimedGroup& group : claimed) {
+    find_until(group.begin());
+    const uint32_t end = group.end();
+    groups_.emplace_back(std::move(group));
+    find_until(end);
   }
+  find_until(static_cast<uint32_t>(graph_->steps.size()));
 }
 
 std::string Plan::text() const {
   std::string text;
-  for (const auto& group : groups_)
+  uint32_t end = 0;  // of an executable, whose steps run in no other group
+  for (const auto& group : groups_) {
+    if (begin_of(group) < end) continue;
     text += std::visit([](const auto& each) { return each.text(); }, group) + "\n";
+    const auto* claimed = std::get_if<ClaimedGroup>(&group);
+    if (claimed && !claimed->is_given_up()) end = claimed->end();
+  }
   for (const Instruction& instruction : instructions_)
     for (const Plan& region : instruction.regions) text += region.text();
   return text;
@@ -158,24 +167,23 @@ class Plan::Run {
       values_[leaf.value] = copies.back().get();
     }
     auto group = plan_.groups_.begin();
-    for (uint32_t i = 0; i < plan_.instructions_.size(); ++i) {
-      if (group != plan_.groups_.end() && i == begin_of(*group)) {
-        const auto& steps = *group++;
-        uint32_t end = 0;
-        TENON_TRY(run_group(steps, &end));
-        if (end > i) {
-          for (; i < end; ++i) release_dead(plan_.instructions_[i]);
-          --i;
-          continue;
-        }
-        begin_trial(steps);
+    const auto last_group = plan_.groups_.end();
+    for (uint32_t i = 0; i < plan_.instructions_.size();) {
+      uint32_t end = i;
+      for (; end == i && group != last_group && begin_of(*group) == i; ++group) {
+        TENON_TRY(run_group(*group, &end));
+        if (end == i) begin_trial(*group);
       }
-      const Instruction& instruction = plan_.instructions_[i];
-      const tenon_status status = step(instruction);
-      if (status != TENON_OK) [[unlikely]]
-        return describe(*instruction.step, status);
-      release_dead(instruction);
-      if (trial_ && i + 1 == trial_->group->end()) {
+      if (end > i) {
+        while (group != last_group && begin_of(*group) < end) ++group;  // within one that ran
+      } else {
+        const Instruction& instruction = plan_.instructions_[end++];
+        const tenon_status status = step(instruction);
+        if (status != TENON_OK) [[unlikely]]
+          return describe(*instruction.step, status);
+      }
+      for (; i < end; ++i) release_dead(plan_.instructions_[i]);
+      if (trial_ && end == trial_->group->end()) {
         trial_->group->end_trial(std::move(*trial_), values_);
         trial_.reset();
       }

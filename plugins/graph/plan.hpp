@@ -62,7 +62,7 @@ class Plan {
   }
   // Do the step's results have memory of their own?
   static bool makes_storage(const Step& step);
-  // Groups of steps, where `claimed` are settled.
+  // Groups of steps: `claimed`, and others between and within these.
   void find_groups(std::vector<ClaimedGroup> claimed, const ClaimedGroup::IsNeededAfter& is_needed);
   // Bytes of results that live at once.
   int64_t peak(bool frees, bool has_groups) const;
@@ -76,7 +76,7 @@ class Plan {
   const Graph* graph_ = nullptr;
   std::vector<UsedOperator> operators_;
   std::vector<Instruction> instructions_;
-  // In the order of their steps.
+  // In the order of their steps. Those within a claimed one come behind it, for runs in which it does not do.
   std::vector<Group> groups_;
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;

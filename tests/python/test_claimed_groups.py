@@ -228,7 +228,7 @@ def test_results_that_lie_in_another_way():
         np.testing.assert_array_equal(bits(got), bits(want))
         assert got.strides == want.strides
     plan = program.plan()
-    assert "one executable" in plan or "run one by one: %" in plan and "is not row-major" in plan
+    assert "one executable" in plan or "run by kernels: %" in plan and "is not row-major" in plan
 
 
 def test_gradients_pass_step_by_step():
@@ -375,7 +375,9 @@ def test_a_compiler_that_fails_leaves_the_steps(fault, reason):
         print(program.plan())
         """,
     )
-    assert f"steps 0 to 3: claimed by reference:0, and run one by one: {reason}" in text
+    first, second = text.splitlines()[:2]
+    assert first == f"steps 0 to 3: claimed by reference:0, and run by kernels: {reason}"
+    assert second.startswith("steps 0 to 3: one kernel over float32[6, 7] reference:0")
 
 
 def test_a_run_that_fails_is_done_step_by_step():
@@ -388,7 +390,7 @@ def test_a_run_that_fails_is_done_step_by_step():
         print(program.plan())
         """,
     )
-    assert "a run failed, and its steps ran one by one: no room for its descriptors" in text
+    assert "a run failed, and kernels ran its steps: no room for its descriptors" in text
 
 
 def test_other_bits_are_used_where_the_user_allows_them():
