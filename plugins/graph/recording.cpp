@@ -153,9 +153,8 @@ void Recording::begin_write(tenon_tensor* tensor) {
   for (size_t depth = 0; depth + 1 < frames_.size(); ++depth)
     if (frames_[depth]->knows_storage(storage))
       throw Error(TENON_UNSUPPORTED,
-                  "export: a function given to cond, while_loop or scan writes into a tensor from "
-                  "outside" +
-                      where() + "; return the new value instead");
+                  "export: a branch or loop over a tensor writes into a tensor from outside" +
+                      where() + "; return or assign the new value instead");
   if (frames_.size() > 1) return;
   for (Leaf& leaf : frame().graph.leaves)
     if (!leaf.original && host->tensor_storage(leaf.tensor.get()) == storage)

@@ -273,14 +273,19 @@ def export(
     are those of `Program.optimize`. Tensors that the function makes anew in each call from
     Python's data become constants; all others from outside are used by reference.
 
+    `if`, `while`, `for`, `and`, `or` and `not` over tensors become branches and loops of the program: the syntax
+    tree of the function, and of those that it calls, is rewritten (`tenon.graph.rewritten_source` shows it,
+    `tenon.jit.not_to_static` keeps a function as it is). Both sides of a branch run while it is recorded.
+
     `dynamic_shapes` leaves sizes open: an entry for each argument, None or {axis: tenon.Dim}, or a list of
     such for the tensors of an argument that holds several. The function is recorded at some sizes, twice at
     each, with the example's elements repeated; numbers of the program that differ become expressions of the
     sizes. What the function finds by comparing sizes, a program requires of its inputs.
 
-    Raises NotImplementedError where the function takes data out of the program (`item`, `bool`,
-    `numpy`, DLPack), calls an operator whose result's shape depends on data, or leaves other
-    gradients in `.grad` than it found; RuntimeError where its recordings differ. Messages name file
+    Raises ValueError where a variable is of two kinds after a branch or loop over a tensor;
+    NotImplementedError where the function takes data out of the program (`item`, `bool`, `numpy`, DLPack),
+    calls an operator whose result's shape depends on data, or leaves other gradients in `.grad` than it
+    found; RuntimeError where its recordings differ. Messages name file
     and line.
     """
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)

@@ -14,9 +14,10 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon._syntax import source
+from tenon._syntax.loops import CannotLoop, Loop
 from tenon._syntax.merging import describe, shape_of
 from tenon._syntax.numbers import Number
-from tenon._syntax.regions import Branches, CannotLoop, Loop, location
+from tenon._syntax.regions import Branches, location
 from tenon._syntax.session import session
 from tenon._syntax.state import State, Unset
 
