@@ -214,9 +214,13 @@ tenon_status Compiler::try_run(const Executable& executable, const Tensors& inpu
       for (const Tensor& tensor : *tensors)
         kept.decoys.push_back(filled(tensor->dtype, shape_of(tensor), 0));
   if (request == kForgets) keep_busy();
-  if (executable.workspace_bytes() && !workspace)
+  if (executable.workspace_bytes() && !workspace) {
+    // Memory that one stream has given back is free for that stream at once, and for no other.
+    const tenon_stream before = host->stream_set_current(device(), stream);
     workspace = engine_.create(device(), TENON_DTYPE_U8,
                                {static_cast<int64_t>(executable.workspace_bytes())});
+    host->stream_set_current(device(), before);
+  }
   kept.request = {.struct_size = sizeof kept.request,
                   .reserved = 0,
                   .must_understand = must_understand,

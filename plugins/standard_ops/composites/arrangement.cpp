@@ -227,8 +227,9 @@ TENON_DECOMPOSE(logspace) {
   if (!is_none(args[6])) device = static_cast<int32_t>(int_of(args[6]));
   const int32_t dtype =
       is_none(args[5]) ? int32_t{TENON_DTYPE_F32} : static_cast<int32_t>(int_of(args[5]));
-  const int32_t work =
-      dtype == TENON_DTYPE_F64 || dtype <= TENON_DTYPE_I64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
+  const bool is_wide =
+      dtype == TENON_DTYPE_F64 || dtype == TENON_DTYPE_C128 || dtype <= TENON_DTYPE_I64;
+  const int32_t work = is_wide ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
   // Integers take float64, which the device may not have: the host makes the numbers, as it makes any list of them.
   const int32_t there =
       dtype <= TENON_DTYPE_I64 && device >= 0 ? static_cast<int32_t>(host->device_host()) : device;
