@@ -105,6 +105,7 @@ struct ClaimedGroup::Executable {
   Borrowed api;
   tenon_executable executable = nullptr;
   uint64_t workspace_bytes = 0;
+  std::vector<uint32_t> versions;  // of the constants that it may hold
   const pid_t process = ::getpid();
 };
 
@@ -231,6 +232,12 @@ bool ClaimedGroup::lies_as_in_trial(const tenon_tensor& tensor, size_t input) co
   return std::equal(strides.begin(), strides.end(), tensor.strides);
 }
 
+std::vector<uint32_t> ClaimedGroup::versions_of_constants() const {
+  std::vector<uint32_t> versions;
+  for (const auto& [value, tensor] : constants_) versions.push_back(host->tensor_version(tensor));
+  return versions;
+}
+
 std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::create() const {
   auto made = std::make_shared<Executable>(device_);
   if (!made->api) throw Error(TENON_UNSUPPORTED, "its plugin offers no sub-graphs any more");
@@ -238,6 +245,8 @@ std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::create() const {
   tenon_executable_info info = {};
   info.struct_size = sizeof info;
   const ErrorSink err;
+  made->versions = versions_of_constants();
+  if (!constants_.empty()) err.check(host->device_sync(device_, err));  // the compiler reads them
   err.check(made->api->executable_create(made->api.handle(), subgraph.get(), &made->executable,
                                          &info, err));
   if (!made->executable)
@@ -253,7 +262,10 @@ std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::create() const {
 std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::executable() const {
   const std::lock_guard lock(state_->mutex);
   if (!state_->is_tried || !state_->reason.empty()) return nullptr;
-  if (state_->executable) return state_->executable;
+  // `program.leaves` hands constants out, and nothing stops a caller from writing to one.
+  if (state_->executable && state_->executable->versions == versions_of_constants())
+    return state_->executable;
+  state_->executable.reset();
   try {
     state_->executable = create();
   } catch (const std::exception& error) {
@@ -343,7 +355,8 @@ std::string ClaimedGroup::text() const {
     return steps + ": claimed by " + device_text(device_) +
            ", and run by kernels: " + state_->reason;
   if (state_->executable && state_->executable->workspace_bytes)
-    text += ", which needs " + std::to_string(state_->executable->workspace_bytes >> 10) + " KiB";
+    text += ", which needs " + std::to_string((state_->executable->workspace_bytes + 1023) >> 10) +
+            " KiB";
   if (!state_->executable) text += "; it is compiled when the program runs again";
   if (!state_->failure.empty())
     text += "; a run failed, and kernels ran its steps: " + state_->failure;

@@ -66,6 +66,7 @@ class ClaimedGroup {
   bool is_watched(const std::vector<tenon_tensor*>& values) const;
   std::shared_ptr<const Executable> executable() const;
   std::shared_ptr<const Executable> create() const;
+  std::vector<uint32_t> versions_of_constants() const;
   bool lies_as_in_trial(const tenon_tensor& tensor, size_t input) const;
 
   const Graph* graph_;

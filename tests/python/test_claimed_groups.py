@@ -113,6 +113,11 @@ def test_a_frozen_layer():
     for _ in range(3):
         np.testing.assert_array_equal(bits(program(x)), want)
     assert "one executable" in program.plan()
+    for leaf in program.leaves.values():  # constants, which the executable has copied
+        leaf.fill_(0.25)
+    weight.fill_(0.25)
+    bias.fill_(0.25)
+    np.testing.assert_array_equal(bits(program(x)), bits(function(x)))
 
 
 def attention(q, k, v):

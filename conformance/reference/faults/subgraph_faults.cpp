@@ -119,33 +119,15 @@ FAULT(executable_one_workspace) {
   };
 }
 
-namespace {
-
-// Constants of the first executable of so many steps, and of which executable they are.
-std::map<uint32_t, std::vector<tenon_tensor*>> first_constants;
-std::map<tenon_executable, uint32_t> steps_of;
-std::mutex constants_mutex;
-
-}  // namespace
-
 FAULT(executable_one_constant) {
   tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
                                          tenon_executable* out, tenon_executable_info* info,
                                          tenon_err* err) {
+    static std::map<uint32_t, std::shared_ptr<ExecutableProgram>> known;  // by the number of steps
     const tenon_status status = kSubgraph.executable_create(device, graph, out, info, err);
-    if (status != TENON_OK || graph->ninputs == 0 || !graph->constants[0]) return status;
-    std::lock_guard lock(constants_mutex);
-    first_constants.try_emplace(graph->nsteps, graph->constants, graph->constants + graph->ninputs);
-    steps_of[*out] = graph->nsteps;
+    if (status == TENON_OK && graph->ninputs != 0 && graph->constants[0])
+      (*out)->program = known.try_emplace(graph->nsteps, (*out)->program).first->second;
     return status;
-  };
-  tables.subgraph.executable_run = [](tenon_device device, const tenon_executable_request* request,
-                                      tenon_err* err) {
-    return run_changed(device, request, err, [](tenon_executable_request& changed) {
-      std::lock_guard lock(constants_mutex);
-      if (const auto found = steps_of.find(changed.executable); found != steps_of.end())
-        changed.inputs = first_constants[found->second].data();
-    });
   };
 }
 

@@ -22,9 +22,9 @@ enum class Kind {
   kRepeat    // repeated along axes, to the shape of the result
 };
 
-// Where a value lies: input or output number `at`, byte `at` of the workspace, or a number of the program.
+// Where a value lies: input or output number `at`, byte `at` of the workspace, or the program itself.
 struct Place {
-  enum Where { kInput, kOutput, kWorkspace, kNumber } where;
+  enum Where { kInput, kOutput, kWorkspace, kProgram } where;
   uint64_t at;
 };
 
@@ -32,7 +32,7 @@ struct Value {
   Place place;
   int32_t dtype;
   std::vector<int64_t> shape;
-  std::vector<char> number;  // one element
+  std::vector<char> elements;  // kProgram: constants, and numbers that are repeated
 };
 
 struct ExecutableStep {

@@ -105,7 +105,8 @@ class Compiler {
 
   Result compile() {
     for (uint32_t i = 0; i < graph_.ninputs; ++i)
-      known_[graph_.inputs[i]] = add(*graph_.inputs[i], {Place::kInput, i});
+      known_[graph_.inputs[i]] = graph_.constants[i] ? add_constant(*graph_.constants[i])
+                                                     : add(*graph_.inputs[i], {Place::kInput, i});
     for (uint32_t i = 0; i < graph_.nsteps; ++i) {
       const tenon_subgraph_step& step = step_at(graph_, i);
       if (!can_run(step))
@@ -121,6 +122,16 @@ class Compiler {
   uint32_t add(const tenon_tensor& like, Place place) {
     out_.values.push_back({place, like.dtype, {like.shape, like.shape + like.ndim}, {}});
     return static_cast<uint32_t>(out_.values.size() - 1);
+  }
+
+  // Where a compiler would bring weights into the order that it reads them in.
+  uint32_t add_constant(const tenon_tensor& tensor) {
+    const uint32_t index = add(tensor, {Place::kProgram, 0});
+    const auto* begin = static_cast<const char*>(tensor.data);
+    const uint64_t bytes =
+        static_cast<uint64_t>(tensor.numel) * tenon::host->dtype_size(tensor.dtype);
+    out_.values[index].elements.assign(begin, begin + bytes);
+    return index;
   }
 
   Place in_workspace(const tenon_tensor& like) {
@@ -144,7 +155,7 @@ class Compiler {
     if (!is_number(operand) && has_shape) return known_.at(&operand);
     uint32_t source;
     if (is_number(operand)) {
-      out_.values.push_back({{Place::kNumber, 0}, out.dtype, {}, element_of(operand, out.dtype)});
+      out_.values.push_back({{Place::kProgram, 0}, out.dtype, {}, element_of(operand, out.dtype)});
       source = static_cast<uint32_t>(out_.values.size() - 1);
     } else {
       source = known_.at(&operand);
@@ -255,7 +266,7 @@ class Binding {
       case Place::kWorkspace:
         return static_cast<char*>(request_.workspace) + value.place.at;
       default:
-        return const_cast<char*>(value.number.data());
+        return const_cast<char*>(value.elements.data());
     }
   }
   const tenon_tensor* tensor(const Value& value, std::vector<int64_t> shape,
