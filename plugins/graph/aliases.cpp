@@ -74,4 +74,63 @@ void Aliases::join(ValueId a, ValueId b) {
   if (a != b) parents_[b < a ? a : b] = b < a ? b : a;
 }
 
+namespace {
+
+using Origins =
+    std::vector<std::vector<bool>>;  // of each value: the inputs whose memory it may show
+
+Origins origins_of(const Graph& graph);
+
+void add(std::vector<bool>& to, const std::vector<bool>& from) {
+  for (size_t i = 0; i < to.size(); ++i)
+    if (from[i]) to[i] = true;
+}
+
+void add_regions(const Step& step, Origins& found) {
+  std::vector<ValueId> operands;
+  for_each_operand(step, [&](ValueId operand) { operands.push_back(operand); });
+  const size_t first = step.kind == StepKind::kCond ? 1 : 0;
+  for (size_t i = 0; i < step.carried && i < operands.size() && i < step.results.size(); ++i)
+    add(found[step.results[i]], found[operands[i]]);
+  for (size_t r = step.kind == StepKind::kWhile ? 1 : 0; r < step.regions.size(); ++r) {
+    const Graph& region = step.regions[r];
+    const Origins inside = origins_of(region);
+    // What one turn hands on to another variable may go further in the next.
+    for (size_t turn = 0; turn <= step.carried; ++turn)
+      for (size_t k = 0; k < region.results.size() && k < step.results.size(); ++k)
+        for (size_t j = 0; j < region.inputs.size() && first + j < operands.size(); ++j)
+          if (inside[region.results[k]][j])
+            add(found[step.results[k]],
+                found[j < step.carried ? step.results[j] : operands[first + j]]);
+  }
+}
+
+Origins origins_of(const Graph& graph) {
+  Origins found(graph.values.size(), std::vector<bool>(graph.inputs.size()));
+  for (size_t i = 0; i < graph.inputs.size(); ++i) found[graph.inputs[i]][i] = true;
+  for (const Step& step : graph.steps) {
+    if (!step.regions.empty()) {
+      add_regions(step, found);
+    } else if (makes_aliases(step)) {
+      for_each_operand(step, [&](ValueId operand) {
+        for (ValueId result : step.results) add(found[result], found[operand]);
+      });
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+bool writes_into_inputs(const Graph& graph) {
+  const Origins found = origins_of(graph);
+  for (const Step& step : graph.steps)
+    for (size_t i = 0; i < step.results.size(); ++i) {
+      if (!is_given(step, i)) continue;
+      for (bool is_input : found[step.results[i]])
+        if (is_input) return true;
+    }
+  return false;
+}
+
 }  // namespace tenon::graph

@@ -27,6 +27,10 @@ class Aliases {
   std::vector<bool> written_, outside_;
 };
 
+// Does a step of a region write into memory of its inputs? Other than by groups: a value that a branch takes from either of
+// two shares memory with both, and they not with each other.
+bool writes_into_inputs(const Graph& graph);
+
 // May the results of the step share memory with its arguments?
 bool makes_aliases(const Step& step);
 

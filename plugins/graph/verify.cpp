@@ -208,7 +208,7 @@ class Verifier {
   // What a region gets belongs to its surroundings.
   void check_writes(const Step& step, const Graph& region) const {
     if (region.inputs.empty()) return;
-    if (Aliases(region).is_written(region.inputs[0]))
+    if (writes_into_inputs(region))
       fail_step(step, "a region writes into what it was given; expected new results");
   }
 

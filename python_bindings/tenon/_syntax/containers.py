@@ -26,6 +26,11 @@ class Container:
         self.label, self._items = label, items
         self.saved = self.now()
 
+    @property
+    def identity(self) -> int:
+        """Of the list or dictionary itself; 0 for what is none."""
+        return id(self._items) if type(self) is Container else 0
+
     def now(self) -> Any:
         return self._items.copy()
 

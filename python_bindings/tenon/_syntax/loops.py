@@ -153,7 +153,7 @@ class Loop(Structural):
                 state.restore()
                 raise
             try:
-                found = plan.tensors(after.values, after.contents, state)
+                found = plan.tensors(after.values, after.contents, state, after.see)
             except (NotAsPlanned, IndexError):
                 self._merged(after, None)
                 raise ValueError(
@@ -178,12 +178,15 @@ class Loop(Structural):
             zip(state.names, state.before, after.values, strict=True)
         ):
             known = old.names[index] if old else None
-            plan.names.append(known if isinstance(known, Lost) else self._rule(name, a, b))
+            plan.names.append(
+                known if isinstance(known, Lost) else self._rule(name, a, b, after.see)
+            )
         indices = {*after.contents, *(old.containers if old else ())}
         for index in sorted(indices):
             container = state.containers[index]
             try:
-                rule = merging.merge(container.saved, after.contents.get(index, container.saved))
+                content = after.contents.get(index, container.saved)
+                rule = merging.merge(container.saved, content, see_other=after.see)
             except Mismatch as mismatch:
                 if self._rows is not None:
                     raise CannotLoop from None
@@ -196,7 +199,7 @@ class Loop(Structural):
             plan.is_dirty = list(after.is_dirty)
         return plan
 
-    def _rule(self, name: str, a: Any, b: Any) -> Rule:
+    def _rule(self, name: str, a: Any, b: Any, see: merging.See) -> Rule:
         if isinstance(b, Unset):
             return (
                 Keep(b)
@@ -207,7 +210,7 @@ class Loop(Structural):
             )
         if isinstance(a, Unset):
             if name == RESULT:
-                return merging.rule_of(b)
+                return merging.rule_of(b, see)
             return self._lost(
                 name,
                 a.reason
@@ -215,7 +218,7 @@ class Loop(Structural):
                 f"expected one before: assign it there",
             )
         try:
-            rule = merging.merge(a, b)
+            rule = merging.merge(a, b, see_other=see)
         except Mismatch as mismatch:
             if self._rows is not None:
                 raise CannotLoop from None

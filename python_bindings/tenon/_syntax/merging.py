@@ -4,7 +4,7 @@ differ, or none, with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,10 +76,20 @@ class Lost:
 Rule = Keep | Leaf | Items | Lost
 
 
-def merge(one: Any, other: Any) -> Rule:
+See = Callable[
+    [Any], Any
+]  # what a list or dictionary held, of which the contents were put back since
+
+
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+def merge(one: Any, other: Any, see: See = as_it_is, see_other: See = as_it_is) -> Rule:
     """The rule for two values. Raises Mismatch."""
     if is_same(one, other):
         return Keep(one)
+    one, other = see(one), see_other(other)
     if _is_number(one) and _is_number(other):
         return _merge_numbers(one, other)
     if _is_tensor(one) and _is_tensor(other):
@@ -99,7 +109,9 @@ def merge(one: Any, other: Any) -> Rule:
         keys = list(one) if isinstance(one, dict) else list(range(len(one)))
         others = list(other) if isinstance(other, dict) else list(range(len(other)))
         if keys == others:
-            return Items(type(one), tuple(keys), tuple(merge(one[k], other[k]) for k in keys))
+            return Items(
+                type(one), tuple(keys), tuple(merge(one[k], other[k], see, see_other) for k in keys)
+            )
         fix = "change no number of items there: write into a tensor, or use tenon.jit.scan"
         raise Mismatch(describe(one), describe(other), fix)
     raise Mismatch(describe(one), describe(other), "what depends on a tensor has to be one")
@@ -137,13 +149,14 @@ def leaves(rule: Rule) -> Iterator[Leaf]:
             yield from leaves(each)
 
 
-def rule_of(value: Any) -> Rule:
+def rule_of(value: Any, see: See = as_it_is) -> Rule:
     """The rule for a value that is there on one way only, and not read on the other."""
+    value = see(value)
     if isinstance(value, Tensor):
         return leaf_of(value)
     if type(value) in (list, tuple, dict):
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-        return Items(type(value), tuple(keys), tuple(rule_of(value[key]) for key in keys))
+        return Items(type(value), tuple(keys), tuple(rule_of(value[key], see) for key in keys))
     return Keep(value)
 
 
@@ -161,7 +174,7 @@ def same_rules(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def take(rule: Rule, value: Any, tensors: list[Tensor]) -> None:
+def take(rule: Rule, value: Any, tensors: list[Tensor], see: See = as_it_is) -> None:
     """Append the tensors of a value. Raises NotAsPlanned."""
     if isinstance(rule, Lost):
         return
@@ -175,12 +188,13 @@ def take(rule: Rule, value: Any, tensors: list[Tensor]) -> None:
         for each in rule.rules:
             take(each, value, tensors)
     else:
+        value = see(value)
         if type(value) is not rule.kind or len(value) != len(rule.keys):
             raise NotAsPlanned
         if rule.kind is dict and tuple(value) != rule.keys:
             raise NotAsPlanned
         for key, each in zip(rule.keys, rule.rules, strict=True):
-            take(each, value[key], tensors)
+            take(each, value[key], tensors, see)
 
 
 def put(rule: Rule, tensors: Iterator[Tensor], name: str) -> Any:

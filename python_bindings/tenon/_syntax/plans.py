@@ -31,13 +31,20 @@ class Plan:
             and all(merging.same_rules(r, other.containers[i]) for i, r in self.containers.items())
         )
 
-    def tensors(self, values: list[Any], contents: dict[int, Any], state: State) -> list[Tensor]:
+    def tensors(
+        self,
+        values: list[Any],
+        contents: dict[int, Any],
+        state: State,
+        see: merging.See = merging.as_it_is,
+    ) -> list[Tensor]:
         """Of values that are as planned; raises NotAsPlanned."""
         found: list[Tensor] = []
         for rule, value in zip(self.names, values, strict=True):
-            merging.take(rule, value, found)
+            merging.take(rule, value, found, see)
         for index, rule in self.containers.items():
-            merging.take(rule, contents.get(index, state.containers[index].saved), found)
+            content = contents.get(index, state.containers[index].saved)
+            merging.take(rule, content, found, see)
         if any(index not in self.containers for index in contents):
             raise NotAsPlanned
         return found

@@ -102,7 +102,7 @@ class Structural:
 
     def _results(self, plan: Plan, after: After, targets: list[Tensor]) -> list[Tensor]:
         """Of a region: what was written into, then what the variables and containers hold."""
-        found = plan.tensors(after.values, after.contents, self._state)
+        found = plan.tensors(after.values, after.contents, self._state, after.see)
         clones = dict(zip(map(id, targets), self._clones))
         return [*self._clones, *(clones.get(id(tensor), tensor) for tensor in found)]
 
@@ -184,14 +184,14 @@ class Branches(Structural):
     def _merged(self, one: After, other: After, old: Plan | None) -> Plan:
         rules: list[Rule] = []
         for name, a, b in zip(self._state.names, one.values, other.values, strict=True):
-            rules.append(self._rule(name, a, b))
+            rules.append(self._rule(name, a, b, one.see, other.see))
         plan = Plan(rules)
         for index in sorted({*one.contents, *other.contents}):
             container = self._state.containers[index]
             a = one.contents.get(index, container.saved)
             b = other.contents.get(index, container.saved)
             try:
-                plan.containers[index] = merging.merge(a, b)
+                plan.containers[index] = merging.merge(a, b, one.see, other.see)
             except Mismatch as mismatch:
                 raise ValueError(f"export: {self._text(container.label, mismatch)}") from None
         if old is not None and sum(old.is_dirty) == len(one.is_dirty) != len(old.is_dirty):
@@ -200,7 +200,7 @@ class Branches(Structural):
             plan.is_dirty = [a or b for a, b in zip(one.is_dirty, other.is_dirty)]
         return plan
 
-    def _rule(self, name: str, a: Any, b: Any) -> Rule:
+    def _rule(self, name: str, a: Any, b: Any, see: merging.See, see_other: merging.See) -> Rule:
         if isinstance(a, Unset) and isinstance(b, Unset):
             return Keep(a if a.reason else b)
         if isinstance(a, Unset) or isinstance(b, Unset):
@@ -210,7 +210,7 @@ class Branches(Structural):
             if (
                 name == RESULT
             ):  # what is returned is read only where a flag says that there is something
-                return merging.rule_of(value)
+                return merging.rule_of(value, see_other if unset is a else see)
             side = "where the test does not hold" if unset is a else "where the test holds"
             return self._lost(
                 name,
@@ -218,7 +218,7 @@ class Branches(Structural):
                 f"sides: assign it before the `if`, or in both branches",
             )
         try:
-            return merging.merge(a, b)
+            return merging.merge(a, b, see, see_other)
         except Mismatch as mismatch:
             return self._lost(name, self._text(name, mismatch))
 

@@ -18,8 +18,19 @@ __all__ = ["After", "State", "Unset"]
 class After:
     """What a branch or the body of a loop left."""
 
-    def __init__(self, values: list[Any], contents: dict[int, Any], is_dirty: list[bool]) -> None:
+    def __init__(
+        self,
+        values: list[Any],
+        contents: dict[int, Any],
+        is_dirty: list[bool],
+        held: dict[int, Any],
+    ) -> None:
         self.values, self.contents, self.is_dirty = values, contents, is_dirty
+        self._held = held
+
+    def see(self, value: Any) -> Any:
+        """What a list or dictionary held then; by now it holds again what it held before."""
+        return self._held.get(id(value), value)
 
 
 class State:
@@ -77,16 +88,22 @@ class State:
     def leave(self) -> After:
         """What there is now; everything else is as it was before."""
         back = {id(clone): target for target, clone, _ in self._marked}
-        values = [_replaced(value, back) for value in self.values()]
+        known = {container.identity for container in self.containers}
+        values = [_replaced(value, back, known) for value in self.values()]
         self.set(self.before)  # variables are cells of functions, too, which are looked at next
         contents = {
-            index: _replaced(container.now(), back)
+            index: _replaced(container.now(), back, known)
             for index, container in enumerate(self.containers)
             if container.is_changed()
         }
         is_dirty = [clone._version != version for _, clone, version in self._marked]
+        held = {
+            key: contents[index]
+            for index, container in enumerate(self.containers)
+            if index in contents and (key := container.identity)
+        }
         self.restore()
-        return After(values, contents, is_dirty)
+        return After(values, contents, is_dirty, held)
 
     def restore(self) -> None:
         self.set(self.before)
@@ -95,16 +112,16 @@ class State:
                 container.restore()
 
 
-def _replaced(value: Any, back: dict[int, Tensor]) -> Any:
-    if not back:
+def _replaced(value: Any, back: dict[int, Tensor], known: set[int]) -> Any:
+    if not back or id(value) in known:
         return value
     if id(value) in back:
         return back[id(value)]
     if type(value) in (list, tuple):
-        items = [_replaced(item, back) for item in value]
+        items = [_replaced(item, back, known) for item in value]
         is_other = any(a is not b for a, b in zip(items, value, strict=True))
         return type(value)(items) if is_other else value
     if type(value) is dict:
-        made = {key: _replaced(item, back) for key, item in value.items()}
+        made = {key: _replaced(item, back, known) for key, item in value.items()}
         return made if any(made[key] is not value[key] for key in made) else value
     return value
