@@ -1663,3 +1663,27 @@ def test_writes_in_branches_in_each_other():
         return y
 
     agree(function)
+
+
+def test_a_list_that_is_returned_and_changed():
+    def function(x):
+        kept = [x + 1, x * 0]
+        if x[1] > 0.5:
+            return kept, x
+        for _ in range(2):
+            kept[1] = kept[1] + 1
+        return kept, x
+
+    agree(function)
+
+
+def test_a_tensor_that_is_written_into_and_put_into_a_list():
+    def function(x):
+        a, kept = x * 1, [x + 1, x * 0]
+        if x[2] < 2 or x.max() > 10:
+            a += 1
+            if a.sum() > 0:
+                kept[0] = a
+        return a, kept
+
+    agree(function)
