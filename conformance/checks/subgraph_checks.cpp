@@ -293,7 +293,8 @@ void understand(Session& session) {
 const Checks& subgraph_checks() {
   static const char kBasic[] = "lifecycle.sync memory.copy_grid ops.values ops.inputs_kept";
   static const char kQueued[] =
-      "lifecycle.sync memory.copy_grid memory.copy_d2d async.order async.event_wait ops.values ops.inputs_kept";
+      "lifecycle.sync memory.copy_grid memory.copy_d2d async.order async.event_wait ops.values "
+      "ops.inputs_kept";
   static const Checks checks = {
       {"subgraph.claim", "Steps are claimed, and nothing else is written.",
        "abi.h section 5, tenon_subgraph_api.claim", "", kBasic, claim},
