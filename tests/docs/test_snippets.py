@@ -36,7 +36,9 @@ def run(program, folder="."):
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["array_api.md", "compat_namespaces.md", "dtypes.md", "func.md", "random.md"])
+@pytest.mark.parametrize(
+    "page", ["array_api.md", "compat_namespaces.md", "dtypes.md", "func.md", "random.md"]
+)
 def test_pages_about_python(page):
     """The programs of a page, one after the other in one process."""
     run("\n".join(text for language, text in blocks(page) if language == "python"))
