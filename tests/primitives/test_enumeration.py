@@ -21,7 +21,7 @@ CREATION = {
     "empty_like": lambda: tenon.empty_like(tenon.zeros([3], device="level1")),
     "to_device": lambda: tenon.zeros([3]).to("level1"),
     "pack": lambda: tenon.pack(tenon.zeros([4], device="level1"), "int4_x2"),
-    "unpack": lambda: tenon.unpack(tenon.zeros([4], "uint8", device="level1").bitcast("int4_x2")),
+    "unpack": lambda: tenon.unpack(tenon.empty([4], dtype="int4_x2", device="level1")),
     "uniform": lambda: tenon.uniform([3], -1.0, 2.0, device="level1"),
     "normal": lambda: tenon.normal([3], device="level1"),
     "randint": lambda: tenon.randint(0, 9, [3], device="level1"),

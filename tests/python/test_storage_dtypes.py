@@ -367,6 +367,20 @@ def test_what_holds_a_tensor(name, tmp_path):
     np.testing.assert_array_equal(bits_of(loaded), bits_of(x))
 
 
+@pytest.mark.parametrize("name", PACKED)
+def test_programs_unpack_bytes(name):
+    def restored(stored, scales):
+        return tenon.unpack(stored.bitcast(name), "float32") * scales.to("float32")
+
+    stored = tenon.tensor(np.arange(256, dtype=np.uint8)).reshape(16, 16)
+    scales = tenon.tensor(2.0 ** np.arange(16)).reshape(16, 1).to("float8_e8m0")
+    program = tenon.compile(restored)
+    for _ in range(3):  # recorded, and run
+        np.testing.assert_array_equal(
+            program(stored, scales).numpy(), restored(stored, scales).numpy()
+        )
+
+
 def test_names_and_shapes_in_safetensors(tmp_path):
     path = tmp_path / "x.safetensors"
     for name, kind, shape in (
