@@ -1687,3 +1687,16 @@ def test_a_tensor_that_is_written_into_and_put_into_a_list():
         return a, kept
 
     agree(function)
+
+
+def test_rows_that_are_written_into_while_they_are_taken():
+    def function(x):
+        a, b, n = x * 1, x - 1, 0
+        while n < 3 and a.sum() > b.sum():
+            n += 1
+            for row in a:
+                b = b * 0.5 + row
+                a += 1
+        return a, b
+
+    agree(function)

@@ -163,6 +163,8 @@ class Loop(Structural):
             return plan.typed(_control_flow._own([*clones, *found], self._kind))
 
     def _check_targets(self, targets: list[Tensor], after: After) -> None:
+        if self._rows is not None and any(after.is_dirty):
+            raise CannotLoop  # perhaps into rows that are still to come
         for target, is_dirty in zip(targets, after.is_dirty):
             for name, before, value in zip(self._state.names, self._state.before, after.values):
                 if before is target and is_dirty and value is not target:
