@@ -56,7 +56,7 @@ class Operator:
 
 
 # Dtypes without arithmetic, whose arrays NumPy has not; and what is for them. tests/python/test_storage_dtypes.py
-# and tests/ops/test_storage_dtypes.py test these.
+# and tests/ops/test_moves_or_refuses.py test these.
 STORAGE = set("float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split())
 OF_STORAGE = {"pack", "unpack", "bitcast"}
 
