@@ -13,7 +13,9 @@ class Graph:
 
     def __init__(self, values):
         self.nodes, self.last, self.values = [], "x", values
-        self.weights = {name: numpy_helper.from_array(value, name) for name, value in values.items()}
+        self.weights = {
+            name: numpy_helper.from_array(value, name) for name, value in values.items()
+        }
 
     def add(self, operator, *others, **attributes):
         out = f"y{len(self.nodes)}"

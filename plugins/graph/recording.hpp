@@ -93,8 +93,9 @@ class Recording {
   std::vector<std::unique_ptr<tenon_graph_region>> regions_;
   std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
   using Pair = std::pair<const void*, const void*>;
-  std::vector<Pair> joining_, joined_;       // storages that are one in Python and two in the program
-  std::unordered_set<const void*> spoiled_;  // those that a write to the other one should have changed
+  std::vector<Pair> joining_, joined_;  // storages that are one in Python and two in the program
+  std::unordered_set<const void*>
+      spoiled_;  // those that a write to the other one should have changed
   // Of frames that are gone: their tensors, and those with new memory that their steps made.
   std::vector<Tensor> kept_, made_;
   // Bytes that steps made since unreachable tensors were let go, and how many there may be.

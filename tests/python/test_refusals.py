@@ -155,7 +155,10 @@ def test_pickles_make_nothing_but_tensors(kind):
             lambda: tenon.dot(T([True]), T([True])),
             r"\[dot\] > \[matmul\] expected any dtype with arithmetic but bool",
         ),
-        (lambda: T([True]) @ T([True]), r"\[matmul\] expected any dtype with arithmetic but bool, got bool"),
+        (
+            lambda: T([True]) @ T([True]),
+            r"\[matmul\] expected any dtype with arithmetic but bool, got bool",
+        ),
     ],
 )
 def test_errors_of_parts_name_what_was_called(call, text):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an executable holds: a list of steps over values whose places are settled.
+// What an executable holds: a list of steps over values whose memory is settled.
 #pragma once
 
 #include <tenon/abi.h>

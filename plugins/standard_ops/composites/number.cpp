@@ -61,7 +61,9 @@ Tensor common_divisor(Scope& scope, Tensor x, Tensor y) {
       scope, x);  // the smallest number has no absolute value, so that remainders may be negative
 }
 
-bool is_complex_dtype(int32_t dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
+bool is_complex_dtype(int32_t dtype) {
+  return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128;
+}
 
 }  // namespace
 

@@ -191,8 +191,8 @@ def _find(function: types.FunctionType) -> tuple[Any, str]:
     if candidates and not has_assert and not any(_is_same(code, c) for c in by_line.codes(code)):
         return None, f"{code.co_filename} is another one than when it was imported"
     if len(candidates) > 1 and sys.version_info >= (3, 11):
-        places = {(a, c) for a, _, c, _ in code.co_positions() if c is not None}
-        candidates = [n for n in candidates if (n.body.lineno, n.body.col_offset) in places]
+        starts = {(a, c) for a, _, c, _ in code.co_positions() if c is not None}
+        candidates = [n for n in candidates if (n.body.lineno, n.body.col_offset) in starts]
     if len(candidates) != 1:
         what = "several functions" if candidates else "no such function"
         return None, f"{code.co_filename}:{code.co_firstlineno} has {what}; has the file changed?"
