@@ -76,6 +76,7 @@ std::string traits_text(const Operator& op) {
   std::string text;
   if (!op.flops.empty()) text += cat("flops: ", op.flops, "\n");
   if (!op.rows.empty()) text += cat("rows: ", op.rows, "\n");
+  for (const std::string& line : op.earlier) text += cat("earlier: ", line, "\n");
   return text;
 }
 

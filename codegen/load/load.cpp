@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "expression/parser.hpp"
+#include "load/earlier.hpp"
 #include "load/flops.hpp"
 #include "load/rows.hpp"
 #include "load/rules.hpp"
@@ -16,9 +17,9 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",      "doc",          "sig",       "kind",      "dtypes", "shape",  "expr", "reduce",
-    "kernels", "complex_grad", "decompose", "grad",      "amp",    "flops",  "rows", "tags",
-    "method",  "names",        "example",   "reference", "domain", "samples"};
+    "op",      "doc",          "sig",       "kind",    "dtypes",    "shape",  "expr",   "reduce",
+    "kernels", "complex_grad", "decompose", "grad",    "amp",       "flops",  "rows",   "earlier",
+    "tags",    "method",       "names",     "example", "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -335,6 +336,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_amp(entry, *op);
   read_flops(entry, *op);
   read_rows(entry, *op);
+  read_earlier(entry, *op);
   const std::vector<Param>& params = op->signature.params;
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();

@@ -138,6 +138,8 @@ struct Operator {
   Amp amp = Amp::Keep;
   std::string flops;  // of one call, as written; "unknown"; empty: one for each element
   std::string rows;   // the parameter that names the axes along which it works, or last(count)
+  std::vector<std::string>
+      earlier;  // signatures of earlier versions: hash, and how calls by it are told now
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
   std::set<std::string> tags;
   bool method = false;

@@ -9,16 +9,26 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "rewrite/fragment.hpp"
 #include "size_reader.hpp"
 #include "text.hpp"
+#include "traits.hpp"
 #include "verify.hpp"
 
 namespace tenon::graph {
 namespace {
 
 constexpr size_t kMaxValues = 1u << 24;  // of one graph
+
+// An operator that the program uses, and how calls are told now that it made by an earlier signature.
+struct Callee {
+  const tenon_op* op = nullptr;
+  std::map<std::string, std::string> renamed;          // parameters: then, now
+  std::vector<std::pair<uint32_t, Attribute>> values;  // what such calls do not say
+};
 
 class Parser : SizeReader {
  public:
@@ -150,11 +160,51 @@ class Parser : SizeReader {
     const tenon_op* op = host->op_find(name.c_str());
     if (!op || !host->op_def(op))
       fail("operator '" + name + "' is unknown; load the plugin or operator file that defines it");
-    if (host->op_def(op)->schema_hash != hash)
-      fail("operator '" + name + "' has the signature " + host->op_def(op)->schema +
+    Callee callee{.op = op};
+    const tenon_op_def& def = *host->op_def(op);
+    if (def.schema_hash != hash && !find_earlier(def, hash, callee))
+      fail("operator '" + name + "' has the signature " + def.schema +
            " here, and the program was made with another one; export it again with this version");
-    operators_[name] = op;
+    operators_[name] = std::move(callee);
     end_line();
+  }
+
+  // Has the operator had this signature? Its traits say how a call by it is told now (opdefs/README.md, `earlier`).
+  bool find_earlier(const tenon_op_def& def, uint64_t hash, Callee& callee) {
+    std::string_view change;
+    bool is_found = false;
+    for_each_trait(def, "earlier: ", [&](std::string_view line) {
+      uint64_t earlier = 0;
+      const auto [end, error] =
+          std::from_chars(line.data(), line.data() + line.size(), earlier, 16);
+      if (error != std::errc() || earlier != hash) return false;
+      change = line.substr(static_cast<size_t>(end - line.data()));
+      return is_found = true;
+    });
+    const std::pair before(std::exchange(text_, change), std::exchange(at_, 0));
+    for (skip_spaces(); at_ < text_.size(); skip_spaces()) {
+      const std::string name(word());
+      if (text_.substr(at_, 2) == "->") {
+        at_ += 2;
+        callee.renamed[name] = word();
+        continue;
+      }
+      const uint32_t index = parameter(def, name);
+      expect('=');
+      skip_spaces();
+      callee.values.emplace_back(index, attribute(def.params[index].kind));
+    }
+    std::tie(text_, at_) = before;
+    return is_found;
+  }
+
+  // The parameter of this name.
+  uint32_t parameter(const tenon_op_def& def, const std::string& name) const {
+    uint32_t index = 0;
+    while (index < def.nparams && name != def.params[index].name) ++index;
+    if (index >= def.nparams)
+      fail("[" + std::string(def.name) + "] no parameter `" + name + "` in " + def.schema);
+    return index;
   }
 
   void read_body(Graph& graph, int depth) {
@@ -278,12 +328,14 @@ class Parser : SizeReader {
       auto op = operators_.find(name);
       if (op == operators_.end())
         fail("'" + name + "' has no line 'operator " + name + " HASH' at the top");
-      step.op = op->second;
+      callee_ = &op->second;
+      step.op = callee_->op;
       step.schema_hash = host->op_def(step.op)->schema_hash;
       step.name = name;
       const tenon_op_def& def = *host->op_def(step.op);
       for (uint32_t i = 0; i < def.nparams; ++i)
         step.operands.push_back(Operand::of(default_of(def.params[i])));
+      for (const auto& [index, value] : callee_->values) step.operands[index] = Operand::of(value);
     }
     expect('(');
     if (accept(')')) return;
@@ -307,16 +359,12 @@ class Parser : SizeReader {
     }
     if (step.kind != StepKind::kCall) return read_structural(graph, step, name);
     const tenon_op_def& def = *host->op_def(step.op);
-    uint32_t index = position;
-    if (!name.empty()) {
-      index = 0;
-      while (index < def.nparams && name != def.params[index].name) ++index;
-    } else {
-      ++position;
-    }
+    if (const auto renamed = callee_->renamed.find(name); renamed != callee_->renamed.end())
+      name = renamed->second;
+    const uint32_t index = name.empty() ? position++ : parameter(def, name);
     if (index >= def.nparams)
-      fail("[" + std::string(def.name) + "] no parameter " +
-           (name.empty() ? std::to_string(index) : "`" + name + "`") + " in " + def.schema);
+      fail("[" + std::string(def.name) + "] no parameter " + std::to_string(index) + " in " +
+           def.schema);
     step.operands[index] = operand(graph, def.params[index].kind);
   }
 
@@ -442,7 +490,8 @@ class Parser : SizeReader {
 
   static constexpr int64_t kUnknown = -1;
   bool may_be_unknown_ = false;
-  std::map<std::string, const tenon_op*, std::less<>> operators_;
+  std::map<std::string, Callee, std::less<>> operators_;
+  const Callee* callee_ = nullptr;  // of the step that is read
 };
 
 }  // namespace

@@ -6,20 +6,10 @@
 #include <string_view>
 
 #include "support.hpp"
+#include "traits.hpp"
 
 namespace tenon::graph {
 namespace {
-
-// What follows `key` on its line of the operator's traits.
-std::string_view trait(const tenon_op_def& def, std::string_view key) {
-  std::string_view text = def.traits ? def.traits : "";
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.starts_with(key)) return line.substr(key.size());
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
-  return {};
-}
 
 // The value of the parameter, if it is an attribute.
 const Attribute* attribute_of(const tenon_op_def& def, const Step& step, std::string_view name) {
