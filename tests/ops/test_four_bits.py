@@ -6,7 +6,9 @@ import pytest
 import tenon
 
 PACKED = (tenon.float4_e2m1_x2, tenon.int4_x2, tenon.uint4_x2)
-BORDERS = np.concatenate([np.arange(-20, 20, 0.25), np.arange(-20, 20, 0.25) + 1e-3, [-0.0, 1e30, -1e30]])
+BORDERS = np.concatenate(
+    [np.arange(-20, 20, 0.25), np.arange(-20, 20, 0.25) + 1e-3, [-0.0, 1e30, -1e30]]
+)
 VALUES = {
     tenon.float4_e2m1_x2: [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6],
     tenon.int4_x2: [0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1],
@@ -35,7 +37,9 @@ def test_numbers_become_the_nearest_one_halves_the_even_one(device, packed):
             assert found == 0
             continue
         distance = np.abs(table - np.clip(np.float64(value), table.min(), table.max()))
-        nearest = np.flatnonzero(distance == distance.min())  # two: the pattern of the even one ends in 0
+        nearest = np.flatnonzero(
+            distance == distance.min()
+        )  # two: the pattern of the even one ends in 0
         even = [i for i in nearest if len(nearest) == 1 or i % 2 == 0]
         assert found in table[even], (value, found)
 

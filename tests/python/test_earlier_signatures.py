@@ -80,5 +80,7 @@ def test_what_was_added_is_what_the_operator_says(tmp_path):
 def test_other_signatures_are_refused_as_before(tmp_path):
     exported(tmp_path, lambda x: tenon.ops.aged.scaled(x))
     other = NOW % ""
-    with pytest.raises(ValueError, match=r"operator 'aged::scaled' has the signature .* export it again"):
+    with pytest.raises(
+        ValueError, match=r"operator 'aged::scaled' has the signature .* export it again"
+    ):
         loaded(tmp_path, other[: other.index("  earlier:")])
