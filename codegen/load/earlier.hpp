@@ -7,7 +7,7 @@
 
 namespace tenon::codegen {
 
-// Fills op.earlier; the signature of now is known. Throws Error where a call by the earlier signature cannot be told by
+// Fills op.earlier; the signature of now is known. Throws Error where a call by the earlier signature cannot be translated to
 // the one of now.
 void read_earlier(const YamlEntry& entry, Operator& op);
 

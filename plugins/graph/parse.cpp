@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMaxValues = 1u << 24;  // of one graph
 
-// An operator that the program uses, and how calls are told now that it made by an earlier signature.
+// An operator that the program uses, and how calls by an earlier signature are translated to the one of now.
 struct Callee {
   const tenon_op* op = nullptr;
   std::map<std::string, std::string> renamed;          // parameters: then, now
@@ -169,7 +169,7 @@ class Parser : SizeReader {
     end_line();
   }
 
-  // Has the operator had this signature? Its traits say how a call by it is told now (opdefs/README.md, `earlier`).
+  // Has the operator had this signature? Its traits say how a call by it is translated (opdefs/README.md, `earlier`).
   bool find_earlier(const tenon_op_def& def, uint64_t hash, Callee& callee) {
     std::string_view change;
     bool is_found = false;

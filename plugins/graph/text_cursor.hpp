@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place in a text, and the words, numbers and quoted texts that are read there. Errors name the line.
+// A cursor in a text reads the words, numbers and quoted texts that follow it. Errors name the line.
 #pragma once
 
 #include <tenon/error.hpp>

@@ -22,6 +22,7 @@ def test_reductions(shape, dtype, device):
     for axis in [None, *range(len(shape))]:
         for op in (tenon.sum, tenon.any, tenon.all):
             assert_equal(device, lambda t, axis=axis, op=op: op(t, axis=axis), x)
+        # The two parts are added up in another order than the CPU adds them.
         assert_equal(device, lambda t, axis=axis: tenon.mean(t, axis=axis), x, rtol=1e-5)
     units = np.array([1, 1j, -1, -1j], dtype)[rng.integers(0, 4, shape)]
     assert_equal(device, lambda t: tenon.prod(t, axis=0), units)
@@ -80,6 +81,7 @@ def test_indexing(dtype, device):
 def test_numbers_beside_tensors(dtype, device):
     x = numbers(40, dtype=dtype) + 0.5
     for number in (2, 2.5, True, 1 - 2j):
+        # The CPU fuses a product with the sum behind it, and the kernels do not: a rounding more.
         assert_equal(device, lambda t, n=number: (t + n) * n - n / t, x, rtol=1e-6)
         assert_equal(device, lambda t, n=number: t == n, x)
 

@@ -110,7 +110,7 @@ static __device__ inline Sums sums_of(const float *logsumexp, const float *delta
 // value, or query and gradient): first += dS theirs[0], and with OwnKeys second += P theirs[1]. Where the block owns
 // keys, `passing` has the sums of the queries that pass by.
 template <bool OwnKeys>
-static __device__ inline void walk(Half (*shared)[PITCH], Sums (*passing)[TILE], const Matrix (&mine)[2],
+static __device__ inline void traverse(Half (*shared)[PITCH], Sums (*passing)[TILE], const Matrix (&mine)[2],
                                    const Matrix (&theirs)[2], int rows, int keys, int begin, int end,
                                    const float *logsumexp, const float *delta, float scale, Accumulators &first,
                                    Accumulators &second) {
@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
   const int end = keys;
 #endif
   Accumulators result = {}, none;
-  walk<false>(shared, nullptr, mine, theirs, rows, keys, 0, end, logsumexp + sums, delta + sums, scale, result, none);
+  traverse<false>(shared, nullptr, mine, theirs, rows, keys, 0, end, logsumexp + sums, delta + sums, scale, result, none);
   store(dquery + sums * FEATURES, result, scale, blockIdx.x * ROWS + threadIdx.x / 32 * 16, rows);
 }
 
@@ -226,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tenon_attention_grad_keys(
   const int begin = 0;
 #endif
   Accumulators key_result = {}, value_result = {};
-  walk<true>(shared, passing, mine, theirs, rows, keys, begin, rows, logsumexp + sums, delta + sums, scale, key_result,
+  traverse<true>(shared, passing, mine, theirs, rows, keys, begin, rows, logsumexp + sums, delta + sums, scale, key_result,
              value_result);
   const int first = blockIdx.x * ROWS + threadIdx.x / 32 * 16;
   store(dkey + results, key_result, scale, first, keys);

@@ -2,10 +2,10 @@
 // Algorithms of a vendor's library as kernels, among which autotuning chooses.
 //
 // Note [Algorithms are kernels]
-// A library's heuristic lists algorithms, the one that it takes for the fastest first. For each place in that list there is a
+// A library's heuristic lists algorithms, the one that it takes for the fastest first. For each index of that list there is a
 // kernel, which declines where the list is shorter. All but the first have scores that make them optional: the dispatcher does
 // not know them, and the library lists no more than that one, until plugins/autotune lists the candidates of a call and measures
-// them. A kernel of a later place reports TENON_UNSUPPORTED where the library refuses its algorithm; autotuning then goes
+// them. A kernel of a later index reports TENON_UNSUPPORTED where the library refuses its algorithm; autotuning then goes
 // back to the first.
 #pragma once
 

@@ -23,7 +23,7 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  // The algorithm at this place of the heuristic's list; NULL: the list is shorter. The first one is always there.
+  // The algorithm at this index of the heuristic's list; NULL: the list is shorter. The first one is always there.
   const HeuristicResult* algorithm(size_t rank, tenon_device device) const;
   // Queues the product. `bias` is NULL exactly if the GEMM has none.
   Status run(const HeuristicResult& algorithm, const void* x, const void* y, const void* bias,
