@@ -52,7 +52,12 @@ def flattened(
     if isinstance(state, Mapping) and all(isinstance(value, Tensor) for value in state.values()):
         return {_checked_name(name): value for name, value in state.items()}, metadata
     tensors: dict[str, Tensor] = {}
-    metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
+    try:
+        metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
+    except RecursionError:
+        raise ValueError(
+            "save: the containers lie too deep in others, or one contains itself; save a flat dict"
+        ) from None
     return tensors, metadata
 
 
