@@ -101,21 +101,27 @@ struct Known {
   nb::object entry, watched, owner;  // `owner` keeps the program
   const tenon_graph_program* program = nullptr;
   uint32_t nresults = 0;
+  uint64_t generation = 0;  // of the operators that it was recorded with
   Structure returned;
-  // Memory that the program reads or writes beside its arguments, in order; empty if it writes nothing. `ends`: the last of
-  // these and of all before.
+  // Memory that the function reaches beside its arguments, in order. `ends`: the last of these and of all before.
   std::vector<uintptr_t> starts, ends;
   bool releases_gil = true;
   int64_t calls = 0;
 
   explicit Known(nb::handle structure) : returned(structure) {}
 
-  // Whether a write of the program may be seen in another argument or weight than was recorded.
+  // Whether an argument shares memory with another one, or with what the function reaches otherwise. A write may then be seen
+  // where it was not recorded to be, and functions may ask whether two tensors are one.
   bool may_overlap(PyObject* args) const {
     std::vector<Span> spans;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-      const tenon_tensor& tensor = *handle_of(PyTuple_GET_ITEM(args, i));
-      if (tensor.numel == 0) continue;
+      PyObject* arg = PyTuple_GET_ITEM(args, i);
+      const tenon_tensor& tensor = *handle_of(arg);
+      if (tensor.numel == 0) {
+        for (Py_ssize_t k = 0; k < i; ++k)
+          if (PyTuple_GET_ITEM(args, k) == arg) return true;
+        continue;
+      }
       const Span span = span_of(tensor);
       const auto before = std::lower_bound(starts.begin(), starts.end(), span.end) - starts.begin();
       if (before > 0 && ends[static_cast<size_t>(before - 1)] > span.begin) return true;
@@ -183,7 +189,7 @@ PyObject* call_known(PyObject* self, PyObject* args) {
     const Held known(all[i]);
     const int holds = is_unchanged(known->watched.ptr());
     if (holds < 0) return nullptr;
-    if (!holds || (!known->starts.empty() && known->may_overlap(args))) continue;
+    if (!holds || known->generation != kernel_generation() || known->may_overlap(args)) continue;
     if (i > 0 && i < all.size()) std::swap(all[0], all[i]);
     ++known->calls;
     return known->run(args);
@@ -266,10 +272,11 @@ std::vector<uintptr_t> addresses(nb::handle list) {
 }
 
 // Calls like this one, of flat tensors, run `program` while `watched` is as it is. Nothing, if not all arguments are tensors.
-// `work`: elements that the program reads and makes beside its arguments.
+// `work`: elements that the program reads and makes beside its arguments. `generation`: that of the operators when it was
+// recorded.
 void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watched,
               nb::object program, nb::handle returned, nb::handle starts, nb::handle ends,
-              int64_t work) {
+              int64_t work, uint64_t generation) {
   Description description;
   if (!description.add_call(args.ptr())) return;
   auto known = std::make_unique<Known>(returned);
@@ -279,6 +286,7 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
   known->entry = std::move(entry);
   known->watched = std::move(watched);
   known->owner = std::move(program);
+  known->generation = generation;
   known->starts = addresses(starts);
   known->ends = addresses(ends);
   for (nb::handle arg : args) work += handle_of(arg.ptr())->numel;

@@ -24,6 +24,9 @@ inline PyObject* size_tracer = nullptr;
 // len() is a plain number. False: Python error set.
 [[gnu::cold]] bool tell_length(int64_t size);
 
+// .grad of a tensor is being read, and is this or None.
+[[gnu::cold]] void tell_grad_read(PyObject* tensor, PyObject* grad);
+
 // .grad of a tensor is about to be assigned. False: Python error set.
 [[gnu::cold]] bool tell_grad(tenon_tensor* tensor);
 

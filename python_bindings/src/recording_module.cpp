@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "host_call.hpp"
@@ -38,7 +39,28 @@ bool ask_whether_readable(const char* what) {
   return status == TENON_OK || raise(status, err);
 }
 
+namespace {
+
+// What a recording finds in .grad of tensors that it has not assigned.
+struct GradReads {
+  std::vector<std::pair<nb::object, nb::object>> read;  // a tensor, and what its .grad was
+  std::unordered_set<const tenon_tensor*> assigned;
+};
+// Of this thread's recording.
+thread_local std::weak_ptr<GradReads> grad_reads_here;
+
+}  // namespace
+
+void tell_grad_read(PyObject* tensor, PyObject* grad) {
+  const auto reads = grad_reads_here.lock();
+  if (!reads || reads->assigned.contains(handle_of(tensor))) return;
+  for (const auto& [known, before] : reads->read)
+    if (known.ptr() == tensor) return;
+  reads->read.emplace_back(nb::borrow(tensor), nb::borrow(grad));
+}
+
 bool tell_grad(tenon_tensor* tensor) {
+  if (const auto reads = grad_reads_here.lock()) reads->assigned.insert(tensor);
   ErrorSink err;
   const tenon_status status = graph_service().record_grad(tensor, err);
   return status == TENON_OK || raise(status, err);
@@ -194,6 +216,7 @@ class Recording {
           err);
     ++recordings;
     marks_here = marks_;
+    grad_reads_here = grad_reads_;
   }
   ~Recording() { abandon(); }
   Recording(const Recording&) = delete;
@@ -211,6 +234,12 @@ class Recording {
   void abandon() {
     if (recording_) graph_service().record_abandon(take());
   }
+  nb::list grads_read() const {
+    nb::list tensors;
+    for (const auto& [tensor, grad] : grad_reads_->read)
+      tensors.append(nb::make_tuple(tensor, grad));
+    return tensors;
+  }
 
  private:
   tenon_graph_recording* take() {
@@ -219,6 +248,7 @@ class Recording {
   }
 
   std::shared_ptr<Marks> marks_;
+  std::shared_ptr<GradReads> grad_reads_ = std::make_shared<GradReads>();
   tenon_graph_recording* recording_ = nullptr;
 };
 
@@ -306,7 +336,8 @@ void add_recording_functions(nb::module_& module) {
       .def(nb::init<nb::handle, nb::str, bool>(), nb::arg("inputs"), nb::arg("package"),
            nb::arg("gives_up") = false)
       .def("finish", &Recording::finish, nb::arg("results"))
-      .def("abandon", &Recording::abandon);
+      .def("abandon", &Recording::abandon)
+      .def("grads_read", &Recording::grads_read);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");
   module.def(
       "is_recording", [] { return recordings != 0 && graph_service().is_recording() != 0; },

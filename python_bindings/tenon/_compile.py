@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,14 +17,15 @@ from tenon._outside import PLAIN, Outside
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODES = ("", "check", "off")
 _MUCH = 1 << 40  # elements
-_WRITE = re.compile(r"^ *%\d+ = ", re.MULTILINE)  # in the text form: a result that is there already
 
 
 class _Entry:
     """One signature: what it was recorded as so far."""
 
-    def __init__(self, signature: str, outside: Outside) -> None:
-        self.signature, self.outside = signature, outside
+    def __init__(self, signature: str) -> None:
+        self.signature = signature
+        # Of operators: programs hold the parts that operators are made of, which may be defined anew.
+        self.generation = _core.kernel_generation()
         self.first: _core.Program | None = None
         self.returned: Any = None  # the structure of the result
         self.program: Any = None
@@ -33,21 +33,23 @@ class _Entry:
         self.recordings = self.calls = self.changes = 0
         self.seconds = 0.0
         self.work = _MUCH  # elements that are read and made, at most
-        # Of the memory that the program reads or writes beside its arguments; empty if it writes nothing.
-        self.starts: list[int] = []
-        self.ends: list[int] = []  # the last end of these and of all before
 
     def become(self, program: Any) -> None:
-        text = str(program)
-        if _WRITE.search(text):
-            spans = sorted(_span(t) for _, t, _ in program._native.leaves() if t.numel())
-            self.starts = [start for start, _ in spans] or [0]
-            for _, end in spans or [(0, 0)]:
-                self.ends.append(max(end, self.ends[-1] if self.ends else 0))
-        self.program, self.first = program, None
-        if " {\n" not in text:  # control flow may run for any time
+        _, _, has_control_flow = program._native.effects()
+        if not has_control_flow:  # which may run for any time
             leaves = sum(t.numel() for _, t, _ in program._native.leaves())
             self.work = leaves + program.memory()["kept"]
+        self.program, self.first = program, None  # other threads may run it from here on
+
+    def spans(self, outside: Outside) -> tuple[list[int], list[int]]:
+        """Of the memory that the function reaches beside its arguments: where each tensor starts, in order, and the last
+        end of it and all before."""
+        leaves = [tensor for _, tensor, _ in self.program._native.leaves()]
+        spans = sorted(_span(t) for t in (*leaves, *outside.tensors()) if t.numel())
+        ends: list[int] = []
+        for _, end in spans:
+            ends.append(max(end, ends[-1] if ends else 0))
+        return [start for start, _ in spans], ends
 
     def run(self, tensors: Sequence[Tensor]) -> Any:
         self.calls += 1
@@ -72,6 +74,7 @@ class Compiled(_core.CompiledCalls):
         self._passes = passes
         self._entries: dict[Any, _Entry] = {}
         self._outside: Outside | None = None
+        self._grads: tuple[Tensor, ...] = ()  # of which the function reads .grad
         self._lock = threading.Lock()
         self._eager: dict[str, int] = {}  # calls that have no signature, by reason
 
@@ -80,71 +83,71 @@ class Compiled(_core.CompiledCalls):
         if self._mode == "off" or _core.is_recording():  # the function around this one is recorded
             return self._function(*args, **kwargs)
         tensors: list[Tensor] = []
-        structure = _structure.flatten((args, kwargs), tensors)
         try:
-            key = self._key(structure, tensors)
-        except _Refused as refusal:
+            structure = _structure.flatten((args, kwargs), tensors)
+            key, outside = self._key(structure, tensors)
+        except (_Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
             return self._run_eagerly(str(refusal), args, kwargs)
-        found = self._entries.get(key)
-        if found is None:
-            if len(self._entries) >= self._limit:
+        entry = self._entries.get(key)
+        if entry is None or entry.generation != _core.kernel_generation():
+            if entry is None and len(self._entries) >= self._limit:
                 return self._run_eagerly(
                     f"there are {self._limit} signatures already, which is the limit", args, kwargs
                 )
-            assert self._outside is not None
-            found = _Entry(_describe(structure, tensors), self._outside)
-        entry = self._entries.setdefault(key, found)
-        assert self._outside is not None
-        entry.outside = self._outside  # equal, and perhaps made of other objects by now
+            self._entries.pop(key, None)
+            entry = self._entries.setdefault(key, _Entry(_describe(structure, tensors)))
         if entry.program is not None and self._mode != "check":
             if not kwargs:
-                self._remember(args, entry)
+                self._remember(args, entry, outside)
             return entry.run(tensors)
         entry.calls += 1
         if entry.reason or not self._lock.acquire(blocking=False):
             return self._function(*args, **kwargs)
         try:
-            return self._record(entry, structure, tensors, args, kwargs)
+            return self._record(entry, outside, structure, tensors, args, kwargs)
         finally:
             self._lock.release()
 
-    def _remember(self, args: tuple[Any, ...], entry: _Entry) -> None:
+    def _remember(self, args: tuple[Any, ...], entry: _Entry, outside: Outside) -> None:
         """Further calls like this one need not come here, as long as what was read from outside is the same."""
         _core.compiled_remember(
             self,
             args,
             entry,
-            entry.outside.watched,
+            outside.watched,
             entry.program._native,
             entry.program._outputs,
-            entry.starts,
-            entry.ends,
+            *entry.spans(outside),
             entry.work,
+            entry.generation,
         )
 
     def _run_eagerly(self, reason: str, args: Any, kwargs: Any) -> Any:
         self._eager[reason] = self._eager.get(reason, 0) + 1
         return self._function(*args, **kwargs)
 
-    def _key(self, structure: list[Any], tensors: list[Tensor]) -> Any:
+    def _key(self, structure: list[Any], tensors: list[Tensor]) -> tuple[Any, Outside]:
+        """The signature, and the captured state that is part of it. That state is handed on: another thread may have put a
+        newer one in its place by the time that it is used."""
         if _core.amp_dtype() is not None:
             raise _Refused("it is called in an autocast region; enter the region in the function")
         spans = [_span(t) for t in tensors if t.numel()]
-        if _overlap(spans):
+        if _overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
             raise _Refused("two arguments share memory")
         outside = self._outside
         if outside is None or not outside.is_unchanged():
-            outside = self._outside = Outside(self._function)
+            outside = self._outside = Outside(self._function, self._grads)
         if outside.refusal:
             raise _Refused(outside.refusal)
         known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
             raise _Refused("an argument is also reached in another way")
-        return _hashable(structure), tuple(_described(tensors)), _modes(), outside.value
+        return (_hashable(structure), tuple(_described(tensors)), _modes(), outside.value), outside
 
     def _record(
         self,
         entry: _Entry,
+        outside: Outside,
         structure: list[Any],
         tensors: list[Tensor],
         args: Any,
@@ -152,8 +155,8 @@ class Compiled(_core.CompiledCalls):
     ) -> Any:
         """One call of the function, for real, that is written down."""
         checks = self._mode == "check"
-        outside = entry.outside
         begin = time.perf_counter()
+        given, found = [(t, t.grad) for t in tensors], [(t, t.grad) for t in outside.tensors()]
         try:
             recording = _core.Recording(tensors, _PACKAGE, gives_up=True)
         except (NotImplementedError, RuntimeError, ValueError) as error:
@@ -162,8 +165,8 @@ class Compiled(_core.CompiledCalls):
         try:
             result = self._function(*args, **kwargs)
             outputs: list[Tensor] = []
-            returned = _structure.flatten(result, outputs)
             try:
+                returned = _structure.flatten(result, outputs)
                 # The first call may set something up. A program would miss what further ones do.
                 entry.changes += not outside.is_unchanged()
                 if entry.changes >= 2:
@@ -172,6 +175,18 @@ class Compiled(_core.CompiledCalls):
                 if entry.returned not in (None, kept):
                     raise _Refused("the result has another structure, or other values, each time")
                 entry.returned = kept
+                read = {id(tensor): grad for tensor, grad in recording.grads_read()}
+                if _read_from_before(read, given):
+                    raise _Refused(
+                        "it reads .grad of an argument that it has not assigned; pass it as an argument"
+                    )
+                known = {id(tensor) for tensor in self._grads}
+                more = [t for t in _read_from_before(read, found) if id(t) not in known]
+                if more:  # then it is part of the signature
+                    self._grads += tuple(more)
+                    self._outside = None
+                    self._entries = {k: e for k, e in self._entries.items() if e is not entry}
+                    return result
                 native = recording.finish(outputs)
                 self._compare(entry, native, structure, returned)
             except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
@@ -313,6 +328,17 @@ class _Refused(Exception):
     pass
 
 
+def _read_from_before(
+    read: dict[int, Tensor | None], before: list[tuple[Tensor, Tensor | None]]
+) -> list[Tensor]:
+    """The tensors whose .grad of before the function ran was read in it."""
+
+    def memory(grad: Tensor | None) -> Any:
+        return None if grad is None else _core.tensor_layout(grad)
+
+    return [t for t, grad in before if id(t) in read and memory(read[id(t)]) == memory(grad)]
+
+
 def _hashable(structure: list[Any]) -> Any:
     """The structure as a key. Values in it are plain, or the call is refused."""
     kind = structure[0]
@@ -320,14 +346,17 @@ def _hashable(structure: list[Any]) -> Any:
         return kind
     if kind == "value":
         value = structure[1]
-        if not isinstance(value, (*PLAIN, slice, _core.dtype, _core.device)):
+        # What derives from these may mean more than its value.
+        if type(value) not in PLAIN and not isinstance(value, (slice, _core.dtype, _core.device)):
             raise _Refused(
                 f"expected arguments and results made of tensors and plain values, got "
                 f"{type(value).__name__}"
             )
         return type(value), repr(value)
     if kind == "dict":
-        return kind, tuple((key, _hashable(item)) for key, item in structure[1])
+        if any(type(key) not in PLAIN for key, _ in structure[1]):
+            raise _Refused("expected dictionaries whose keys are plain values")
+        return kind, tuple((type(key), repr(key), _hashable(item)) for key, item in structure[1])
     return kind, tuple(_hashable(item) for item in structure[1])
 
 
@@ -347,7 +376,10 @@ def _overlap(spans: list[tuple[int, int]]) -> bool:
 
 
 def _described(tensors: Sequence[Tensor]) -> Any:
-    return [(t.shape, t.strides, t.dtype, t.device, t.requires_grad, t.is_leaf) for t in tensors]
+    return [
+        (type(t), t.shape, t.strides, t.dtype, t.device, t.requires_grad, t.is_leaf)
+        for t in tensors
+    ]
 
 
 def _modes() -> Any:

@@ -73,6 +73,14 @@ typedef struct tenon_graph_memory {
   uint64_t planned;  /* as the program runs: steps of a group make no tensors for each other */
 } tenon_graph_memory;
 
+/* What a program does beside returning results, steps inside of cond, while and scan included. */
+typedef struct tenon_graph_effects {
+  uint32_t struct_size;     /* set by the caller */
+  int32_t writes_outside;   /* a step writes into memory of an input or of a leaf from outside */
+  int32_t sets_grad;        /* it assigns .grad of an input or a leaf */
+  int32_t has_control_flow; /* cond, while or scan: how long a run takes depends on data */
+} tenon_graph_effects;
+
 /* -- rewrites ------------------------------------------------------------------------------------------
  * Data: an expression of operators, and one that may stand for it. */
 
@@ -323,6 +331,9 @@ typedef struct tenon_graph_service_api {
   /* (appended) After record_cond, record_while or record_scan, and whatever the caller copies from their results:
    * where a result is memory that a region was given, a write to one of both makes reading the other an error. */
   tenon_status (*record_join)(tenon_err*);
+  /* (appended) What running the program changes; the caller sets struct_size. A program of many sizes does the same
+   * at all of them. */
+  void (*program_effects)(const tenon_graph_program*, tenon_graph_effects*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
