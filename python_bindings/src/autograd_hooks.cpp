@@ -2,10 +2,12 @@
 #include "autograd_hooks.hpp"
 
 #include <nanobind/nanobind.h>
+#include <tenon/services/graph.h>
 
 #include "autograd_module.hpp"
 #include "errors.hpp"
 #include "python_thread.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 
 namespace nb = nanobind;
@@ -91,6 +93,7 @@ PyObject* add_hook(PyObject* tensor, PyObject* callable, HookTime time) {
                        type_name(callable));
   const tenon_autograd_api* api = require_autograd();
   if (!api) return nullptr;
+  note_in_recording(TENON_GRAPH_NOTE_HOOK);
   auto* object = reinterpret_cast<TensorObject*>(tensor);
   auto* hook = new Hook{object->hooks, Py_NewRef(callable), 0, false, is_after ? tensor : nullptr};
   ErrorSink err;
@@ -132,6 +135,20 @@ void remove_hooks(TensorObject& tensor) {
     ErrorSink err;
     if (autograd->hook_remove(tensor.tensor, hook->id, err) != TENON_OK) host->err_clear(err);
   }
+}
+
+uint64_t hook_state(const TensorObject& tensor) {
+  uint64_t state = 0;
+  for (const Hook* hook = tensor.hooks; hook; hook = hook->next)
+    if (hook->callable) state = state * 31 + hook->id + 1;
+  return state;
+}
+
+PyObject* list_hooks(const TensorObject& tensor) {
+  PyObject* list = PyList_New(0);
+  for (const Hook* hook = tensor.hooks; list && hook; hook = hook->next)
+    if (hook->callable && PyList_Append(list, hook->callable) < 0) Py_CLEAR(list);
+  return list;
 }
 
 void add_hook_handle(nb::module_& module) {

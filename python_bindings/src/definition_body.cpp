@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "operator_definition.hpp"
 #include "operator_type.hpp"
+#include "recording.hpp"
 
 namespace tenon::python {
 namespace {
@@ -143,6 +144,7 @@ tenon_status decompose_in_python(const tenon_value* args, uint32_t nargs, tenon_
       return raise_error(PyExc_LookupError, "%s was taken out while it was being called",
                          definition.schema.name().c_str());
     Running running(definition.running);
+    if (definition.is_composite()) note_operator(definition.schema.name());
     BodyCall call{definition, {.schema = definition.schema, .args = args}, nargs};
     ExpectedResult expected[kMaxResults];
     if (expect_results(call, expected, nouts)) call.expected = expected;

@@ -22,12 +22,12 @@ namespace tenon::python {
 // memory.
 class Description {
  public:
-  // False: an argument is no tensor.
+  // False: an argument is no tensor, or has hooks.
   bool add_call(PyObject* args) {
     add_modes();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
       PyObject* arg = PyTuple_GET_ITEM(args, i);
-      if (!is_exact_tensor(arg)) return false;
+      if (!is_exact_tensor(arg) || reinterpret_cast<TensorObject*>(arg)->hooks) return false;
       add_tensor(handle_of(arg));
     }
     return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "autograd_hooks.hpp"
 #include "guards.hpp"
 #include "host_call.hpp"
 #include "modules.hpp"
@@ -144,7 +145,7 @@ int have_classes(PyObject* list) {
   return 1;
 }
 
-// (tensor, its layout, its address)
+// (tensor, its layout, its address, its hooks)
 int have_layouts(PyObject* list) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
     PyObject* entry = PyList_GET_ITEM(list, i);
@@ -153,7 +154,9 @@ int have_layouts(PyObject* list) {
     description.add_tensor(tensor);
     PyObject* before = PyTuple_GET_ITEM(entry, 1);
     if (!description.has_bytes(PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before)) ||
-        address_of(*tensor) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(entry, 2)))
+        address_of(*tensor) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(entry, 2)) ||
+        hook_state(*reinterpret_cast<TensorObject*>(PyTuple_GET_ITEM(entry, 0))) !=
+            PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(entry, 3)))
       return 0;
   }
   return 1;
@@ -195,6 +198,22 @@ void add_guards(nb::module_& module) {
         const std::vector<int64_t> words = description.words();
         return nb::make_tuple(nb::bytes(words.data(), words.size() * sizeof(int64_t)),
                               address_of(*handle));
+      },
+      nb::arg("tensor"));
+  module.def(
+      "hook_state",
+      [](nb::handle tensor) {
+        tensor_argument(tensor, "hook_state");
+        return hook_state(*reinterpret_cast<TensorObject*>(tensor.ptr()));
+      },
+      nb::arg("tensor"));
+  module.def(
+      "list_hooks",
+      [](nb::handle tensor) {
+        tensor_argument(tensor, "list_hooks");
+        PyObject* list = list_hooks(*reinterpret_cast<TensorObject*>(tensor.ptr()));
+        if (!list) throw nb::python_error();
+        return nb::steal<nb::list>(list);
       },
       nb::arg("tensor"));
   module.def(

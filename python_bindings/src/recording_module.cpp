@@ -6,6 +6,7 @@
 #include <tenon/services/graph.h>
 
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -41,26 +42,31 @@ bool ask_whether_readable(const char* what) {
 
 namespace {
 
-// What a recording finds in .grad of tensors that it has not assigned.
-struct GradReads {
-  std::vector<std::pair<nb::object, nb::object>> read;  // a tensor, and what its .grad was
-  std::unordered_set<const tenon_tensor*> assigned;
+// What a function is seen to read while it is recorded, beside what its code tells.
+struct Reached {
+  std::vector<std::pair<nb::object, nb::object>> grads;  // a tensor, and what its .grad was
+  std::unordered_set<const tenon_tensor*> assigned;      // tensors whose .grad it has set
+  std::set<std::string> operators;                       // whose functions in Python have run
 };
 // Of this thread's recording.
-thread_local std::weak_ptr<GradReads> grad_reads_here;
+thread_local std::weak_ptr<Reached> reached_here;
 
 }  // namespace
 
 void tell_grad_read(PyObject* tensor, PyObject* grad) {
-  const auto reads = grad_reads_here.lock();
-  if (!reads || reads->assigned.contains(handle_of(tensor))) return;
-  for (const auto& [known, before] : reads->read)
+  const auto reached = reached_here.lock();
+  if (!reached || reached->assigned.contains(handle_of(tensor))) return;
+  for (const auto& [known, before] : reached->grads)
     if (known.ptr() == tensor) return;
-  reads->read.emplace_back(nb::borrow(tensor), nb::borrow(grad));
+  reached->grads.emplace_back(nb::borrow(tensor), nb::borrow(grad));
+}
+
+void tell_operator(const std::string& name) {
+  if (const auto reached = reached_here.lock()) reached->operators.insert(name);
 }
 
 bool tell_grad(tenon_tensor* tensor) {
-  if (const auto reads = grad_reads_here.lock()) reads->assigned.insert(tensor);
+  if (const auto reached = reached_here.lock()) reached->assigned.insert(tensor);
   ErrorSink err;
   const tenon_status status = graph_service().record_grad(tensor, err);
   return status == TENON_OK || raise(status, err);
@@ -176,6 +182,8 @@ void tell_backward(unsigned flags, bool accumulates) {
   if (const auto marks = marks_here.lock()) marks->begin_backward();
 }
 
+void tell_note(unsigned notes) { graph_service().record_note(notes); }
+
 void tell_backward_end() {
   if (const auto marks = marks_here.lock()) marks->end_backward();
 }
@@ -216,7 +224,7 @@ class Recording {
           err);
     ++recordings;
     marks_here = marks_;
-    grad_reads_here = grad_reads_;
+    reached_here = reached_;
   }
   ~Recording() { abandon(); }
   Recording(const Recording&) = delete;
@@ -234,10 +242,14 @@ class Recording {
   void abandon() {
     if (recording_) graph_service().record_abandon(take());
   }
+  nb::list operators_defined_in_python() const {
+    nb::list names;
+    for (const std::string& name : reached_->operators) names.append(nb::str(name.c_str()));
+    return names;
+  }
   nb::list grads_read() const {
     nb::list tensors;
-    for (const auto& [tensor, grad] : grad_reads_->read)
-      tensors.append(nb::make_tuple(tensor, grad));
+    for (const auto& [tensor, grad] : reached_->grads) tensors.append(nb::make_tuple(tensor, grad));
     return tensors;
   }
 
@@ -248,7 +260,7 @@ class Recording {
   }
 
   std::shared_ptr<Marks> marks_;
-  std::shared_ptr<GradReads> grad_reads_ = std::make_shared<GradReads>();
+  std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
   tenon_graph_recording* recording_ = nullptr;
 };
 
@@ -337,7 +349,8 @@ void add_recording_functions(nb::module_& module) {
            nb::arg("gives_up") = false)
       .def("finish", &Recording::finish, nb::arg("results"))
       .def("abandon", &Recording::abandon)
-      .def("grads_read", &Recording::grads_read);
+      .def("grads_read", &Recording::grads_read)
+      .def("operators_defined_in_python", &Recording::operators_defined_in_python);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");
   module.def(
       "is_recording", [] { return recordings != 0 && graph_service().is_recording() != 0; },

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <tenon/services/graph.h>
 
 #include <tenon/services/candidates.h>
 #include <tenon/services/isolated.h>
@@ -16,6 +17,7 @@
 #include "host_call.hpp"
 #include "modules.hpp"
 #include "operator_type.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "types.hpp"
 
@@ -188,6 +190,7 @@ std::string fallback_report(bool reset) {
 }
 
 std::pair<uint64_t, uint64_t> random_state(nb::handle device) {
+  note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
   uint64_t seed = 0, offset = 0;
   host->random_get(device_id(device), &seed, &offset);
   return {seed, offset};
@@ -235,6 +238,7 @@ void add_system_functions(nb::module_& module) {
       "manual_seed",
       [](uint64_t seed) {
         need_plugins();
+        note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
         host->random_seed(seed);
       },
       nb::arg("seed"), "Start the random numbers of every device from `seed`.");
@@ -242,6 +246,7 @@ void add_system_functions(nb::module_& module) {
   module.def(
       "set_random_state",
       [](uint64_t seed, uint64_t offset, nb::handle device) {
+        note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
         host->random_set(device_id(device), seed, offset);
       },
       nb::arg("seed"), nb::arg("offset"), nb::arg("device").none() = none);

@@ -27,15 +27,15 @@ class Names(NamedTuple):
     of_attributes: frozenset[str]
     of_modules: frozenset[tuple[str, int]]  # imported inside: (name, level)
     are_computed: bool  # it reads attributes whose names are made while it runs
-    computed_of: frozenset[
-        str
-    ]  # globals of which alone it reads such attributes, as getattr(tenon, name)
+    of_parts: frozenset[tuple[str, str]]  # attributes of globals, as ("os", "stat")
+    computed_of: frozenset[str]  # globals whose attributes have such names, as getattr(tenon, name)
 
 
-def refusal(version: tuple[int, ...] = sys.version_info, name: str = "") -> str:
-    """Why the code of functions cannot be read, or ""."""
+def refusal(version: tuple[int, ...] = (), name: str = "") -> str:
+    """Why the code of functions cannot be read, or "". Without a version: in this Python."""
+    version = version or tuple(sys.version_info[:2])
     name = name or sys.implementation.name
-    if name == "cpython" and _FIRST <= tuple(version[:2]) <= _LAST:
+    if name == "cpython" and _FIRST <= version[:2] <= _LAST:
         return ""
     known = " to ".join(".".join(map(str, each)) for each in (_FIRST, _LAST))
     return (
@@ -49,12 +49,16 @@ def names_in(code: types.CodeType) -> Names:
     of_globals, of_attributes = set[str](), set[str]()
     of_modules = set[tuple[str, int]]()
     are_computed, computed_of = False, set[str]()
+    of_parts = set[tuple[str, str]]()
     instructions = list(dis.get_instructions(code))
     constants: list[object] = []  # that were loaded last, for imports
     for index, instruction in enumerate(instructions):
         name, value = instruction.opname, instruction.argval
         if name in _GLOBALS:
             of_globals.add(value)
+            after = instructions[index + 1]
+            if after.opname in _ATTRIBUTES:
+                of_parts.add((value, after.argval))
             if value in _READERS and _computes(instructions, index):
                 owner = instructions[index + 1]
                 if owner.opname == "LOAD_GLOBAL" and not _is_attribute(instructions[index + 2]):
@@ -77,11 +81,13 @@ def names_in(code: types.CodeType) -> Names:
             of_modules |= inner.of_modules
             are_computed = are_computed or inner.are_computed
             computed_of |= inner.computed_of
+            of_parts |= inner.of_parts
     return Names(
         frozenset(of_globals),
         frozenset(of_attributes),
         frozenset(of_modules),
         are_computed,
+        frozenset(of_parts),
         frozenset(computed_of),
     )
 

@@ -74,7 +74,9 @@ class Compiled(_core.CompiledCalls):
         self._passes = passes
         self._entries: dict[Any, _Entry] = {}
         self._outside: Outside | None = None
-        self._grads: tuple[Tensor, ...] = ()  # of which the function reads .grad
+        # What was seen to be read that the function's code does not tell.
+        self._grads: tuple[Tensor, ...] = ()  # tensors of which it reads .grad
+        self._operators: tuple[str, ...] = ()  # operators with functions in Python
         self._lock = threading.Lock()
         self._eager: dict[str, int] = {}  # calls that have no signature, by reason
 
@@ -131,14 +133,21 @@ class Compiled(_core.CompiledCalls):
         newer one in its place by the time that it is used."""
         if _core.amp_dtype() is not None:
             raise _Refused("it is called in an autocast region; enter the region in the function")
+        if any(not _is_plain(t) for t in tensors):
+            raise _Refused(
+                "expected arguments that are Tensor, Parameter or Buffer, without hooks; another class, or vmap, "
+                "may mean something else by what it does"
+            )
         spans = [_span(t) for t in tensors if t.numel()]
         if _overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
             raise _Refused("two arguments share memory")
         outside = self._outside
         if outside is None or not outside.is_unchanged():
-            outside = self._outside = Outside(self._function, self._grads)
+            outside = self._outside = Outside(self._function, self._grads, self._operators)
         if outside.refusal:
             raise _Refused(outside.refusal)
+        if any(_is_batched(t) for t in outside.tensors()):
+            raise _Refused("it reads a tensor that vmap maps over")
         known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
             raise _Refused("an argument is also reached in another way")
@@ -182,11 +191,16 @@ class Compiled(_core.CompiledCalls):
                     )
                 known = {id(tensor) for tensor in self._grads}
                 more = [t for t in _read_from_before(read, found) if id(t) not in known]
-                if more:  # then it is part of the signature
+                called = recording.operators_defined_in_python()
+                called = [name for name in called if name not in self._operators]
+                if more or called:  # then they are part of the signature
                     self._grads += tuple(more)
+                    self._operators += tuple(called)
                     self._outside = None
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
+                if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
+                    raise _Refused(reason)
                 native = recording.finish(outputs)
                 self._compare(entry, native, structure, returned)
             except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
@@ -289,15 +303,16 @@ def compile(
     The first two calls of each signature run the function as it is and write down what it asks of
     operators. If both agree, later calls run the program and not the Python code. A signature is the
     structure of the arguments; shape, strides, dtype, device and requires_grad of tensors; the values of
-    all others; whether gradients are on; and what the function can be seen to read from outside: the
-    numbers, texts, containers and objects that it closes over or names, the attributes of these that
-    code on the way names, and so on, into methods, properties, modules and small arrays of NumPy. A new
-    signature is recorded anew; beyond `limit` of them calls run the function.
+    all others; whether gradients are on; the operators that are defined; and what the function can be seen to
+    read from outside: the numbers, texts, containers, tensors, classes and objects that it closes over or
+    names, the attributes of these that any code on the way names, and so on, into methods, properties, modules
+    and small arrays of NumPy. A new signature is recorded anew; beyond `limit` of them calls run the function.
 
     Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
     operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
     objects that are neither tensors nor plain values, does something else each time, changes what it
-    reads, or reads what cannot be told (`eval`, files, weak references, large arrays of NumPy). `explain()`
+    reads, or reads what cannot be told (`eval`, files, iterators, weak references, large arrays of NumPy), or
+    where Python is a version whose code cannot be read. `explain()`
     says why. What Python code does beside calling operators (printing) happens in calls that run the
     function only. Not seen is state that C code keeps, as numbers of ctypes: TENON_GRAPH=check runs the
     function on every call and raises where it differs from its program; TENON_GRAPH=off runs the function
@@ -326,6 +341,31 @@ def compile(
 
 class _Refused(Exception):
     pass
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    kind = type(tensor)
+    if kind is not Tensor:
+        from tenon.nn import Buffer, Parameter
+
+        if kind not in (Parameter, Buffer):
+            return False
+    return not _core.hook_state(tensor)
+
+
+def _is_batched(tensor: Tensor) -> bool:
+    return type(tensor) is not Tensor and type(tensor).__name__ == "Batched"
+
+
+def _lost_history(outputs: list[Tensor], given: list[Tensor]) -> str:
+    """Why results of a program would carry another history of gradients than those of the function."""
+    known = {id(tensor) for tensor in given}
+    made = [t for t in outputs if t.requires_grad and id(t) not in known]
+    if made and not _core.is_grad_enabled():
+        return "it records gradients though they are off around it"
+    if made and (any(t.is_leaf for t in made) or not any(t.requires_grad for t in given)):
+        return "it returns what gradients pass to a tensor that it has made"
+    return ""
 
 
 def _read_from_before(
@@ -377,7 +417,16 @@ def _overlap(spans: list[tuple[int, int]]) -> bool:
 
 def _described(tensors: Sequence[Tensor]) -> Any:
     return [
-        (type(t), t.shape, t.strides, t.dtype, t.device, t.requires_grad, t.is_leaf)
+        (
+            type(t),
+            t.shape,
+            t.strides,
+            t.dtype,
+            t.device,
+            t.requires_grad,
+            t.is_leaf,
+            repr(getattr(t, "__dict__", None)),
+        )
         for t in tensors
     ]
 

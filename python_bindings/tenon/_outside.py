@@ -42,9 +42,27 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes whose attributes can be assi
 
 # What reads variables by names that no code tells, and builtin modules whose functions answer from hidden state.
 _HIDDEN_READERS = {"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"}
-_HIDDEN_STATE = {"sys", "posix", "gc", "time"}
-# Modules whose state has no part in results.
-_BESIDE = {"logging", "warnings", "threading", "typing", "traceback", "linecache", "importlib"}
+_HIDDEN_STATE = {"sys", "posix", "gc", "time", "io", "_io"}
+# Modules whose state has no part in results, unless one of these names is read.
+_BESIDE: dict[str, set[str]] = {
+    "logging": {
+        "level",
+        "isEnabledFor",
+        "getEffectiveLevel",
+        "hasHandlers",
+        "handlers",
+        "disabled",
+    },
+    "warnings": {"filters"},
+    "threading": {"current_thread", "get_ident", "get_native_id", "active_count", "enumerate"},
+    "typing": set(),
+    "traceback": set(),
+    "linecache": set(),
+    "importlib": set(),
+}
+# Settings of this package that no signature holds, as functions that tell them.
+_SETTINGS = (_core.get_num_threads, _core.fallback_policy)
+_LOCK_STATE = {"acquire", "locked", "_is_owned"}
 # Methods that no reading calls.
 _UNREAD = {
     f"__{name}__"
@@ -54,7 +72,8 @@ _UNREAD = {
 }
 _MADE = {"__init__", "__new__", "__class_getitem__"}  # what calling or indexing a class runs
 _CODE = (types.FunctionType, staticmethod, classmethod, property, functools.partialmethod)
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 class Same:
@@ -77,8 +96,13 @@ class Outside:
 
     `refusal` says what cannot be told; nothing if there is nothing."""
 
-    def __init__(self, function: Callable[..., Any], grads: Iterable[Tensor] = ()) -> None:
-        """`grads`: tensors of which the function reads `.grad`."""
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        grads: Iterable[Tensor] = (),
+        operators: Iterable[str] = (),
+    ) -> None:
+        """What the code does not tell: tensors whose `.grad` it reads, and operators defined in Python that it calls."""
         self.refusal = _bytecode.refusal()
         self._names, self._are_computed = set[str](), False
         self._members: dict[type, list[str]] = {}
@@ -88,7 +112,12 @@ class Outside:
             self._begin()
             if self.refusal:
                 return
-            self.value = self._of(function, _DEPTH), tuple(map(self._of_grad, grads))
+            self.value = (
+                self._of(function, _DEPTH),
+                tuple(map(self._of_grad, grads)),
+                tuple(self._of_operator(name) for name in operators),
+                tuple(self._settings),
+            )
             if self.refusal or before == (len(self._names), self._are_computed):
                 return
         self._refuse("the code that it reaches does not end")
@@ -104,7 +133,8 @@ class Outside:
         self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
         # Objects or None, their classes, versions of these, and the dictionaries of their attributes or None.
         self._classes: list[tuple[Any, type, int, dict[str, Any] | None]] = []
-        self._layouts: list[tuple[Tensor, bytes, int]] = []
+        self._layouts: list[tuple[Tensor, bytes, int, int]] = []  # tensor, layout, address, hooks
+        self._settings: list[bytes] = []  # what they were
         self._watched_slots: set[tuple[int, Any]] = set()
         self._sees_order = True  # of dictionaries
         self._seen: set[int] = set()
@@ -126,7 +156,7 @@ class Outside:
 
     def tensors(self) -> list[Tensor]:
         """Those that were found."""
-        return [tensor for tensor, _, _ in self._layouts]
+        return [tensor for tensor, *_ in self._layouts]
 
     def _refuse(self, reason: str) -> None:
         self.refusal = self.refusal or reason
@@ -163,7 +193,7 @@ class Outside:
     def _of_builtin_function(self, function: Any, depth: int) -> Any:
         owner = getattr(function, "__self__", None)
         module = getattr(function, "__module__", None)
-        if module in _HIDDEN_STATE:
+        if module in _HIDDEN_STATE and function.__name__ != "fspath":
             self._refuse(f"it calls {module}.{function.__name__}, whose answer may change")
         if owner is None or isinstance(owner, types.ModuleType):
             return Same(function)
@@ -270,8 +300,9 @@ class Outside:
 
     def _of_tensor(self, tensor: Tensor, depth: int) -> Any:
         layout, address = _core.tensor_layout(tensor)
-        self._layouts.append((tensor, layout, address))
-        return Same(tensor), layout, self._of_object(tensor, depth)
+        self._layouts.append((tensor, layout, address, _core.hook_state(tensor)))
+        hooks = tuple(self._of(hook, depth - 1) for hook in _core.list_hooks(tensor))
+        return Same(tensor), layout, hooks, self._of_object(tensor, depth)
 
     def _of_grad(self, tensor: Tensor) -> Any:
         def read() -> bytes:
@@ -281,6 +312,11 @@ class Outside:
         self._kept += [tensor, tensor.grad]  # its memory is no other one's
         self._calls.append((read, read()))
         return Same(tensor), read()
+
+    def _of_operator(self, name: str) -> Any:
+        from tenon._operator_definition import functions_of
+
+        return name, tuple(self._of(function, _DEPTH) for function in functions_of(name))
 
     # -- code ------------------------------------------------------------------------------------------
 
@@ -318,9 +354,14 @@ class Outside:
             if there is _ABSENT:
                 there = self._watch(vars(builtins), name)
             if isinstance(there, types.ModuleType):
-                # What modules of the standard library do with each other leaves no trace in results.
+                # Modules of the standard library leave no trace in results when they use each other, but may ask
+                # the system.
                 if package not in sys.stdlib_module_names:
                     parts.append(self._of_module(there, own.of_attributes, depth - 1))
+                for owner, part in own.of_parts:
+                    called = vars(there).get(part) if owner == name else None
+                    if getattr(called, "__module__", None) in _HIDDEN_STATE - {"sys"}:
+                        self._of_builtin_function(called, depth)
             elif there is not _ABSENT:
                 parts.append(self._of(there, depth - 1))
         for name, level in sorted(own.of_modules):
@@ -356,12 +397,16 @@ class Outside:
         any names."""
         table, package = vars(module), module.__name__.partition(".")[0]
         if package in _BESIDE:
+            if read := _BESIDE[package] & names:
+                self._refuse(f"it reads {package}'s {min(read)}")
             return Same(module)
         wanted = names if package in sys.stdlib_module_names else self._names
-        found = []
+        found: list[Any] = []
         for name in sorted(wanted & table.keys()):
             there = self._watch(table, name)
-            if package == "tenon":
+            if any(there is setting for setting in _SETTINGS):
+                found.append(self._of_setting(there))
+            elif package == "tenon":
                 found.append(Same(there))
             elif isinstance(there, types.ModuleType):
                 found.append(self._of_module(there, names, depth - 1) if depth > 1 else Same(there))
@@ -384,6 +429,9 @@ class Outside:
             names = sorted(self._names)
             reads = [functools.partial(getattr, value, name, _ABSENT) for name in names]
             return Same(value), tuple(self._of_call(read, depth) for read in reads)
+        self._watch_decimals(kind)
+        if isinstance(value, _LOCKS) and self._names & _LOCK_STATE:
+            self._refuse("it asks whether a lock is held")
         if not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__"):
             self._refuse(f"it reaches a {kind.__name__}, which is used up as it is read")
         try:
@@ -424,6 +472,7 @@ class Outside:
 
     def _of_class(self, cls: type, depth: int) -> Any:
         """A class as a value: code may call it, or read its attributes."""
+        self._watch_decimals(cls)
         if not cls.__flags__ & _HEAP_TYPE:
             if issubclass(cls, datetime.date) and self._names & {"now", "today", "utcnow"}:
                 self._refuse("it asks for the time")
@@ -435,10 +484,21 @@ class Outside:
             parts.append(self._of_attributes_of_class(cls, _MADE, depth))
         if isinstance(cls, abc.ABCMeta):
             # What isinstance says changes as classes are registered.
-            read = lambda: b"%d" % abc.get_cache_token()  # noqa: E731
-            self._calls.append((read, read()))
-            parts.append(read())
+            parts.append(self._of_setting(abc.get_cache_token))
         return tuple(parts)
+
+    def _watch_decimals(self, kind: type) -> None:
+        """What numbers of `decimal` come to hangs on their context."""
+        decimal = sys.modules.get("decimal")
+        if decimal is not None and kind is decimal.Decimal:
+            self._of_setting(decimal.getcontext)
+
+    def _of_setting(self, told_by: Callable[[], Any]) -> bytes:
+        read = lambda: repr(told_by()).encode()  # noqa: E731
+        before = read()
+        self._calls.append((read, before))
+        self._settings.append(before)
+        return before
 
     def _of_classes(self, kind: type, depth: int) -> Any:
         """What objects of this class get from it and from those it derives from."""

@@ -4,8 +4,15 @@
 import builtins
 import collections
 import contextvars
+import decimal
 import functools
+import logging
+import os
+import pathlib
+import random
 import sys
+import tempfile
+import threading
 import types
 
 import numpy as np
@@ -366,3 +373,64 @@ def variable_of_a_context():
     variable = contextvars.ContextVar("awkward")
     variable.set({"scale": 2.0})
     return lambda x: x * variable.get()["scale"], lambda: variable.set({"scale": 7.0})
+
+
+# -- what hangs on the system, or cannot be told ------------------------------------------------------
+
+
+@mutation(False)
+def text_of_a_file():
+    path = pathlib.Path(tempfile.mkdtemp()) / "scale"
+    path.write_text("2.0")
+    return lambda x: x * float(path.read_text()), lambda: path.write_text("7.0")
+
+
+@mutation(False)
+def file_that_is_there():
+    path = os.path.join(tempfile.mkdtemp(), "flag")
+    return lambda x: x * 2 if os.path.exists(path) else x - 1, lambda: open(path, "w").close()
+
+
+@mutation(False)
+def lock_that_is_held():
+    lock = threading.Lock()
+    return lambda x: x * 2 if lock.locked() else x - 1, lock.acquire
+
+
+@mutation(False)
+def name_of_the_thread():
+    thread = threading.current_thread()
+    before = thread.name
+    change = lambda: setattr(thread, "name", "another")
+    change.undo = lambda: setattr(thread, "name", before)
+    return lambda x: x * len(threading.current_thread().name), change
+
+
+@mutation(False)
+def level_of_a_logger():
+    logger = logging.getLogger("awkward")
+    return (
+        lambda x: x * 2 if logging.getLogger("awkward").isEnabledFor(10) else x - 1,
+        lambda: logger.setLevel(5),
+    )
+
+
+@mutation(True)
+def context_of_decimal_numbers():
+    change = lambda: setattr(decimal.getcontext(), "prec", 2)
+    change.undo = lambda: setattr(decimal.getcontext(), "prec", 28)
+    return lambda x: x * float(decimal.Decimal(1) / decimal.Decimal(3)), change
+
+
+@mutation(False)
+def numbers_drawn_by_python():
+    draw = random.Random(0)
+
+    def function(x):
+        state = draw.getstate()
+        try:
+            return x * draw.random()
+        finally:
+            draw.setstate(state)
+
+    return function, draw.random

@@ -412,6 +412,37 @@ def operator_gets_another_gradient():
 
 
 @mutation(True)
+def state_of_the_body_of_an_operator():
+    options = {"scale": 2.0}
+    tenon.op("awkward::stateful(Tensor x) -> Tensor")(lambda x: x * options["scale"])
+    return lambda x: tenon.ops.awkward.stateful(x), lambda: options.update(scale=7.0)
+
+
+@mutation(True)
+def state_of_a_shape_rule():
+    options = {"rows": 2}
+    made = tenon.op("awkward::ruled(Tensor x) -> Tensor")(lambda x: x[: options["rows"]] * 2)
+    made.shape(lambda x: (options["rows"], x.shape[1]))
+    return lambda x: made(x) + 1, lambda: options.update(rows=1)
+
+
+@mutation(True)
+def state_of_the_gradient_of_an_operator():
+    options = {"scale": 2.0}
+    made = tenon.op("awkward::stateful_gradient(Tensor x) -> Tensor")(body(2.0))
+    made.shape(lambda x: x.shape)
+    made.grad(lambda dout: dout * options["scale"])
+    weight = nn.Parameter(tenon.ones(4))
+
+    def function(x):
+        weight.grad = None
+        (made(weight) * x).sum().backward()
+        return weight.grad.clone()
+
+    return function, lambda: options.update(scale=7.0)
+
+
+@mutation(True)
 def operator_gets_a_kernel():
     made = tenon.op("awkward::kernelled(Tensor x) -> Tensor")(body(2.0))
     made.shape(lambda x: x.shape)
