@@ -61,7 +61,7 @@ _BESIDE: dict[str, set[str]] = {
     "importlib": set(),
 }
 # Settings of this package that no signature holds, as functions that tell them.
-_SETTINGS = (_core.get_num_threads, _core.fallback_policy)
+_SETTINGS = (_core.get_num_threads,)
 _LOCK_STATE = {"acquire", "locked", "_is_owned"}
 # Methods that no reading calls.
 _UNREAD = {

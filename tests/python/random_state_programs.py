@@ -28,7 +28,7 @@ class StateProgram:
         self._numbers = np.random.default_rng(seed)
         draw = self._draw
         self.gradients = draw.random() < 0.4 if gradients is None else gradients
-        self.settings = {"scale": 1.5, "twice": False, "rows": [0, 2]}
+        self.settings: dict[str, Any] = {"scale": 1.5, "twice": False, "rows": [0, 2]}
         self.state = [self._tensor() for _ in range(draw.randint(1, 3))]
         self.weights = [self._tensor() for _ in range(2)]
         if self.gradients:

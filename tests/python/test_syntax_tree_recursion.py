@@ -2,6 +2,7 @@
 """tenon.export of functions that name themselves, each other, or their class."""
 
 import functools
+from typing import Any
 
 import pytest
 import tenon
@@ -102,11 +103,11 @@ def rebound(x, n):
 FIRST = rebound
 
 
-def rebound(x, n):
+def rebound(x, n):  # type: ignore[no-redef]
     return x * 100
 
 
-fibonacci = lambda x, n: x if n < 2 else fibonacci(x, n - 1) + fibonacci(x, n - 2)
+fibonacci: Any = lambda x, n: x if n < 2 else fibonacci(x, n - 1) + fibonacci(x, n - 2)
 
 
 def flatten(nest):
