@@ -12,7 +12,8 @@ from typing import Any
 
 from tenon import _core, _structure
 from tenon._core import Tensor
-from tenon._outside import PLAIN, Outside
+from tenon._outside import Outside
+from tenon._outside_rules import PLAIN
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODES = ("", "check", "off")
@@ -143,7 +144,7 @@ class Compiled(_core.CompiledCalls):
             raise _Refused("two arguments share memory")
         outside = self._outside
         if outside is None or not outside.is_unchanged():
-            outside = self._outside = Outside(self._function, self._grads, self._operators)
+            outside = self._outside = Outside(self._function, self._grads, self._operators, outside)
         if outside.refusal:
             raise _Refused(outside.refusal)
         if any(_is_batched(t) for t in outside.tensors()):
@@ -189,14 +190,8 @@ class Compiled(_core.CompiledCalls):
                     raise _Refused(
                         "it reads .grad of an argument that it has not assigned; pass it as an argument"
                     )
-                known = {id(tensor) for tensor in self._grads}
-                more = [t for t in _read_from_before(read, found) if id(t) not in known]
                 called = recording.operators_defined_in_python()
-                called = [name for name in called if name not in self._operators]
-                if more or called:  # then they are part of the signature
-                    self._grads += tuple(more)
-                    self._operators += tuple(called)
-                    self._outside = None
+                if self._learns(outside, _read_from_before(read, found), called):
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
                 if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
@@ -214,6 +209,17 @@ class Compiled(_core.CompiledCalls):
         finally:
             recording.abandon()
             entry.seconds += time.perf_counter() - begin
+
+    def _learns(self, outside: Outside, grads: list[Tensor], operators: list[str]) -> bool:
+        """Whether the function read what is not in the captured state. Then it is in the next one."""
+        known = {id(tensor) for tensor in outside.grads}
+        if all(id(t) in known for t in grads) and set(operators) <= set(outside.operators):
+            return False
+        known = {id(tensor) for tensor in self._grads}
+        self._grads += tuple(t for t in grads if id(t) not in known)
+        self._operators += tuple(name for name in operators if name not in self._operators)
+        self._outside = Outside(self._function, self._grads, self._operators, outside)
+        return True
 
     def _compare(
         self,

@@ -18,62 +18,24 @@ import collections
 import contextvars
 import datetime
 import functools
-import io
 import operator
-import random
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import tenon
 from tenon import _bytecode, _core
+from tenon import _outside_rules as rules
 from tenon._core import Tensor
 
-PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
 _DEPTH = 60  # of containers in containers, and of attributes
 _MOST = 10_000  # values, so that looking at them takes milliseconds
 _MOST_BYTES = 4096  # of an array of NumPy
 _ROUNDS = 20  # names that code reads lead to more code
 _ABSENT = object()
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes whose attributes can be assigned
-
-# What reads variables by names that no code tells, and builtin modules whose functions answer from hidden state.
-_HIDDEN_READERS = {"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"}
-_HIDDEN_STATE = {"sys", "posix", "gc", "time", "io", "_io"}
-# Modules whose state has no part in results, unless one of these names is read.
-_BESIDE: dict[str, set[str]] = {
-    "logging": {
-        "level",
-        "isEnabledFor",
-        "getEffectiveLevel",
-        "hasHandlers",
-        "handlers",
-        "disabled",
-    },
-    "warnings": {"filters"},
-    "threading": {"current_thread", "get_ident", "get_native_id", "active_count", "enumerate"},
-    "typing": set(),
-    "traceback": set(),
-    "linecache": set(),
-    "importlib": set(),
-}
-# Settings of this package that no signature holds, as functions that tell them.
-_SETTINGS = (_core.get_num_threads,)
-_LOCK_STATE = {"acquire", "locked", "_is_owned"}
-# Methods that no reading calls.
-_UNREAD = {
-    f"__{name}__"
-    for name in "new init del dir reduce reduce_ex getstate setstate sizeof setattr delattr setitem delitem init_subclass "
-    "subclasshook set_name set delete copy deepcopy getnewargs doc module dict weakref annotations match_args "
-    "dataclass_fields dataclass_params abstractmethods slots orig_bases parameters".split()
-}
-_MADE = {"__init__", "__new__", "__class_getitem__"}  # what calling or indexing a class runs
-_CODE = (types.FunctionType, staticmethod, classmethod, property, functools.partialmethod)
-_LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 class Same:
@@ -101,24 +63,28 @@ class Outside:
         function: Callable[..., Any],
         grads: Iterable[Tensor] = (),
         operators: Iterable[str] = (),
+        before: Outside | None = None,
     ) -> None:
-        """What the code does not tell: tensors whose `.grad` it reads, and operators defined in Python that it calls."""
+        """What the code does not tell: tensors whose `.grad` it reads, and operators defined in Python that it calls.
+        `before`: an older one of the same function, whose names spare looking twice."""
+        self.grads, self.operators = tuple(grads), tuple(operators)
         self.refusal = _bytecode.refusal()
-        self._names, self._are_computed = set[str](), False
+        self._names: set[str] = set[str](before._names if before else ())
+        self._are_computed: bool = before is not None and before._are_computed
         self._members: dict[type, list[str]] = {}
         self.value: Any = None
         for _ in range(_ROUNDS):
-            before = len(self._names), self._are_computed
+            known = len(self._names), self._are_computed
             self._begin()
             if self.refusal:
                 return
             self.value = (
                 self._of(function, _DEPTH),
-                tuple(map(self._of_grad, grads)),
-                tuple(self._of_operator(name) for name in operators),
+                tuple(map(self._of_grad, self.grads)),
+                tuple(self._of_operator(name) for name in self.operators),
                 tuple(self._settings),
             )
-            if self.refusal or before == (len(self._names), self._are_computed):
+            if self.refusal or known == (len(self._names), self._are_computed):
                 return
         self._refuse("the code that it reaches does not end")
 
@@ -162,7 +128,7 @@ class Outside:
         self.refusal = self.refusal or reason
 
     def _of(self, value: Any, depth: int) -> Any:
-        if type(value) in PLAIN or isinstance(value, (tenon.dtype, tenon.device)):
+        if type(value) in rules.PLAIN or isinstance(value, (tenon.dtype, tenon.device)):
             return type(value), repr(value) if isinstance(value, (float, complex)) else value
         if self.refusal or id(value) in self._seen:
             return Same(value)
@@ -193,7 +159,7 @@ class Outside:
     def _of_builtin_function(self, function: Any, depth: int) -> Any:
         owner = getattr(function, "__self__", None)
         module = getattr(function, "__module__", None)
-        if module in _HIDDEN_STATE and function.__name__ != "fspath":
+        if module in rules.HIDDEN_STATE and function.__name__ != "fspath":
             self._refuse(f"it calls {module}.{function.__name__}, whose answer may change")
         if owner is None or isinstance(owner, types.ModuleType):
             return Same(function)
@@ -293,7 +259,7 @@ class Outside:
         return Same(function), self._of(function.__wrapped__, depth - 1)
 
     def _refuse_kind(self, value: Any, depth: int) -> Any:
-        for kinds, reason in _REFUSED:
+        for kinds, reason in rules.REFUSED:
             if isinstance(value, kinds):
                 self._refuse(reason)
         return Same(value)
@@ -329,7 +295,7 @@ class Outside:
         own = _bytecode.names_in(code)
         self._names |= own.of_attributes
         package = (function.__module__ or "").partition(".")[0]
-        if package == "tenon" or package in _BESIDE:
+        if package == "tenon" or package in rules.BESIDE:
             # It reads no state of the program's; but others may be put in the place of what it calls.
             return Same(code), *self._of_library(function, own.of_globals)
         self._are_computed = self._are_computed or own.are_computed
@@ -337,7 +303,7 @@ class Outside:
             owner = function.__globals__.get(name)
             if not isinstance(owner, types.ModuleType) or not owner.__name__.startswith("tenon"):
                 self._are_computed = True
-        hidden = own.of_globals & _HIDDEN_READERS
+        hidden = own.of_globals & rules.HIDDEN_READERS
         if hidden:
             self._refuse(f"it calls {min(hidden)}, which reads what no name tells")
         parts = [Same(code), self._of(function.__defaults__, depth - 1)]
@@ -360,7 +326,7 @@ class Outside:
                     parts.append(self._of_module(there, own.of_attributes, depth - 1))
                 for owner, part in own.of_parts:
                     called = vars(there).get(part) if owner == name else None
-                    if getattr(called, "__module__", None) in _HIDDEN_STATE - {"sys"}:
+                    if getattr(called, "__module__", None) in rules.HIDDEN_STATE - {"sys"}:
                         self._of_builtin_function(called, depth)
             elif there is not _ABSENT:
                 parts.append(self._of(there, depth - 1))
@@ -396,15 +362,15 @@ class Outside:
         """By the attributes that the function names which names the module; one that others may be given, by those that
         any names."""
         table, package = vars(module), module.__name__.partition(".")[0]
-        if package in _BESIDE:
-            if read := _BESIDE[package] & names:
+        if package in rules.BESIDE:
+            if read := rules.BESIDE[package] & names:
                 self._refuse(f"it reads {package}'s {min(read)}")
             return Same(module)
         wanted = names if package in sys.stdlib_module_names else self._names
         found: list[Any] = []
         for name in sorted(wanted & table.keys()):
             there = self._watch(table, name)
-            if any(there is setting for setting in _SETTINGS):
+            if any(there is setting for setting in rules.SETTINGS):
                 found.append(self._of_setting(there))
             elif package == "tenon":
                 found.append(Same(there))
@@ -419,7 +385,9 @@ class Outside:
     def _wanted(self, table: Any) -> list[str]:
         """The attributes among `table` that code reads."""
         if self._are_computed:
-            return sorted(key for key in table if isinstance(key, str) and not _is_special(key))
+            return sorted(
+                key for key in table if isinstance(key, str) and not rules.is_special(key)
+            )
         return sorted(self._names & table.keys())
 
     def _of_object(self, value: Any, depth: int) -> Any:
@@ -430,7 +398,7 @@ class Outside:
             reads = [functools.partial(getattr, value, name, _ABSENT) for name in names]
             return Same(value), tuple(self._of_call(read, depth) for read in reads)
         self._watch_decimals(kind)
-        if isinstance(value, _LOCKS) and self._names & _LOCK_STATE:
+        if isinstance(value, rules.LOCKS) and self._names & rules.LOCK_STATE:
             self._refuse("it asks whether a lock is held")
         if not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__"):
             self._refuse(f"it reaches a {kind.__name__}, which is used up as it is read")
@@ -461,7 +429,7 @@ class Outside:
         return self._members[kind]
 
     def _of_own_attributes(self, value: Any, own: dict[str, Any], depth: int) -> Any:
-        if not _is_ours(type(value)) and not isinstance(value, tenon.nn.Module):
+        if not rules.is_ours(type(value)) and not isinstance(value, tenon.nn.Module):
             self._items.append((own, tuple(own)))  # another attribute may hide one of the class
             return tuple((name, self._of_slot(own, name, depth - 1)) for name in self._wanted(own))
         # Of this package's: code that is not looked at reads them, and nothing by their order.
@@ -478,10 +446,10 @@ class Outside:
                 self._refuse("it asks for the time")
             return Same(cls)
         parts = [Same(cls), self._of_classes(cls, depth)]
-        if not _is_ours(cls):
+        if not rules.is_ours(cls):
             self._classes.append((cls, type(cls), _core.class_version(type(cls)), None))
             parts.append(self._of_classes(type(cls), depth))
-            parts.append(self._of_attributes_of_class(cls, _MADE, depth))
+            parts.append(self._of_attributes_of_class(cls, rules.MADE, depth))
         if isinstance(cls, abc.ABCMeta):
             # What isinstance says changes as classes are registered.
             parts.append(self._of_setting(abc.get_cache_token))
@@ -519,8 +487,10 @@ class Outside:
             if cls is object or not cls.__flags__ & _HEAP_TYPE:
                 continue
             for name, item in sorted(vars(cls).items()):
-                if _is_special(name):
-                    is_read = name in names or (name not in _UNREAD and isinstance(item, _CODE))
+                if rules.is_special(name):
+                    is_read = name in names or (
+                        name not in rules.UNREAD and isinstance(item, rules.CODE)
+                    )
                 else:
                     is_read = name in names or self._are_computed
                 if is_read and not isinstance(item, types.MemberDescriptorType):
@@ -528,42 +498,12 @@ class Outside:
         return tuple(parts)
 
     def _of_attribute_of_class(self, item: Any, depth: int) -> Any:
-        functions = _functions_of(item)
+        functions = rules.functions_of(item)
         if functions:
             return tuple(self._of(function, depth - 1) for function in functions)
         return self._of(item, depth - 1)
 
 
-def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
-def _is_ours(cls: type) -> bool:
-    return (cls.__module__ or "").partition(".")[0] == "tenon"
-
-
-def _functions_of(item: Any) -> list[Any]:
-    """The functions in Python that reading or calling an attribute of a class runs."""
-    if isinstance(item, (staticmethod, classmethod)):
-        return _functions_of(item.__func__) or [item.__func__]
-    if isinstance(item, property):
-        return [item.fget] if item.fget is not None else []
-    if isinstance(item, functools.cached_property):
-        return [item.func]
-    if isinstance(item, functools.partialmethod):
-        return [item.func, item.args, item.keywords]
-    return [item] if isinstance(item, types.FunctionType) else []
-
-
-_REFUSED: list[tuple[Any, str]] = [
-    (types.MappingProxyType, "it reads a mapping proxy, which shows another dictionary"),
-    (_VIEWS, "it reads a view of a dictionary, which shows another object"),
-    (weakref.ref, "it reads a weak reference, whose object may go"),
-    (io.IOBase, "it reads a file"),
-    (random.Random, "it draws random numbers of Python; pass them as arguments"),
-    (types.GeneratorType, "it reads a generator, which is used up as it is read"),
-    (types.CoroutineType, "it reads a coroutine"),
-]
 # The first that fits.
 _KINDS: list[tuple[Any, Callable[[Outside, Any, int], Any]]] = [
     (Tensor, Outside._of_tensor),
@@ -586,7 +526,7 @@ _KINDS: list[tuple[Any, Callable[[Outside, Any, int], Any]]] = [
     (
         tuple(
             each
-            for kinds, _ in _REFUSED
+            for kinds, _ in rules.REFUSED
             for each in (kinds if isinstance(kinds, tuple) else (kinds,))
         ),
         Outside._refuse_kind,
