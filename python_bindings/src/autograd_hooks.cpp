@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd_hooks.hpp"
 
+#include <algorithm>
+
 #include <nanobind/nanobind.h>
 #include <tenon/services/graph.h>
 
@@ -138,10 +140,11 @@ void remove_hooks(TensorObject& tensor) {
 }
 
 uint64_t hook_state(const TensorObject& tensor) {
-  uint64_t state = 0;
+  // One that comes has the highest number of all, and one that goes leaves fewer.
+  uint64_t newest = 0, count = 0;
   for (const Hook* hook = tensor.hooks; hook; hook = hook->next)
-    if (hook->callable) state = state * 31 + hook->id + 1;
-  return state;
+    if (hook->callable) newest = std::max(newest, hook->id), ++count;
+  return count ? newest << 20 | count : 0;
 }
 
 PyObject* list_hooks(const TensorObject& tensor) {

@@ -113,8 +113,13 @@ struct Known {
   // Whether an argument shares memory with another one, or with what the function reaches otherwise. A write may then be seen
   // where it was not recorded to be, and functions may ask whether two tensors are one.
   bool may_overlap(PyObject* args) const {
-    std::vector<Span> spans;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    constexpr Py_ssize_t kFew = 16;
+    const Py_ssize_t nargs = PyTuple_GET_SIZE(args);
+    std::array<Span, kFew> few;
+    std::vector<Span> many(nargs > kFew ? static_cast<size_t>(nargs) : 0);
+    Span* const spans = nargs > kFew ? many.data() : few.data();
+    size_t count = 0;
+    for (Py_ssize_t i = 0; i < nargs; ++i) {
       PyObject* arg = PyTuple_GET_ITEM(args, i);
       const tenon_tensor& tensor = *handle_of(arg);
       if (tensor.numel == 0) {
@@ -125,10 +130,10 @@ struct Known {
       const Span span = span_of(tensor);
       const auto before = std::lower_bound(starts.begin(), starts.end(), span.end) - starts.begin();
       if (before > 0 && ends[static_cast<size_t>(before - 1)] > span.begin) return true;
-      spans.push_back(span);
+      spans[count++] = span;
     }
-    std::sort(spans.begin(), spans.end(), [](Span a, Span b) { return a.begin < b.begin; });
-    for (size_t i = 1; i < spans.size(); ++i)
+    std::sort(spans, spans + count, [](Span a, Span b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < count; ++i)
       if (spans[i - 1].end > spans[i].begin) return true;
     return false;
   }
@@ -184,12 +189,13 @@ PyObject* call_known(PyObject* self, PyObject* args) {
   if (all.empty() || records_here()) return nullptr;
   Description description;
   if (!description.add_call(args)) return nullptr;
+  const uint64_t generation = kernel_generation();
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!description.is(all[i]->description)) continue;
+    if (all[i]->generation != generation || !description.is(all[i]->description)) continue;
     const Held known(all[i]);
     const int holds = is_unchanged(known->watched.ptr());
     if (holds < 0) return nullptr;
-    if (!holds || known->generation != kernel_generation() || known->may_overlap(args)) continue;
+    if (!holds || known->may_overlap(args)) continue;
     if (i > 0 && i < all.size()) std::swap(all[0], all[i]);
     ++known->calls;
     return known->run(args);
@@ -292,6 +298,11 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
   for (nb::handle arg : args) work += handle_of(arg.ptr())->numel;
   known->releases_gil = work >= kReleaseGilElements;
   std::vector<Known*>& all = known_of(self.ptr());
+  // Programs of operators that are others by now serve no call any more.
+  const auto stale = std::stable_partition(
+      all.begin(), all.end(), [&](const Known* each) { return each->generation == generation; });
+  const std::vector<Known*> dropped(stale, all.end());
+  all.erase(stale, all.end());
   const auto before = std::find_if(all.begin(), all.end(),
                                    [&](const Known* each) { return each->entry.is(known->entry); });
   if (before == all.end()) {
@@ -301,6 +312,7 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
     known->calls = (*before)->calls;
     Held::drop(std::exchange(*before, known.release()));
   }
+  for (Known* each : dropped) Held::drop(each);  // may run Python code
 }
 
 int64_t calls_of_entry(nb::handle self, nb::handle entry) {

@@ -123,6 +123,10 @@ int have_returned(PyObject* list) {
 // Changes whenever an attribute of the class, or of one that it derives from, is assigned, and never comes again. -1: none of
 // them can be assigned.
 int64_t version_of(PyTypeObject* type) {
+#if PY_VERSION_HEX < 0x030B0000
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE && !(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG))
+    return 0;
+#endif
   return type->tp_flags & Py_TPFLAGS_HEAPTYPE ? type->tp_version_tag : -1;
 }
 
@@ -177,6 +181,11 @@ int is_unchanged(PyObject* watched) {
   if (holds > 0) holds = have_classes(list(5));
   if (holds > 0) holds = have_layouts(list(6));
   if (holds > 0) holds = have_returned(list(7));
+  // What cannot be looked at any more is another one. Interrupts go on.
+  if (holds < 0 && PyErr_ExceptionMatches(PyExc_Exception)) {
+    PyErr_Clear();
+    return 0;
+  }
   return holds;
 }
 
@@ -200,6 +209,17 @@ void add_guards(nb::module_& module) {
                               address_of(*handle));
       },
       nb::arg("tensor"));
+  module.def(
+      "own_dictionary",
+      [](nb::handle object) -> nb::object {
+        // No property that shows another object's is run.
+        PyObject* own = PyObject_GenericGetDict(object.ptr(), nullptr);
+        if (own) return nb::steal(own);
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+        PyErr_Clear();
+        return nb::none();
+      },
+      nb::arg("object"));
   module.def(
       "hook_state",
       [](nb::handle tensor) {

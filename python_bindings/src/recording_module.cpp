@@ -45,6 +45,7 @@ namespace {
 // What a function is seen to read while it is recorded, beside what its code tells.
 struct Reached {
   std::vector<std::pair<nb::object, nb::object>> grads;  // a tensor, and what its .grad was
+  std::unordered_set<const PyObject*> asked;             // the tensors in `grads`
   std::unordered_set<const tenon_tensor*> assigned;      // tensors whose .grad it has set
   std::set<std::string> operators;                       // whose functions in Python have run
 };
@@ -56,8 +57,7 @@ thread_local std::weak_ptr<Reached> reached_here;
 void tell_grad_read(PyObject* tensor, PyObject* grad) {
   const auto reached = reached_here.lock();
   if (!reached || reached->assigned.contains(handle_of(tensor))) return;
-  for (const auto& [known, before] : reached->grads)
-    if (known.ptr() == tensor) return;
+  if (!reached->asked.insert(tensor).second) return;
   reached->grads.emplace_back(nb::borrow(tensor), nb::borrow(grad));
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import re
 import sys
 import types
 from typing import NamedTuple
@@ -67,7 +68,9 @@ def names_in(code: types.CodeType) -> Names:
                     are_computed = True
         elif name in _ATTRIBUTES:
             of_attributes.add(value)
-            are_computed = are_computed or value == "__dict__"
+            are_computed = are_computed or value in ("__dict__", "__getattribute__")
+            if value in ("format", "format_map"):
+                are_computed = are_computed or _names_parts(instructions[index - 1].argval)
         elif name == "IMPORT_NAME":
             levels = [each for each in constants[-2:] if type(each) is int]
             of_modules.add((value, levels[0] if levels else 0))
@@ -90,6 +93,11 @@ def names_in(code: types.CodeType) -> Names:
         frozenset(of_parts),
         frozenset(computed_of),
     )
+
+
+def _names_parts(template: object) -> bool:
+    """Whether text with places to be filled in asks for attributes or items, as "{0.scale}"; or may."""
+    return not isinstance(template, str) or bool(re.search(r"\{[^{}:!]*[.\[]", template))
 
 
 def _is_attribute(instruction: dis.Instruction) -> bool:

@@ -18,6 +18,7 @@ from tenon._outside_rules import PLAIN
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MODES = ("", "check", "off")
 _MUCH = 1 << 40  # elements
+_MOST_RENEWALS = 8  # of an entry without a program, because operators were defined meanwhile
 
 
 class _Entry:
@@ -31,7 +32,7 @@ class _Entry:
         self.returned: Any = None  # the structure of the result
         self.program: Any = None
         self.reason = ""  # why it stays without a program
-        self.recordings = self.calls = self.changes = 0
+        self.recordings = self.calls = self.changes = self.renewals = 0
         self.seconds = 0.0
         self.work = _MUCH  # elements that are read and made, at most
 
@@ -97,8 +98,7 @@ class Compiled(_core.CompiledCalls):
                 return self._run_eagerly(
                     f"there are {self._limit} signatures already, which is the limit", args, kwargs
                 )
-            self._entries.pop(key, None)
-            entry = self._entries.setdefault(key, _Entry(_describe(structure, tensors)))
+            entry = self._renewed(key, entry, _describe(structure, tensors))
         if entry.program is not None and self._mode != "check":
             if not kwargs:
                 self._remember(args, entry, outside)
@@ -110,6 +110,19 @@ class Compiled(_core.CompiledCalls):
             return self._record(entry, outside, structure, tensors, args, kwargs)
         finally:
             self._lock.release()
+
+    def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
+        """A new entry in the place of one of operators that are others by now, or of none."""
+        if old is None:
+            return self._entries.setdefault(key, _Entry(signature))
+        entry = _Entry(signature)
+        entry.renewals = 0 if old.program is not None else old.renewals + 1
+        if entry.renewals >= _MOST_RENEWALS:
+            entry.reason = "operators are defined anew in each call"
+        # All of older operators go, so that they do not count.
+        self._entries = {k: e for k, e in self._entries.items() if e.generation == entry.generation}
+        self._entries[key] = entry
+        return entry
 
     def _remember(self, args: tuple[Any, ...], entry: _Entry, outside: Outside) -> None:
         """Further calls like this one need not come here, as long as what was read from outside is the same."""
@@ -177,10 +190,14 @@ class Compiled(_core.CompiledCalls):
             outputs: list[Tensor] = []
             try:
                 returned = _structure.flatten(result, outputs)
-                # The first call may set something up. A program would miss what further ones do.
-                entry.changes += not outside.is_unchanged()
-                if entry.changes >= 2:
-                    raise _Refused("it changes what it reads outside")
+                # The first call may set something up. A program would miss what further ones do; and what another thread
+                # has changed meanwhile is not what this signature says.
+                if not outside.is_unchanged():
+                    entry.changes += 1
+                    if entry.changes >= 2:
+                        raise _Refused("it changes what it reads outside")
+                    entry.first = None
+                    return result
                 kept = _hashable(returned)
                 if entry.returned not in (None, kept):
                     raise _Refused("the result has another structure, or other values, each time")

@@ -144,6 +144,8 @@ class Outside:
             if isinstance(value, kinds):
                 return look(self, value, depth)
         numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.void):  # a record, which may be written
+            return self._of_array(value, value.nbytes, value.tobytes)
         if numpy is not None and isinstance(value, numpy.generic):
             return type(value), value.tobytes()
         if numpy is not None and isinstance(value, numpy.ndarray):
@@ -159,6 +161,7 @@ class Outside:
     def _of_builtin_function(self, function: Any, depth: int) -> Any:
         owner = getattr(function, "__self__", None)
         module = getattr(function, "__module__", None)
+        self._are_computed = self._are_computed or function in (getattr, hasattr)
         if module in rules.HIDDEN_STATE and function.__name__ != "fspath":
             self._refuse(f"it calls {module}.{function.__name__}, whose answer may change")
         if owner is None or isinstance(owner, types.ModuleType):
@@ -324,8 +327,12 @@ class Outside:
                 # the system.
                 if package not in sys.stdlib_module_names:
                     parts.append(self._of_module(there, own.of_attributes, depth - 1))
-                for owner, part in own.of_parts:
-                    called = vars(there).get(part) if owner == name else None
+                for owner, part in sorted(own.of_parts):
+                    if owner != name:
+                        continue
+                    called = vars(there).get(part)
+                    if called is None and package != "tenon" and "__getattr__" in vars(there):
+                        parts.append(self._of_slot(vars(there), "__getattr__", depth - 1))
                     if getattr(called, "__module__", None) in rules.HIDDEN_STATE - {"sys"}:
                         self._of_builtin_function(called, depth)
             elif there is not _ABSENT:
@@ -402,11 +409,7 @@ class Outside:
             self._refuse("it asks whether a lock is held")
         if not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__"):
             self._refuse(f"it reaches a {kind.__name__}, which is used up as it is read")
-        try:
-            own = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            own = None
-        own = own if isinstance(own, dict) else None
+        own = _core.own_dictionary(value)
         self._classes.append((value, kind, _core.class_version(kind), own))
         parts: list[Any] = [Same(value), self._of_classes(kind, depth)]
         if own is not None:
@@ -441,6 +444,11 @@ class Outside:
     def _of_class(self, cls: type, depth: int) -> Any:
         """A class as a value: code may call it, or read its attributes."""
         self._watch_decimals(cls)
+        if cls in (
+            operator.attrgetter,
+            operator.methodcaller,
+        ):  # of names that are made while code runs
+            self._are_computed = True
         if not cls.__flags__ & _HEAP_TYPE:
             if issubclass(cls, datetime.date) and self._names & {"now", "today", "utcnow"}:
                 self._refuse("it asks for the time")

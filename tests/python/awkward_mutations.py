@@ -413,6 +413,45 @@ def method_by_a_methodcaller():
 
 
 @mutation(True)
+def attribute_by_an_attrgetter_that_is_made_inside():
+    box, names = Scaled(), ["sca" + "le"]
+    return lambda x: x * operator.attrgetter(names[0])(box), lambda: setattr(box, "scale", 7.0)
+
+
+@mutation(True)
+def attribute_by_another_name_of_getattr():
+    box, read, names = Scaled(), getattr, ["sca" + "le"]
+    return lambda x: x * read(box, names[0]), lambda: setattr(box, "scale", 7.0)
+
+
+@mutation(True)
+def attribute_by_getattribute():
+    box, names = Scaled(), ["sca" + "le"]
+    read = lambda: object.__getattribute__(box, names[0])
+    return lambda x: x * read(), lambda: setattr(box, "scale", 7.0)
+
+
+@mutation(True)
+def attribute_in_a_format():
+    box = Scaled()
+    return lambda x: x * float(f"{box.scale}"), lambda: setattr(box, "scale", 7.0)
+
+
+@mutation(True)
+def dictionary_that_is_another_object_s():
+    class Proxy:
+        __slots__ = ("it",)
+        __dict__ = property(lambda self: self.it.__dict__)
+
+        def __getattr__(self, name):
+            return getattr(self.it, name)
+
+    proxy = Proxy()
+    proxy.it = Scaled()
+    return lambda x: x * proxy.scale, lambda: setattr(proxy.it, "scale", 7.0)
+
+
+@mutation(True)
 def fields_of_a_dataclass_as_a_dict():
     @dataclasses.dataclass
     class Options:

@@ -19,6 +19,8 @@ import numpy as np
 from awkward_mutations import Scaled, mutation
 from tenon import nn
 
+MADE = None
+
 # -- functions -----------------------------------------------------------------------------------
 
 
@@ -238,6 +240,19 @@ def module_of_a_module():
 
 
 @mutation(True)
+def attribute_that_a_module_makes():
+    module, state = types.ModuleType("awkward_made"), {"scale": 2.0}
+    module.__getattr__ = lambda name: state[name]
+    sys.modules["awkward_made"] = module
+
+    def function(x):
+        return x * MADE.scale
+
+    globals()["MADE"] = module
+    return function, lambda: state.update(scale=7.0)
+
+
+@mutation(True)
 def attribute_of_an_argument_by_default():
     box = Scaled()
 
@@ -360,6 +375,12 @@ def view_of_a_dict():
 def array_of_objects_of_numpy():
     numbers = np.array([{"scale": 2.0}], dtype=object)
     return lambda x: x * numbers[0]["scale"], lambda: numbers[0].update(scale=7.0)
+
+
+@mutation(True)
+def record_of_an_array_of_numpy():
+    record = np.array([(2.0,)], dtype=[("scale", "f8")])[0]
+    return lambda x: x * float(record["scale"]), lambda: record.__setitem__("scale", 7.0)
 
 
 @mutation(True)
