@@ -52,8 +52,9 @@ bench: build
 	benchmarks/run
 
 # Counts how many of 200 small wrong changes the tests notice (tests/mutation).
-mutation: bootstrap
+mutation: build
 	$(PYTHON) tests/mutation/run --jobs $(shell nproc)
+	$(RUN) tests/mutation/run_python --jobs $(shell nproc)
 
 asan tsan: bootstrap
 	@scripts/sanitize.sh $@
