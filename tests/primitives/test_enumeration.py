@@ -96,10 +96,11 @@ def differentiate(case):
     args, kwargs = arguments(case, "level1", "float32")
     inputs = [
         tensor.requires_grad_()
-        for i, (value, array) in enumerate(zip(args, case.args))
+        for i, (value, array) in enumerate(zip(args, case.args, strict=True))
         for tensor, one in zip(
             value if isinstance(value, list) else [value],
             array if isinstance(array, list) else [array],
+            strict=True,
         )
         if is_floating(one) and (case.grad is None or i in case.grad)
     ]
