@@ -132,7 +132,8 @@ def test_a_device_plugin_for_paddle():
 @pytest.mark.skipif(not os.path.exists(LEVEL1), reason="TENON_BUILD_DIR is not set")
 def test_an_isolated_plugin():
     (snippet,) = python_blocks("isolated.md", 1)
-    snippet = snippet.replace("libtenon_acme.so", os.path.abspath(LEVEL1)).replace("acme", "level1")
+    snippet = snippet.replace("/opt/acme/libtenon_acme.so", os.path.abspath(LEVEL1))
+    snippet = snippet.replace("acme", "level1")
     assert "level1" in run(f"import tenon\n{snippet}\nprint(x.device)")
 
 
