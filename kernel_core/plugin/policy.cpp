@@ -33,8 +33,8 @@ tenon_status ask(const tenon_policy_api* service, const std::string& policy,
 
 }  // namespace
 
-// What the site demands of a file's bytes before it is opened. They are read once: whoever can change
-// the file could otherwise put another in its place after it was examined.
+// What the site demands of a file's bytes before it is opened. They are read once: a user who can
+// change the file could otherwise put another in its place after it was examined.
 Refusal Loader::check_policy(const FileIdentity& file, SealedCopy& copy) {
   const std::string policy = policy_for(file);
   if (policy.empty()) return accepted();

@@ -86,7 +86,7 @@ bool SealedCopy::make(const std::string& path, std::string& problem) {
   Descriptor memory(make_memory(std::filesystem::path(path).filename()));
   if (memory.number < 0 || !copy(file.number, memory.number, size) ||
       ::fcntl(memory.number, F_ADD_SEALS, kSeals) != 0)
-    return failed(path + " cannot be copied to memory that nobody can change");
+    return failed(path + " cannot be copied to sealed memory");
   void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, memory.number, 0);
   if (mapped == MAP_FAILED) return failed("the copy of " + path + " cannot be mapped");
   SealedCopy made;

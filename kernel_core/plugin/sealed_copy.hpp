@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a file, copied to memory that nobody can change. What a policy has examined is then
+// The bytes of a file, copied to memory that is sealed against changes. What a policy has examined is then
 // what the system maps, whatever becomes of the file in between and afterwards.
 //
 // Made only where a policy demands it: tools such as debuggers see the copy's name until the

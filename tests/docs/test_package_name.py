@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distribution is `tenon-dl`. On PyPI `tenon` is somebody else's package: nothing in the tree may make
+"""The distribution is `tenon-dl`. On PyPI `tenon` is a package of other authors: nothing in the tree may make
 pip install it."""
 
 import pathlib
@@ -45,13 +45,13 @@ def mistakes(name, text):
     return [f"{name}:{text.count(chr(10), 0, m.start()) + 1}: {m.group().strip()}" for m in found]
 
 
-def test_nothing_asks_pip_for_the_package_of_somebody_else():
+def test_nothing_asks_pip_for_another_package():
     found = []
     for name in tracked():
         path = ROOT / name
         if path.is_file() and not path.is_symlink():
             found += mistakes(name, path.read_text(encoding="utf-8", errors="ignore"))
-    assert found == [], "the distribution is tenon-dl; PyPI's tenon is somebody else's"
+    assert found == [], "the distribution is tenon-dl; PyPI's tenon is another package"
 
 
 @pytest.mark.parametrize(

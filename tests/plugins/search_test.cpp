@@ -44,7 +44,7 @@ TEST(Search, RefusesALibraryThatAnyoneMayWrite) {
   EXPECT_TRUE(is_refused(load(file), "WRITABLE", std::string(kLibraries[1]) + ", which "));
 }
 
-// Whoever can make the folder decides what is found there.
+// The user who makes the folder decides what is found there.
 TEST(Search, RefusesAFolderThatAnyoneMayMake) {
   Scratch scratch;
   fs::create_directory(scratch / "open");

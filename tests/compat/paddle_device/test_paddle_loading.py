@@ -180,7 +180,7 @@ except tenon.NotFoundError as error:
 
 @pytest.fixture
 def plugin(trusted):
-    """A good plugin, alone in a folder that nobody else can change."""
+    """A good plugin, alone in a folder that no other user can change."""
     return shutil.copy(library("standin"), trusted)
 
 

@@ -112,7 +112,7 @@ class Elf:
                     if not folder.startswith(("/", "$ORIGIN", "${ORIGIN}")):
                         yield (
                             f"it looks for libraries in the current folder of the program (RUNPATH "
-                            f"{text!r} has the entry {folder!r}), where anybody may have put one; use a "
+                            f"{text!r} has the entry {folder!r}), where any user may have put one; use a "
                             "RUNPATH of $ORIGIN"
                         )
                     elif folder.startswith("/"):

@@ -71,7 +71,7 @@ def _level(level):
         return "-"
     if level["state"] != "current":
         return level["state"]
-    # Nobody has signed the stamp: whoever can write the file beside the library can claim any level.
+    # The stamp is not signed: a user who can write beside the library can claim any level.
     return f"claims {level['level']} (kit {level['kit']}, {level['date']})"
 
 
