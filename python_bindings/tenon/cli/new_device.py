@@ -25,7 +25,7 @@ def run(arguments):
     template.check_name(name, "a name")
     template.check_plugin_name(name)
     vendor = template.vendor_name(arguments.vendor, name)
-    folder = template.check_folder(arguments.folder, name, "NAME")
+    folder = template.folder_to_write(arguments.folder, name, "NAME")
     names = {"acme": name, "ACME": name.upper(), "Acme": vendor}
     template.print_written(template.write(template_folder(), folder, names))
     print(

@@ -39,7 +39,7 @@ def run(arguments):
     _check_namespace(namespace)
     vendor = template.vendor_name(arguments.vendor, namespace)
     template.check_plugin_name(namespace, "--namespace")
-    folder = template.check_folder(arguments.folder, namespace, "--namespace")
+    folder = template.folder_to_write(arguments.folder, namespace, "--namespace")
 
     names = {"acme": namespace, "Acme": vendor, "swiglu": name}
     written = []

@@ -29,7 +29,7 @@ def run(arguments):
     template.check_name(package, "a package")
     template.check_plugin_name(package, "--package")
     vendor = template.vendor_name(arguments.vendor, package)
-    folder = template.check_folder(arguments.folder, package, "--package")
+    folder = template.folder_to_write(arguments.folder, package, "--package")
     names = {"acme": package, "ACME": package.upper(), "Acme": vendor, "fold_scales": name}
     template.print_written(template.write(template.find("pass"), folder, names))
     print(

@@ -60,7 +60,7 @@ def vendor_name(given, name):
     return vendor
 
 
-def check_folder(given, package, option):
+def folder_to_write(given, package, option):
     """The folder to write: `given`, or tenon_<package>. Refused if it holds something, or if a package of
     that name lies here in another folder: two plugins of one name do not load together. `option`: what
     chooses another package."""
