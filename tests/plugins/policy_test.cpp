@@ -6,6 +6,8 @@
 #include <tenon/services/libraries.h>
 #include <tenon/services/policy.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernel_core/abi/slots.hpp"
@@ -90,6 +92,30 @@ TEST(Policy, LeavesThePathToDladdr) {
   EXPECT_FALSE(is_known(file));
   ASSERT_TRUE(is_ok(load(file)));
   EXPECT_EQ(policy.asked.size(), 2);
+}
+
+TEST(Policy, LeavesNoDescriptorsOrMappingsBehind) {
+  Scratch scratch;
+  fs::path file = scratch.copy("null", "plugin.so");
+  Policy policy;
+  Variable variable("TENON_PLUGIN_POLICY", "test");
+  auto held = [] {
+    auto files = fs::directory_iterator("/proc/self/fd");
+    const std::string maps = read_file("/proc/self/maps");
+    return std::pair(std::distance(begin(files), end(files)),
+                     std::count(maps.begin(), maps.end(), '\n'));
+  };
+  auto cycle = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      ASSERT_TRUE(is_ok(load(file)));
+      ASSERT_TRUE(is_ok(unload("null")));
+    }
+  };
+  cycle(5);
+  const auto before = held();
+  cycle(50);
+  EXPECT_EQ(held().first, before.first);
+  EXPECT_LE(held().second, before.second + 2) << "the heap may have grown";
 }
 
 TEST(Policy, KnowsACopyThatStaysMapped) {
