@@ -93,6 +93,9 @@ bool SealedCopy::make(const std::string& path, std::string& problem) {
   made.descriptor_ = std::exchange(memory.number, -1);
   made.bytes_ = static_cast<const char*>(mapped);
   made.size_ = size;
+  if (::access(made.path().c_str(), R_OK) != 0)
+    return failed("the copy of " + path + " cannot be opened as " + made.path() +
+                  ", for which /proc must be mounted");
   *this = std::move(made);
   return true;
 }
