@@ -54,16 +54,22 @@ Refusal Loader::open_foreign(const std::string& path, bool is_named, Library::Bi
     if (Refusal refusal = check_trust(file, trust)) return refusal;
     SealedCopy copy;
     if (Refusal refusal = check_policy(file, copy)) return refusal;
+    auto known = [&](auto&& is_same) {
+      auto at = std::find_if(foreign_.begin(), foreign_.end(), is_same);
+      if (at != foreign_.end()) opened = &at->second;
+      return at != foreign_.end();
+    };
     // The system knows a file that it has mapped by its name; copies have names of their own.
-    for (const auto& [known, mapped] : foreign_)
-      if (copy && known == file.path && mapped.copy().bytes() == copy.bytes()) {
-        opened = &mapped;
-        return accepted();
-      }
+    if (copy && known([&](const auto& other) {
+          return other.first == file.path && other.second.copy().bytes() == copy.bytes();
+        }))
+      return accepted();
     std::vector<Library> companions;
     if (Refusal refusal = open_companions(file.path, copy, companions)) return refusal;
     if (std::string problem; !library.open(file.path, std::move(copy), problem, binding))
       return {Stage::kOpen, Reason::kOpenFailed, problem, ""};
+    if (known([&](const auto& other) { return other.second.handle() == library.handle(); }))
+      return accepted();
     for (Library& companion : companions) foreign_.emplace_back("", std::move(companion));
     opened = &foreign_.emplace_back(file.path, std::move(library)).second;
     return accepted();
