@@ -9,7 +9,7 @@ import pytest
 import tenon
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _temporary_folders():
     """These tests build in temporary folders, which lie in /tmp, where every user may rename entries."""
     with pytest.MonkeyPatch.context() as patch:
