@@ -123,14 +123,21 @@ std::string plugin_describe(bool load_default) {
   return text;
 }
 
-void load_plugin(const char* path, bool load_default) {
+// The host's functions take texts that end with NUL: they would take what follows one for nothing.
+const char* without_nul(const std::string& text, const char* name) {
+  if (text.find('\0') == text.npos) return text.c_str();
+  throw nb::value_error((std::string(name) + ": expected a text without NUL, got one").c_str());
+}
+
+void load_plugin(const std::string& path, bool load_default) {
+  const char* text = without_nul(path, "path");
   if (load_default) need_plugins();
   ErrorSink err;
-  check(host->plugin_load(path, err), err);
+  check(host->plugin_load(text, err), err);
 }
 
 // `deadline`: seconds; 0: the default.
-void load_isolated_plugin(const char* path, const char* folders, double deadline) {
+void load_isolated_plugin(const std::string& path, const std::string& folders, double deadline) {
   need_plugins();
   auto* isolated = static_cast<const tenon_isolated_api*>(
       host->service_find(TENON_ISOLATED_SERVICE, TENON_ISOLATED_VERSION));
@@ -143,8 +150,8 @@ void load_isolated_plugin(const char* path, const char* folders, double deadline
     throw nb::value_error("deadline: expected a number of seconds, or None for the default");
   tenon_isolated_request request = {};
   request.struct_size = sizeof request;
-  request.path = path;
-  request.folders = folders;
+  request.path = without_nul(path, "path");
+  request.folders = without_nul(folders, "folders");
   request.deadline_ns = static_cast<uint64_t>(deadline * 1e9);
   tenon_status status;
   ErrorSink err;
@@ -155,19 +162,19 @@ void load_isolated_plugin(const char* path, const char* folders, double deadline
   check(status, err);
 }
 
-void unload_plugin(const char* name) {
+void unload_plugin(const std::string& name) {
   ErrorSink err;
-  check(host->plugin_unload(name, err), err);
+  check(host->plugin_unload(without_nul(name, "name"), err), err);
 }
 
-void allow_overrides(const char* name, bool allowed) {
+void allow_overrides(const std::string& name, bool allowed) {
   ErrorSink err;
-  check(host->plugin_allow_overrides(name, allowed, err), err);
+  check(host->plugin_allow_overrides(without_nul(name, "name"), allowed, err), err);
 }
 
-void add_plugin_folder(const char* path) {
+void add_plugin_folder(const std::string& path) {
   ErrorSink err;
-  check(host->plugin_add_folder(path, err), err);
+  check(host->plugin_add_folder(without_nul(path, "path"), err), err);
 }
 
 std::string fallback_policy() {

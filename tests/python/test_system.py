@@ -172,3 +172,9 @@ def test_threads_setting():
     tenon.set_num_threads(before)
     with pytest.raises(ValueError, match="expected at least 1"):
         tenon.set_num_threads(0)
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "cpp_extension", "dlpack"])
+def test_modules_of_utils_are_attributes(name):
+    """`import tenon` is enough, as the tables of docs/from_pytorch.md have them."""
+    assert run(f"import tenon; print(tenon.utils.{name}.__name__)") == f"tenon.utils.{name}"
