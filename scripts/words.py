@@ -17,7 +17,6 @@ EXEMPT = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/decisions/",
-    "plugins/fft/pocketfft/",
     "scripts/words.py",
     "sdk/include/tenon/abi.h",  # its comments change with its next revision, as all is built anew then
     "tests/abi/kept/",
