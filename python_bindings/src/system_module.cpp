@@ -224,8 +224,11 @@ void add_system_functions(nb::module_& module) {
   module.def("explain", &explain, nb::arg("op"), nb::arg("device").none() = none,
              nb::arg("dtype").none() = none);
   module.def("load", &need_plugins);
-  module.def("devices", &device_list, "The devices of loaded plugins. A plugin for a kind of device is loaded when that is named for "
-             "the first time, as in tenon.device('cuda'), and its devices are listed from then on: those that "
+  module.def("devices", &device_list,
+             "The devices of loaded plugins. A plugin for a kind of device is loaded when that is "
+             "named for "
+             "the first time, as in tenon.device('cuda'), and its devices are listed from then on: "
+             "those that "
              "nothing has named yet are missing here.");
   module.def(
       "use_deterministic_algorithms", [](bool mode) { kernel_choice().set_deterministic(mode); },
