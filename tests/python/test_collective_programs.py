@@ -143,6 +143,56 @@ def test_compiled_training_keeps_the_weights_of_all_ranks_equal(device):
     assert first == second
 
 
+def test_collectives_in_hooks_of_a_backward_pass_are_seen(device):
+    def work(comm, rank):
+        weight = ones(device, 1.0, (3,))
+        weight.requires_grad = True
+        weight.register_hook(lambda grad: comm.all_reduce(grad))
+
+        def step(x):
+            weight.grad = None
+            (weight * x).sum().backward()
+            return weight.grad * 1
+
+        compiled = tenon.compile(step)
+        with pytest.raises(NotImplementedError, match="talks to other ranks"):
+            tenon.export(step, (ones(device, 1.0, (3,)),))
+        results = [compiled(ones(device, float(k + rank), (3,))).tolist()[0] for k in range(5)]
+        return results, compiled.explain()
+
+    for results, explanation in in_ranks(device, 2, work):
+        assert results == [1, 3, 5, 7, 9] and "a program of" not in explanation
+
+
+def test_captured_graphs_hold_collectives_of_devices():
+    def work(comm, rank):
+        x, graph = ones("reference", rank + 1.0), tenon.Graph("reference")
+        with graph.capture():
+            y = comm.all_reduce(x) * 1
+        results = []
+        for k in range(3):
+            x.copy_(tenon.full([2, 3], float(rank + k)))
+            graph.replay()
+            results.append(y.tolist()[0][0])
+        return results
+
+    assert in_ranks("reference", 2, work) == [[1, 3, 5]] * 2
+
+
+def test_captured_graphs_refuse_collectives_through_the_host(monkeypatch):
+    monkeypatch.setattr(tenon._core, "has_collective", lambda device: False)
+
+    def work(comm, rank):
+        x, graph = ones("reference"), tenon.Graph("reference")
+        with pytest.raises(RuntimeError, match="waits for its stream, which is being captured"):
+            with graph.capture():
+                comm.all_reduce(x)
+        return True
+
+    with tenon.fallback("allow"):
+        assert in_ranks("reference", 2, work) == [True, True]
+
+
 def test_sync_batch_norm_in_a_compiled_function_stays_eager():
     def work(comm, rank):
         layer = tenon.nn.SyncBatchNorm(3, communicator=comm)
