@@ -16,6 +16,7 @@
 #include "host_call.hpp"
 #include "modules.hpp"
 #include "operator_type.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "types.hpp"
 
@@ -194,6 +195,26 @@ std::string fallback_report(bool reset) {
   return text;
 }
 
+// A program draws on from where the devices' streams are, and would leave out what sets them.
+constexpr const char* kNoSeeds =
+    " sets the seed of random numbers, or where they go on, and a program does not; call it "
+    "outside of the exported function";
+
+void manual_seed(uint64_t seed) {
+  need_plugins();
+  if (!may_act("manual_seed()", kNoSeeds)) throw nb::python_error();
+  host->random_seed(seed);
+}
+
+void set_random_state(uint64_t seed, uint64_t offset, nb::handle device) {
+  const tenon_device_id id = device_id(device);
+  uint64_t old_seed = 0, old_offset = 0;
+  host->random_get(id, &old_seed, &old_offset);
+  if (seed == old_seed && offset == old_offset) return;
+  if (!may_act("random.set_state(), a Generator or fork_rng", kNoSeeds)) throw nb::python_error();
+  host->random_set(id, seed, offset);
+}
+
 std::pair<uint64_t, uint64_t> random_state(nb::handle device) {
   uint64_t seed = 0, offset = 0;
   host->random_get(device_id(device), &seed, &offset);
@@ -210,7 +231,12 @@ void add_system_functions(nb::module_& module) {
   module.def("explain", &explain, nb::arg("op"), nb::arg("device").none() = none,
              nb::arg("dtype").none() = none);
   module.def("load", &need_plugins);
-  module.def("devices", &device_list, "All devices that loaded plugins provide.");
+  module.def("devices", &device_list,
+             "The devices of loaded plugins. A plugin for a kind of device is loaded when that is "
+             "named for "
+             "the first time, as in tenon.device('cuda'), and its devices are listed from then on: "
+             "those that "
+             "nothing has named yet are missing here.");
   module.def(
       "use_deterministic_algorithms", [](bool mode) { kernel_choice().set_deterministic(mode); },
       nb::arg("mode"),
@@ -238,20 +264,11 @@ void add_system_functions(nb::module_& module) {
   module.def("fallback_policy", &fallback_policy);
   module.def("set_fallback_policy", &set_fallback_policy, nb::arg("policy"));
   module.def("fallback_report", &fallback_report, nb::arg("reset") = false);
-  module.def(
-      "manual_seed",
-      [](uint64_t seed) {
-        need_plugins();
-        host->random_seed(seed);
-      },
-      nb::arg("seed"), "Start the random numbers of every device from `seed`.");
+  module.def("manual_seed", &manual_seed, nb::arg("seed"),
+             "Start the random numbers of every device from `seed`.");
   module.def("random_state", &random_state, nb::arg("device").none() = none);
-  module.def(
-      "set_random_state",
-      [](uint64_t seed, uint64_t offset, nb::handle device) {
-        host->random_set(device_id(device), seed, offset);
-      },
-      nb::arg("seed"), nb::arg("offset"), nb::arg("device").none() = none);
+  module.def("set_random_state", &set_random_state, nb::arg("seed"), nb::arg("offset"),
+             nb::arg("device").none() = none);
   module.def(
       "get_num_threads", [] { return host->thread_count(); }, "Threads that one operator may use.");
   module.def(

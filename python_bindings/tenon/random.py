@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers: each device counts through one stream of numbers, given by a seed.
+"""Random numbers: each device counts through one stream of random bits, given by a seed.
+
+Equal seeds give the same bits on every device. Uniform numbers, integers and permutations are the same,
+too; normal numbers, and what is made of functions of numbers, may differ in the last digits between devices.
 
 A Generator is a stream of its own, which takes the place of the device's stream in a `with` block.
 The samplers take their numbers from the stream that is in place; `tenon.uniform`, `tenon.normal`
@@ -106,8 +109,8 @@ class Generator:
 
 
 class fork_rng:
-    """A block after which the streams of `devices`, all by default, go on as if it had drawn
-    nothing."""
+    """A block after which the streams of `devices` (by default those of `tenon.devices()` when it
+    begins) go on as if it had drawn nothing."""
 
     def __init__(self, devices: Any = None) -> None:
         self._devices = list(_core.devices() if devices is None else devices)
