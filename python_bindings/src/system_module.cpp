@@ -24,6 +24,20 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
+// The lowest 64 bits, so that every whole number is a seed, as of tenon.Generator.
+uint64_t seed_bits(nb::handle seed) {
+  PyObject* number = PyNumber_Index(seed.ptr());
+  if (!number) {
+    PyErr_Clear();
+    raise_error(PyExc_TypeError, "manual_seed(): expected a whole number, got %s",
+                Py_TYPE(seed.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  const uint64_t bits = PyLong_AsUnsignedLongLongMask(number);
+  Py_DECREF(number);
+  return bits;
+}
+
 nb::object operator_by_name(const char* name) {
   PyObject* found = find_operator(name);
   if (!found && !PyErr_Occurred())
@@ -233,11 +247,13 @@ void add_system_functions(nb::module_& module) {
   module.def("fallback_report", &fallback_report, nb::arg("reset") = false);
   module.def(
       "manual_seed",
-      [](uint64_t seed) {
+      [](nb::handle seed) {
         need_plugins();
-        host->random_seed(seed);
+        host->random_seed(seed_bits(seed));
       },
-      nb::arg("seed"), "Start the random numbers of every device from `seed`.");
+      nb::arg("seed").none(), nb::sig("def manual_seed(seed: int) -> None"),
+      "Start the random numbers of every device from `seed`, a whole number of which 64 bits "
+      "count.");
   module.def("random_state", &random_state, nb::arg("device").none() = none);
   module.def(
       "set_random_state",
