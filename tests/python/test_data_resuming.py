@@ -64,7 +64,7 @@ def test_weighted_samples():
     one = list(data.WeightedRandomSampler([1, 1], 20))
     tenon.manual_seed(0)
     assert list(data.WeightedRandomSampler([1, 1], 20)) == one
-    with pytest.raises(ValueError, match="expected weights of at least 0, and one above"):
+    with pytest.raises(ValueError, match="expected finite weights of at least 0, and one above"):
         data.WeightedRandomSampler([0, 0], 1)
     with pytest.raises(ValueError, match="expected num_samples from 1 to 2 without replacement"):
         data.WeightedRandomSampler([1, 0, 1], 3, replacement=False)
