@@ -6,12 +6,9 @@ from __future__ import annotations
 import tenon
 from tenon import Tensor
 
+from ._stable import betaln
+
 _MAX_TERMS = 100_000  # of the fraction
-
-
-def betaln(a: Tensor, b: Tensor) -> Tensor:
-    """The logarithm of the beta function."""
-    return tenon.lgamma(a) + tenon.lgamma(b) - tenon.lgamma(a + b)
 
 
 def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:

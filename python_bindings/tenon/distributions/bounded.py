@@ -10,8 +10,9 @@ import tenon
 from tenon import Tensor
 
 from . import constraints
-from ._sampling import exponential_like, log_standard_gamma
-from ._special import betainc, betaln
+from ._sampling import exponential_like, inside_unit, log_standard_gamma
+from ._special import betainc
+from ._stable import betaln, xlogy
 from .distribution import Distribution, Number, broadcast_all
 
 _EULER = 0.5772156649015329
@@ -57,13 +58,13 @@ class Kumaraswamy(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         like = tenon.expand(self.concentration1.detach(), self._extended(sample_shape))
         share = -tenon.expm1(-exponential_like(like) / self.concentration0)
-        return tenon.pow(share, 1 / self.concentration1)
+        return inside_unit(tenon.pow(share, 1 / self.concentration1))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        power = tenon.pow(value, a)
-        return tenon.log(a * b) + tenon.xlogy(a - 1, value) + tenon.xlog1py(b - 1, -power)
+        above = -tenon.expm1(a * tenon.log(value))  # 1 - value ** a, which may lie near 1
+        return tenon.log(a * b) + xlogy(a - 1, value) + xlogy(b - 1, above)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -122,7 +123,7 @@ class FisherSnedecor(Distribution):
         half = self.df1 / 2
         return (
             half * tenon.log(ratio)
-            + tenon.xlogy(half - 1, value)
+            + xlogy(half - 1, value)
             - (self.df1 + self.df2) / 2 * tenon.log1p(ratio * value)
             - betaln(half, self.df2 / 2)
         )

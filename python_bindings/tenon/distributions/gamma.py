@@ -11,11 +11,13 @@ from tenon import Tensor
 from tenon.nn import functional as F
 
 from . import constraints
-from ._sampling import exponential_like, log_standard_gamma
-from ._special import betainc, betaln
+from ._sampling import exponential_like, inside_unit, log_standard_gamma
+from ._special import betainc
+from ._stable import betaln, lgamma_entropy, log_poisson, xlog1py, xlogy
 from .distribution import Distribution, Number, broadcast_all
 
 _EULER = 0.5772156649015329
+_MANY = 64.0  # a concentration, from which on the terms of a logarithm of a density nearly cancel
 
 
 class Exponential(Distribution):
@@ -97,12 +99,11 @@ class Gamma(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return (
-            tenon.xlogy(self.concentration, self.rate)
-            + tenon.xlogy(self.concentration - 1, value)
-            - self.rate * value
-            - tenon.lgamma(self.concentration)
-        )
+        a, scaled = self.concentration, self.rate * value
+        few = tenon.xlogy(a, self.rate) + xlogy(a - 1, value) - scaled - tenon.lgamma(a)
+        is_many = (a >= _MANY) & (scaled > 0)
+        x, y = tenon.where(is_many, value, 1.0), tenon.where(is_many, scaled, 1.0)
+        return tenon.where(is_many, log_poisson(a, y) + tenon.log(a) - tenon.log(x), few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -110,7 +111,7 @@ class Gamma(Distribution):
 
     def entropy(self) -> Tensor:
         a = self.concentration
-        return a - tenon.log(self.rate) + tenon.lgamma(a) + (1 - a) * tenon.digamma(a)
+        return lgamma_entropy(a) + tenon.digamma(a) - tenon.log(self.rate)
 
 
 class Chi2(Gamma):
@@ -168,7 +169,7 @@ class InverseGamma(Distribution):
 
     def entropy(self) -> Tensor:
         a = self.concentration
-        return a + tenon.log(self.rate) + tenon.lgamma(a) - (1 + a) * tenon.digamma(a)
+        return lgamma_entropy(a) - tenon.digamma(a) + tenon.log(self.rate)
 
 
 class Beta(Distribution):
@@ -207,12 +208,18 @@ class Beta(Distribution):
         shape = self._extended(sample_shape)
         first = log_standard_gamma(tenon.expand(self.concentration1, shape))
         second = log_standard_gamma(tenon.expand(self.concentration0, shape))
-        return tenon.sigmoid(first - second)
+        return inside_unit(tenon.sigmoid(first - second))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        return tenon.xlogy(a - 1, value) + tenon.xlog1py(b - 1, -value) - betaln(a, b)
+        few = xlogy(a - 1, value) + xlog1py(b - 1, -value) - betaln(a, b)
+        total = a + b
+        is_many = (tenon.minimum(a, b) >= _MANY) & (value > 0) & (value < 1)
+        x = tenon.where(is_many, value, 0.5)
+        many = log_poisson(a, total * x) + log_poisson(b, total * (1 - x))
+        many = many - log_poisson(total, total) + tenon.log(a / total) + tenon.log(b)
+        return tenon.where(is_many, many - tenon.log(x) - tenon.log1p(-x), few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -262,7 +269,7 @@ class Dirichlet(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
-        return F.softmax(log_standard_gamma(concentration), -1)
+        return inside_unit(F.softmax(log_standard_gamma(concentration), -1))
 
     def _log_norm(self) -> Tensor:
         a = self.concentration
@@ -270,7 +277,7 @@ class Dirichlet(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return tenon.xlogy(self.concentration - 1, value).sum(axis=-1) - self._log_norm()
+        return xlogy(self.concentration - 1, value).sum(axis=-1) - self._log_norm()
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -324,7 +331,7 @@ class Weibull(Distribution):
         self._validate_sample(value)
         k = self.concentration
         ratio = value / self.scale
-        inside = tenon.log(k / self.scale) + tenon.xlogy(k - 1, ratio) - tenon.pow(ratio, k)
+        inside = tenon.log(k / self.scale) + xlogy(k - 1, ratio) - tenon.pow(ratio, k)
         return tenon.where(value >= 0, inside, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:

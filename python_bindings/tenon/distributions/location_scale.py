@@ -11,7 +11,8 @@ from tenon import Tensor
 
 from . import constraints
 from ._sampling import exponential_like, gumbel_like, log_standard_gamma
-from ._special import betainc, betaln
+from ._special import betainc
+from ._stable import betaln, digamma_difference
 from .constraints import Constraint
 from .distribution import Distribution, Number, broadcast_all
 
@@ -28,7 +29,9 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, (), validate_args)
         if self._validates:
-            self._check("parameter high - low", constraints.positive, self.high - self.low)
+            width = self.high - self.low
+            self._check("parameter high - low", constraints.positive, width)
+            self._check("parameter high - low", constraints.LessThan(math.inf), width)
 
     @property
     def support(self) -> Constraint:
@@ -46,7 +49,11 @@ class Uniform(Distribution):
         share = tenon.uniform(
             self._extended(sample_shape), dtype=self.low.dtype, device=self.low.device
         )
-        return self.low + share * (self.high - self.low)
+        value = self.low + share * (self.high - self.low)
+        # Rounding must not lift a sample to `high`; what is taken off is no function of the bounds.
+        last = tenon.nextafter(self.high.detach(), self.low.detach())
+        excess = tenon.where(value >= self.high, value.detach() - last, 0.0)
+        return value - excess
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -313,7 +320,7 @@ class StudentT(Distribution):
         half = (self.df + 1) / 2
         return (
             tenon.log(self.scale)
-            + half * (tenon.digamma(half) - tenon.digamma(self.df / 2))
+            + half * digamma_difference(self.df / 2, tenon.full_like(self.df, 0.5))
             + tenon.log(self.df) / 2
             + betaln(self.df / 2, tenon.full_like(self.df, 0.5))
         )
