@@ -31,7 +31,7 @@ class LookAhead(Optimizer):
         self.optimizer, self.alpha, self.k, self.steps = optimizer, alpha, k, 0
         self.defaults, self.param_groups = optimizer.defaults, optimizer.param_groups
         self.state: dict[Tensor, dict[str, Any]] = {}
-        self._last_step = None
+        self._last_step, self._schedules = None, optimizer._schedules
 
     def add_param_group(self, group: dict[str, Any]) -> None:
         self.optimizer.add_param_group(group)

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What schedules share.
 
-A schedule is a closed formula of the step, so that resuming needs one number and no history. Where
-another schedule has changed the rate in between, each multiplies it by its own change of that step:
-two schedules on one optimizer act together.
+A schedule is a closed formula of the step. Where another schedule has changed the rate in between, each
+multiplies it by its own change of that step: two schedules on one optimizer act together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..optimizer import Optimizer
 
 
 class LRScheduler:
-    """Subclasses define rate(base, step), and chained(...) if they act on other rates, too.
+    """Subclasses define rate(base, step), and chained(...) if the proportion is not what they keep.
 
     `last_epoch` is the number of the step before the first one, for a run that continues.
     """
@@ -25,49 +25,99 @@ class LRScheduler:
         self.base_rates = [
             group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups
         ]
-        self.last_step = last_epoch + 1
-        self._rates = list(self.base_rates)
-        # Whether no other schedule has changed the rate of a group, so that the formula holds.
-        self._alone = [True] * len(self._rates)
-        self._apply()
+        for i, (group, base) in enumerate(zip(optimizer.param_groups, self.base_rates)):
+            at_end = self._is_floor(group["lr"], base)
+            if at_end and optimizer._schedules.have_stepped:  # an earlier schedule has ended there
+                group["lr"] = base
+                optimizer._schedules.behind_zero.pop(i, None)
+        self._start(last_epoch + 1)
 
     def rate(self, base: float, step: int) -> float:
         """The learning rate after `step` steps for a group that was created with `base`."""
         raise NotImplementedError(f"{type(self).__name__} must define rate(base, step)")
 
+    def floor(self, base: float) -> float:
+        """The rate that others leave alone: they multiply what is above it."""
+        return 0.0
+
     def chained(self, current: float, base: float, step: int) -> float:
-        """The rate of `step`, where another schedule has set `current`; by default that is lost."""
-        return self.rate(base, step)
+        """The rate of `step`, where another schedule has set `current`: multiplied by the change of this
+        schedule. From a rate of 0 on, by what the others had made of it before."""
+        group, floor = self._group, self.floor(base)
+        own, before = self.rate(base, step) - floor, self._own[group] - floor
+        if not self._is_floor(self._own[group], base):
+            behind_zero = self.optimizer._schedules.behind_zero
+            if current == 0.0 and group in behind_zero:
+                behind_zero[group] *= own / before
+                return 0.0
+            self._others[group] = (current - floor) / before
+        return floor + self._others[group] * own
+
+    def _is_floor(self, rate: float, base: float) -> bool:
+        """Whether nothing is left of a rate to be multiplied."""
+        floor = self.floor(base)
+        return abs(rate - floor) <= 1e-12 * abs(base - floor)
 
     def step(self) -> None:
         self.last_step += 1
+        self.optimizer._schedules.have_stepped = True
         self._apply()
 
-    def restart(self) -> None:
-        """Begin again at step 0 with the initial rates."""
-        self.last_step = 0
-        self._alone = [True] * len(self._rates)
-        self._set(self._formula())
-
-    def _apply(self) -> None:
-        rates = []
+    def restart(self, step: int = 0, others: Sequence[float] | None = None) -> None:
+        """Begin again at `step` with the initial rates, multiplied by what other schedules make of them."""
         for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_rates)):
-            self._group = i  # for schedules with a setting for each group
-            self._alone[i] = self._alone[i] and group["lr"] == self._rates[i]
-            if self._alone[i]:
-                rates.append(self.rate(base, self.last_step))
-            else:
-                rates.append(self.chained(group["lr"], base, self.last_step))
-        self._set(rates)
+            group["lr"] = base if others is None else base * others[i]
+            self.optimizer._schedules.behind_zero.pop(i, None)
+        self._start(step)
 
-    def _formula(self) -> list[float]:
-        rates = []
-        for i, base in enumerate(self.base_rates):
-            self._group = i
-            rates.append(self.rate(base, self.last_step))
-        return rates
+    def own_factors(self) -> list[float]:
+        """What this schedule multiplies the initial rates of the groups by."""
+        return [own / base if base else 1.0 for own, base in zip(self._own, self.base_rates)]
+
+    def others(self) -> list[float]:
+        """What other schedules, or the program, have multiplied the rates of the groups by."""
+        factors = []
+        for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_rates)):
+            floor = self.floor(base)
+            if group["lr"] == self._rates[i] or self._is_floor(self._own[i], base):
+                factors.append(self._others[i])
+            else:
+                factors.append((group["lr"] - floor) / (self._own[i] - floor))
+        return factors
+
+    def group_rate(self, group: int, step: int) -> float:
+        """The rate of a group after `step` steps, where no other schedule changes it."""
+        self._group = group  # for schedules with a setting for each group
+        return self.rate(self.base_rates[group], step)
 
     _group = 0
+
+    def _start(self, step: int) -> None:
+        """Act on the rates of the groups, which are the initial ones, or another schedule's."""
+        self.last_step = self._at = step
+        self._own = list(self.base_rates)  # what rate() gave for step `_at`
+        self._others = [1.0] * len(self._own)  # what other schedules multiply it by
+        self._rates = list(self._own)  # what was set
+        # Whether no other schedule has changed the rate of a group, so that the formula holds.
+        self._alone = [True] * len(self._own)
+        self._apply()
+
+    def _apply(self) -> None:
+        own, rates = [], []
+        behind_zero = self.optimizer._schedules.behind_zero
+        for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_rates)):
+            if self._own[i] == 0.0 and i in behind_zero:
+                others = behind_zero.pop(i)
+                self._alone[i] = self._alone[i] and others == self._others[i]
+                self._others[i] = others
+            own.append(self.group_rate(i, self.last_step))
+            self._alone[i] = self._alone[i] and group["lr"] == self._rates[i]
+            alone = self._alone[i]
+            rates.append(own[i] if alone else self.chained(group["lr"], base, self.last_step))
+            if own[i] == 0.0:
+                behind_zero[i] = self._others[i]
+        self._own, self._at = own, self.last_step
+        self._set(rates)
 
     def _set(self, rates: list[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates):
@@ -93,19 +143,25 @@ class LRScheduler:
             "last_step": self.last_step,
             "base_rates": list(self.base_rates),
             "rates": list(self._rates),
+            "own_rates": list(self._own),
+            "others": list(self._others),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        if len(state["base_rates"]) != len(self.optimizer.param_groups):
+        groups = len(self.optimizer.param_groups)
+        if len(state["base_rates"]) != groups:
             raise ValueError(
-                f"{type(self).__name__}.load_state_dict: expected "
-                f"{len(self.optimizer.param_groups)} parameter groups, got "
+                f"{type(self).__name__}.load_state_dict: expected {groups} parameter groups, got "
                 f"{len(state['base_rates'])}"
             )
         self.last_step = state["last_step"]
         self.base_rates = list(state["base_rates"])
-        self._set(list(state.get("rates") or self._formula()))
-        self._alone = [a == b for a, b in zip(self._rates, self._formula())]
+        own = state.get("own_rates")  # which older states lack
+        self._own = list(own or [self.group_rate(i, self.last_step) for i in range(groups)])
+        self._at = self.last_step
+        self._others = list(state.get("others") or [1.0] * groups)
+        self._set(list(state.get("rates") or self._own))
+        self._alone = [a == b for a, b in zip(self._rates, self._own)]
 
     def for_each_group(self, value: Any, name: str) -> list[Any]:
         """A setting that is one number or one for each group."""
