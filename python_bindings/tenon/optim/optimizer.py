@@ -15,12 +15,19 @@ from .master_weights import is_low_precision, master_weight
 
 
 @dataclass
+class Zero:
+    """A rate of 0: the numbers of the schedules that multiply by 0, and what the others multiply by."""
+
+    schedules: set[int]
+    others: float
+
+
+@dataclass
 class SharedRates:
     """What the schedules of one optimizer know of each other."""
 
     have_stepped: bool = False
-    # Of groups whose rate a schedule has set to 0: what the other schedules multiply it by.
-    behind_zero: dict[int, float] = field(default_factory=dict)
+    zeros: dict[int, Zero] = field(default_factory=dict)  # of groups
 
 
 class Optimizer:

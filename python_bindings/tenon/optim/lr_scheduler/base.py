@@ -7,10 +7,13 @@ multiplies it by its own change of that step: two schedules on one optimizer act
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..optimizer import Optimizer
+from ..optimizer import Optimizer, Zero
+
+_numbers = itertools.count()
 
 
 class LRScheduler:
@@ -20,7 +23,7 @@ class LRScheduler:
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        self.optimizer = optimizer
+        self.optimizer, self._number = optimizer, next(_numbers)
         # A second scheduler on the same optimizer starts from the same rates as the first.
         self.base_rates = [
             group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups
@@ -29,7 +32,7 @@ class LRScheduler:
             at_end = self._is_floor(group["lr"], base)
             if at_end and optimizer._schedules.have_stepped:  # an earlier schedule has ended there
                 group["lr"] = base
-                optimizer._schedules.behind_zero.pop(i, None)
+                optimizer._schedules.zeros.pop(i, None)
         self._start(last_epoch + 1)
 
     def rate(self, base: float, step: int) -> float:
@@ -46,10 +49,6 @@ class LRScheduler:
         group, floor = self._group, self.floor(base)
         own, before = self.rate(base, step) - floor, self._own[group] - floor
         if not self._is_floor(self._own[group], base):
-            behind_zero = self.optimizer._schedules.behind_zero
-            if current == 0.0 and group in behind_zero:
-                behind_zero[group] *= own / before
-                return 0.0
             self._others[group] = (current - floor) / before
         return floor + self._others[group] * own
 
@@ -67,7 +66,7 @@ class LRScheduler:
         """Begin again at `step` with the initial rates, multiplied by what other schedules make of them."""
         for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_rates)):
             group["lr"] = base if others is None else base * others[i]
-            self.optimizer._schedules.behind_zero.pop(i, None)
+            self.optimizer._schedules.zeros.pop(i, None)
         self._start(step)
 
     def own_factors(self) -> list[float]:
@@ -104,20 +103,40 @@ class LRScheduler:
 
     def _apply(self) -> None:
         own, rates = [], []
-        behind_zero = self.optimizer._schedules.behind_zero
-        for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_rates)):
-            if self._own[i] == 0.0 and i in behind_zero:
-                others = behind_zero.pop(i)
-                self._alone[i] = self._alone[i] and others == self._others[i]
-                self._others[i] = others
+        for i, base in enumerate(self.base_rates):
             own.append(self.group_rate(i, self.last_step))
-            self._alone[i] = self._alone[i] and group["lr"] == self._rates[i]
-            alone = self._alone[i]
-            rates.append(own[i] if alone else self.chained(group["lr"], base, self.last_step))
-            if own[i] == 0.0:
-                behind_zero[i] = self._others[i]
+            rates.append(self._applied(i, base, own[i]))
         self._own, self._at = own, self.last_step
         self._set(rates)
+
+    def _applied(self, group: int, base: float, own: float) -> float:
+        """The rate of a group where that of this schedule alone is `own`."""
+        current, zeros = self.optimizer.param_groups[group]["lr"], self.optimizer._schedules.zeros
+        zero = zeros.get(group)
+        if zero is not None and current == 0.0:
+            # Nothing can be read off the rate, so the product of the others is kept beside it.
+            before = self._own[group]
+            if self._number in zero.schedules:
+                if own == 0.0:
+                    return 0.0
+                zero.schedules.remove(self._number)
+                if not zero.schedules:
+                    del zeros[group]
+                    self._alone[group] = self._alone[group] and zero.others == self._others[group]
+                    self._others[group] = zero.others
+                    return self._others[group] * own
+                zero.others *= own / base
+            elif own == 0.0:
+                zero.schedules.add(self._number)
+                zero.others *= base / before
+            else:
+                zero.others *= own / before
+            return 0.0
+        self._alone[group] = self._alone[group] and current == self._rates[group]
+        rate = own if self._alone[group] else self.chained(current, base, self.last_step)
+        if rate == own == 0.0:
+            zeros[group] = Zero({self._number}, self._others[group])
+        return rate
 
     def _set(self, rates: list[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates):
@@ -145,7 +164,13 @@ class LRScheduler:
             "rates": list(self._rates),
             "own_rates": list(self._own),
             "others": list(self._others),
+            "behind_zero": [self._behind_zero(i) for i in range(len(self._rates))],
         }
+
+    def _behind_zero(self, group: int) -> float | None:
+        """What the others multiply a rate by that this schedule multiplies by 0."""
+        zero = self.optimizer._schedules.zeros.get(group)
+        return zero.others if zero is not None and self._number in zero.schedules else None
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         groups = len(self.optimizer.param_groups)
@@ -162,6 +187,14 @@ class LRScheduler:
         self._others = list(state.get("others") or [1.0] * groups)
         self._set(list(state.get("rates") or self._own))
         self._alone = [a == b for a, b in zip(self._rates, self._own)]
+        zeros = self.optimizer._schedules.zeros
+        for i, others in enumerate(state.get("behind_zero") or ()):
+            if others is not None:
+                zeros.setdefault(i, Zero(set(), others)).schedules.add(self._number)
+            elif i in zeros:
+                zeros[i].schedules.discard(self._number)
+                if not zeros[i].schedules:
+                    del zeros[i]
 
     def for_each_group(self, value: Any, name: str) -> list[Any]:
         """A setting that is one number or one for each group."""
