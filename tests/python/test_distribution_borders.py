@@ -284,3 +284,33 @@ def test_uniform_samples_stay_below_the_upper_bound():
         ValueError, match="expected parameter high - low to be numbers below inf, got inf"
     ):
         D.Uniform(T(-3e38, "float32"), T(3e38, "float32"))
+
+
+# -- digits near the ends --------------------------------------------------------------------------
+
+
+def test_values_whose_squares_are_infinite():
+    far = T([1e25, -1e38], "float32")
+    wide = far.to(tenon.float64)
+    for make in (
+        lambda dtype: D.Cauchy(T(0.0, dtype), T(1.0, dtype)),
+        lambda dtype: D.StudentT(T(0.5, dtype)),
+    ):
+        want = make("float64").log_prob(wide).numpy()
+        np.testing.assert_allclose(make("float32").log_prob(far).numpy(), want, rtol=1e-6)
+    ratio = (
+        D.FisherSnedecor(T(0.5, "float32"), T(0.1, "float32")).log_prob(T(3e38, "float32")).item()
+    )
+    assert ratio == pytest.approx(stats.f(0.5, 0.1).logpdf(3e38), rel=1e-5)
+
+
+def test_distribution_functions_keep_their_digits_near_the_ends():
+    values = [1e-12, 1e-7, 1.0, 1e9, 1e14]
+    got = D.FisherSnedecor(T(2.0), T(0.11)).cdf(T(values)).numpy()
+    np.testing.assert_allclose(got, stats.f(2, 0.11).cdf(values), rtol=1e-9)
+    small = [1e-12, 1e-9, 1e-5]
+    got = D.StudentT(T(3.0)).cdf(T(small)).numpy() - 0.5
+    np.testing.assert_allclose(got, stats.t(3).cdf(small) - 0.5, rtol=1e-3, atol=1e-16)
+    near = 1 - 2.0**-50
+    share = D.Kumaraswamy(T(2.0), T(0.1)).cdf(T(near)).item()
+    assert share == pytest.approx(1 - (2.0**-49) ** 0.1, rel=1e-9)

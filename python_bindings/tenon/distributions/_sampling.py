@@ -41,6 +41,13 @@ def inside_unit(x: Tensor) -> Tensor:
     return tenon.clip(x, info.smallest_normal, 1 - info.eps / 2)
 
 
+def within_range(x: Tensor) -> Tensor:
+    """Positive numbers that were rounded to 0 or infinity as the nearest ones between: the density at 0 may
+    be infinite, and at infinity it is 0."""
+    info = tenon.finfo(x.dtype)
+    return tenon.clip(x, info.smallest_normal, info.max)
+
+
 class _LogStandardGamma(Function):
     """Logarithms of gamma variates; the gradient is implicit (Figurnov et al., 2018)."""
 

@@ -28,6 +28,13 @@ def xlog1py(x: Tensor, y: Tensor) -> Tensor:
     return tenon.xlog1py(x, tenon.where((x == 0) & (y == -1), 0.0, y))
 
 
+def log1p_square(x: Tensor) -> Tensor:
+    """log(1 + x ** 2), also where the square is infinite."""
+    is_large = tenon.abs(x) > 1 / tenon.finfo(x.dtype).eps  # then the 1 is rounded away
+    small, large = tenon.where(is_large, 0.0, x), tenon.where(is_large, x, 1.0)
+    return tenon.where(is_large, 2 * tenon.log(tenon.abs(large)), tenon.log1p(small * small))
+
+
 def _lgamma_rest(x: Tensor) -> Tensor:
     """lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2) for large x (Stirling)."""
     s = 1 / (x * x)

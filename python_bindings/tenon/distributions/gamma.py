@@ -11,7 +11,7 @@ from tenon import Tensor
 from tenon.nn import functional as F
 
 from . import constraints
-from ._sampling import exponential_like, inside_unit, log_standard_gamma
+from ._sampling import exponential_like, inside_unit, log_standard_gamma, within_range
 from ._special import betainc
 from ._stable import betaln, lgamma_entropy, log_poisson, xlog1py, xlogy
 from .distribution import Distribution, Number, broadcast_all
@@ -93,9 +93,7 @@ class Gamma(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
-        value = tenon.exp(log_standard_gamma(concentration) - tenon.log(self.rate))
-        tiny = tenon.finfo(value.dtype).smallest_normal
-        return tenon.clip(value, tiny, None)  # 0 has no density where the concentration is small
+        return within_range(tenon.exp(log_standard_gamma(concentration) - tenon.log(self.rate)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -156,7 +154,7 @@ class InverseGamma(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
-        return tenon.exp(tenon.log(self.rate) - log_standard_gamma(concentration))
+        return within_range(tenon.exp(tenon.log(self.rate) - log_standard_gamma(concentration)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -325,7 +323,7 @@ class Weibull(Distribution):
         like = tenon.expand(self.scale.detach(), self._extended(sample_shape))
         tiny = tenon.finfo(like.dtype).smallest_normal
         log_wait = tenon.log(tenon.clip(exponential_like(like), tiny, None))
-        return self.scale * tenon.exp(log_wait / self.concentration)
+        return within_range(self.scale * tenon.exp(log_wait / self.concentration))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -379,7 +377,7 @@ class Pareto(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         like = tenon.expand(self.scale.detach(), self._extended(sample_shape))
-        return self.scale * tenon.exp(exponential_like(like) / self.alpha)
+        return within_range(self.scale * tenon.exp(exponential_like(like) / self.alpha))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
