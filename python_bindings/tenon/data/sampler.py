@@ -112,6 +112,15 @@ class SubsetRandomSampler(Sampler[int]):
         self.indices = list(indices)
         self.order = RandomSampler(self.indices, seed)
 
+    @property
+    def passes(self) -> int:
+        """The number of the next pass, from which its order follows. A loader that is resumed sets it."""
+        return self.order.passes
+
+    @passes.setter
+    def passes(self, number: int) -> None:
+        self.order.passes = number
+
     def __iter__(self) -> Iterator[int]:
         return (self.indices[row] for row in self.order)
 

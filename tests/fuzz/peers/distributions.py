@@ -300,7 +300,7 @@ def choices(rng: random.Random) -> Checks:
         pair.append([float(y.item()), float(t.grad.item())])
     yield (
         f"gradient of RelaxedOneHotCategorical(temperature={temperature})",
-        apart(*pair, 1e-7, 1e-9),
+        apart(pair[0], pair[1], 1e-7, 1e-9),
     )
 
 

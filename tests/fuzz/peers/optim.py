@@ -214,7 +214,11 @@ def setting_schedule(rng: random.Random) -> tuple[str, tuple, dict[str, Any]]:
     """One that sets initial rates and momentum."""
     if rng.random() < 0.5:
         mode = rng.choice(["triangular", "triangular2", "exp_range"])
-        options = {"step_size_up": rng.randint(1, 9), "mode": mode, "gamma": rng.uniform(0.8, 1)}
+        options: dict[str, Any] = {
+            "step_size_up": rng.randint(1, 9),
+            "mode": mode,
+            "gamma": rng.uniform(0.8, 1),
+        }
         return "CyclicLR", (0.1, rng.uniform(0.2, 1)), options
     options = {
         "total_steps": rng.randint(STEPS, 60),
@@ -330,7 +334,7 @@ def clips(rng: random.Random) -> Checks:
         optim.clip.clip_grad_norm_(ours, limit, order).item(),
         torch.nn.utils.clip_grad_norm_(theirs, limit, order).item(),
     ]
-    yield f"norm of order {order}", apart(*norms, 1e-9, 1e-12)
+    yield f"norm of order {order}", apart(norms[0], norms[1], 1e-9, 1e-12)
     for p, q in zip(ours, theirs):
         yield f"clipped by order {order}", apart(p.grad.numpy(), q.grad.numpy(), 1e-6, 1e-9)
 
