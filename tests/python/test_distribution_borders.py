@@ -314,3 +314,17 @@ def test_distribution_functions_keep_their_digits_near_the_ends():
     near = 1 - 2.0**-50
     share = D.Kumaraswamy(T(2.0), T(0.1)).cdf(T(near)).item()
     assert share == pytest.approx(1 - (2.0**-49) ** 0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [D.TanhTransform, D.SigmoidTransform])
+def test_squashed_samples_have_a_finite_density(kind, dtype):
+    """Also where the map is flat: this is how actions are drawn."""
+    tenon.manual_seed(0)
+    squashed = D.TransformedDistribution(D.Normal(T([0.0, 30.0], dtype), T(12.0, dtype)), kind())
+    x = squashed.rsample([500])
+    assert bool(tenon.all(tenon.isfinite(squashed.log_prob(x))))
+    low, high = squashed.support.lower_bound, squashed.support.upper_bound
+    assert x.min().item() > low and x.max().item() < high
+    ends = squashed.log_prob(T([[low, high]], dtype).T)
+    assert bool(tenon.all(tenon.isfinite(ends)))

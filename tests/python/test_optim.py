@@ -328,3 +328,15 @@ def test_limits_of_complex_gradients():
     assert p.grad.tolist() == pytest.approx([0.3 + 0.35j, 0], abs=1e-6)
     optim.clip.ClipGradByValue(0.1, 0.05)([p])
     assert p.grad.tolist() == pytest.approx([0.1 + 0.1j, 0.05 + 0.05j], abs=1e-6)
+
+
+def test_look_ahead_of_complex_parameters():
+    parameter = nn.Parameter(tenon.tensor([0j]))
+    optimizer = optim.LookAhead(optim.SGD([parameter], lr=1.0), alpha=0.5, k=2)
+    for _ in range(2):
+        parameter.grad = tenon.tensor([1.0 - 2.0j])
+        optimizer.step()
+    assert parameter.tolist() == [-1 + 2j]
+    schedule = lr_scheduler.StepLR(optimizer, 1, 0.1)
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == 0.1

@@ -135,6 +135,34 @@ def test_each_schedule_of_a_chain_multiplies_the_rate(first):
             )
 
 
+@pytest.mark.parametrize("saved_at", [0, 3, 5, 7, 8])
+def test_a_chain_is_saved_at_any_step(saved_at):
+    """Also where one of its schedules, or two, make the rate 0."""
+
+    def chain(optimizer):
+        return lr_scheduler.ChainedScheduler(
+            [
+                lr_scheduler.StepLR(optimizer, 2, 0.7),
+                lr_scheduler.CosineAnnealingLR(optimizer, 5),
+                lr_scheduler.CosineAnnealingLR(optimizer, 7),
+            ]
+        )
+
+    whole, part = sgd(2.0, 8.0), sgd(2.0, 8.0)
+    running, first = chain(whole), chain(part)
+    for _ in range(saved_at):
+        running.step()
+        first.step()
+    rest = sgd(2.0, 8.0)
+    second = chain(rest)
+    rest.load_state_dict(part.state_dict())
+    second.load_state_dict(first.state_dict())
+    for _ in range(6):
+        assert second.get_last_lr() == pytest.approx(running.get_last_lr(), abs=1e-14)
+        second.step()
+        running.step()
+
+
 def test_a_schedule_that_follows_one_that_ended_at_zero_begins_afresh():
     for lowest in (0.0, 0.1):
         optimizer = sgd()

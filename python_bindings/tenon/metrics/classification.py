@@ -84,7 +84,7 @@ class ConfusionMatrix(Metric):
             if self.ignore_index is not None:
                 ignored = flat == self.ignore_index
                 outside = tenon.logical_and(outside, tenon.logical_not(ignored))
-            # Counted, and reported when the value is asked for, as looking here would wait for the device.
+            # Counted, and reported when the value is computed, as looking here would wait for the device.
             self._add("outside", tenon.sum(outside))
             left_out = tenon.logical_or(outside, ignored)
             index, ones = tenon.where(left_out, 0, index), (~left_out).cast(tenon.int64)

@@ -10,7 +10,7 @@ import tenon
 from tenon import Tensor, _core
 
 from .master_weights import is_low_precision, master_weight
-from .optimizer import Optimizer
+from .optimizer import Optimizer, parts
 
 
 class LookAhead(Optimizer):
@@ -58,7 +58,7 @@ class LookAhead(Optimizer):
             with tenon.no_grad():
                 for param, trained in self._trained():
                     slow = self.state[param]["slow"]
-                    tenon.lerp(slow, trained, self.alpha, out=slow)
+                    tenon.lerp(parts(slow), parts(trained), self.alpha, out=parts(slow))
                     trained.copy_(slow)
                     if trained is not param:
                         tenon.cast(trained, param.dtype, out=param)

@@ -122,7 +122,7 @@ class LRScheduler:
                 zero.schedules.remove(self._number)
                 if not zero.schedules:
                     del zeros[group]
-                    self._alone[group] = self._alone[group] and zero.others == self._others[group]
+                    self._alone[group] = self._alone[group] and zero.others == 1.0
                     self._others[group] = zero.others
                     return self._others[group] * own
                 zero.others *= own / base
@@ -186,7 +186,10 @@ class LRScheduler:
         self._at = self.last_step
         self._others = list(state.get("others") or [1.0] * groups)
         self._set(list(state.get("rates") or self._own))
-        self._alone = [a == b for a, b in zip(self._rates, self._own)]
+        self._alone = [
+            rate == own and others == 1.0
+            for rate, own, others in zip(self._rates, self._own, self._others)
+        ]
         zeros = self.optimizer._schedules.zeros
         for i, others in enumerate(state.get("behind_zero") or ()):
             if others is not None:
