@@ -211,12 +211,31 @@ def test_densities_of_large_parameters(make, peer, values):
     np.testing.assert_allclose(got, log_density(values), rtol=1e-3, atol=3e-3)
 
 
+def test_densities_of_vectors_and_ratios_of_large_parameters():
+    concentration = T([2e5, 3e5, 5e5], "float32")
+    value = T([0.19921875, 0.30078125, 0.5], "float32")
+    wide = [each.to(tenon.float64) for each in (concentration, value)]
+    want = D.Dirichlet(wide[0]).log_prob(wide[1]).item()
+    assert want == pytest.approx(stats.dirichlet(wide[0].numpy()).logpdf(wide[1].numpy()), abs=1e-6)
+    assert D.Dirichlet(concentration).log_prob(value).item() == pytest.approx(want, abs=5e-3)
+    inverse = D.InverseGamma(T(1e6, "float32"), T(2.0, "float32"))
+    x = T(2.001953e-6, "float32")
+    want = stats.invgamma(1e6, scale=2).logpdf(x.item())
+    assert inverse.log_prob(x).item() == pytest.approx(want, abs=5e-3)
+    few = D.NegativeBinomial(T(50.0, "float32"), T(0.96875, "float32")).log_prob(
+        T(1600.0, "float32")
+    )
+    assert few.item() == pytest.approx(stats.nbinom(50, 0.03125).logpmf(1600), abs=2e-4)
+
+
 @pytest.mark.parametrize(
     "make, peer",
     [
         (lambda x: D.StudentT(x), stats.t(1e6)),
         (lambda x: D.Gamma(x, T(1.0, "float32")), stats.gamma(1e6)),
         (lambda x: D.InverseGamma(x, T(1.0, "float32")), None),
+        (lambda x: D.Beta(x, 2 * x), None),
+        (lambda x: D.Dirichlet(tenon.stack([x, 2 * x, x])), None),
     ],
 )
 def test_entropy_of_large_parameters(make, peer):

@@ -347,7 +347,7 @@ class NegativeBinomial(_ProbsOrLogits):
         total = enough + value
         many = log_poisson(value, total * p) + log_poisson(enough, total * q)
         many = many - log_poisson(total, total) + tenon.log(enough / total)
-        return tenon.where(n < _MANY, few, many)
+        return tenon.where((n > 0) & (total >= _MANY), many, few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

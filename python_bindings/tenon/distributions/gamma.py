@@ -159,7 +159,9 @@ class InverseGamma(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         a, b = self.concentration, self.rate
-        return a * tenon.log(b) - (a + 1) * tenon.log(value) - b / value - tenon.lgamma(a)
+        few = a * tenon.log(b) - (a + 1) * tenon.log(value) - b / value - tenon.lgamma(a)
+        many = log_poisson(a, b / value) + tenon.log(a) - tenon.log(value)
+        return tenon.where(a >= _MANY, many, few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -225,12 +227,9 @@ class Beta(Distribution):
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        return (
-            betaln(a, b)
-            - (a - 1) * tenon.digamma(a)
-            - (b - 1) * tenon.digamma(b)
-            + (a + b - 2) * tenon.digamma(a + b)
-        )
+        total = a + b
+        logs = tenon.digamma(a) + tenon.digamma(b) - 2 * tenon.digamma(total)
+        return lgamma_entropy(a) + lgamma_entropy(b) - lgamma_entropy(total) + logs
 
 
 class Dirichlet(Distribution):
@@ -275,17 +274,22 @@ class Dirichlet(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return xlogy(self.concentration - 1, value).sum(axis=-1) - self._log_norm()
+        a = self.concentration
+        few = xlogy(a - 1, value).sum(axis=-1) - self._log_norm()
+        total = a.sum(axis=-1, keepdim=True)
+        is_many = (total >= _MANY) & tenon.all(value > 0, -1, keepdim=True)
+        x = tenon.where(is_many, value, 1.0)
+        each = log_poisson(a, total * x) + tenon.log(a) - tenon.log(x)
+        whole = log_poisson(total, total) + tenon.log(total)
+        many = each.sum(axis=-1) - whole.squeeze(-1)
+        return tenon.where(is_many.squeeze(-1), many, few)
 
     def entropy(self) -> Tensor:
         a = self.concentration
         total = a.sum(axis=-1)
         count = a.shape[-1]
-        return (
-            self._log_norm()
-            - (count - total) * tenon.digamma(total)
-            - ((a - 1) * tenon.digamma(a)).sum(axis=-1)
-        )
+        each = lgamma_entropy(a) + tenon.digamma(a)
+        return each.sum(axis=-1) - lgamma_entropy(total) - count * tenon.digamma(total)
 
 
 class Weibull(Distribution):

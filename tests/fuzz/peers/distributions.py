@@ -304,6 +304,119 @@ def choices(rng: random.Random) -> Checks:
     )
 
 
+def both(make: Callable[[Any, Any], Any], *arrays: np.ndarray) -> tuple[Any, Any, list, list]:
+    """A distribution in both libraries, of tensors that record gradients."""
+    ours = [tenon.tensor(x, requires_grad=True) for x in arrays]
+    theirs = [torch.tensor(x, requires_grad=True) for x in arrays]
+    return make(D, ours), make(P, theirs), ours, theirs
+
+
+def vectors(rng: random.Random) -> Checks:
+    """Distributions of vectors, and those made of others."""
+    torch.manual_seed(rng.getrandbits(31))
+    numbers = np.random.default_rng(rng.getrandbits(63))
+    n, rows = rng.randint(2, 5), rng.randint(1, 3)
+    root = numbers.normal(size=(rows, n, n))
+    covariance = root @ root.transpose(0, 2, 1) + np.eye(n)
+    shares = np.exp(numbers.normal(size=(rows, n)))
+    location, scale = numbers.normal(size=(rows, n)), np.exp(numbers.normal(size=(rows, n)))
+    temperature = np.array(rng.uniform(0.3, 3))
+    kind = rng.choice(
+        ["Dirichlet", "covariance", "precision", "mixture", "RelaxedBernoulli", "independent"]
+    )
+    if kind == "Dirichlet":
+        a, b, ours, theirs = both(lambda m, t: m.Dirichlet(t[0]), shares * 10 ** rng.uniform(-1, 2))
+    elif kind in ("covariance", "precision"):
+        name = "covariance_matrix" if kind == "covariance" else "precision_matrix"
+        a, b, ours, theirs = both(
+            lambda m, t: m.MultivariateNormal(t[0], **{name: (t[1] + t[1].mT) / 2}),
+            location,
+            covariance,
+        )
+    elif kind == "mixture":
+        a, b, ours, theirs = both(
+            lambda m, t: m.MixtureSameFamily(m.Categorical(logits=t[0]), m.Normal(t[1], t[2])),
+            numbers.normal(size=(rows, n)),
+            location,
+            scale,
+        )
+    elif kind == "RelaxedBernoulli":
+        a, b, ours, theirs = both(
+            lambda m, t: m.RelaxedBernoulli(t[0], logits=t[1]), temperature, location
+        )
+    else:
+        a, b, ours, theirs = both(
+            lambda m, t: m.Independent(m.Laplace(t[0], t[1]), 1), location, scale
+        )
+    with torch.no_grad():
+        value = b.sample([4]).numpy()
+    got, want = a.log_prob(tenon.tensor(value)), b.log_prob(torch.tensor(value))
+    yield f"log_prob of {kind}", apart(got.detach().numpy(), want.detach().numpy(), 1e-7, 1e-8)
+    if kind not in ("mixture", "RelaxedBernoulli"):
+        more = a.entropy(), b.entropy()
+        yield (
+            f"entropy of {kind}",
+            apart(more[0].detach().numpy(), more[1].detach().numpy(), 1e-8, 1e-9),
+        )
+        got, want = got.sum() + more[0].sum(), want.sum() + more[1].sum()
+    for what in ("mean", "variance"):
+        if kind == "RelaxedBernoulli":
+            break
+        pair = getattr(a, what), getattr(b, what)
+        yield (
+            f"{what} of {kind}",
+            apart(pair[0].detach().numpy(), pair[1].detach().numpy(), 1e-8, 1e-10),
+        )
+    got.sum().backward()
+    want.sum().backward()
+    for p, q in zip(ours, theirs):
+        yield f"gradient of {kind}", apart(p.grad.numpy(), q.grad.numpy(), 1e-6, 1e-8)
+    own = a.sample([50])
+    finite = bool(tenon.all(tenon.isfinite(a.log_prob(own))))
+    yield f"density of samples of {kind}", None if finite else "some have none that is finite"
+
+
+def singles(rng: random.Random) -> Checks:
+    """float32 beside SciPy in float64: as far apart as rounding the value and the parameters moves it."""
+    torch.manual_seed(rng.getrandbits(31))
+    name = rng.choice(sorted(FAMILIES))
+    family = FAMILIES[name]
+    drawn = {k: draw(rng) for k, draw in family.parameters.items()}
+    parameters = {k: float(np.float32(v)) for k, v in drawn.items()}
+    assert family.scipy is not None
+    peer = family.scipy(*parameters.values())
+    log_density = peer.logpmf if name in DISCRETE else peer.logpdf
+    values = drawn_values(made(name, parameters)[1], family).astype("float32")
+    if name in ("Beta", "Kumaraswamy"):
+        values = np.clip(values, 1e-4, 1 - 1e-4)
+    ours = getattr(D, name)(**{k: tenon.tensor(v, tenon.float32) for k, v in parameters.items()})
+    want = log_density(values.astype("float64"))
+    eps, moved = 2.0**-24, np.zeros_like(want)
+    if name not in DISCRETE:
+        moved = np.abs(log_density(values * (1 + 8 * eps)) - want) + np.abs(
+            log_density(values * (1 - 8 * eps)) - want
+        )
+    for key, number in parameters.items():
+        for sign in (1, -1):
+            near = {**parameters, key: number * (1 + sign * 8 * eps)}
+            if name == "Binomial" or not family.scipy:
+                near = parameters
+            with np.errstate(all="ignore"):
+                close = getattr(family.scipy(*near.values()), log_density.__name__)(values)
+            moved = moved + np.nan_to_num(np.abs(close - want))
+    moved = np.nan_to_num(moved, posinf=0)
+    got = ours.log_prob(tenon.tensor(values)).numpy()
+    largest = max(map(abs, parameters.values()))
+    # Sums of terms as large as the parameters, which the formulas for large ones leave out from 64 on.
+    slack = 1e-5 + 4 * eps * min(largest, 64) * 10 + 4e-4 * (largest > 64)
+    with np.errstate(invalid="ignore"):
+        bad = ~((np.abs(got - want) <= slack + moved + 2e-6 * np.abs(want)) | (got == want))
+    detail = (
+        f"got {got[bad][:1]}, expected {want[bad][:1]} at {values[bad][:1]}" if bad.any() else None
+    )
+    yield f"float32 log_prob of {name}({text(parameters)})", detail
+
+
 PAIRS = (
     "Bernoulli Beta Cauchy Chi2 Exponential Gamma Geometric Gumbel HalfNormal Laplace LogNormal Normal Poisson"
 ).split()
@@ -361,7 +474,9 @@ def samples(rng: random.Random) -> Checks:
 
 
 def case(rng: random.Random) -> Checks:
-    return rng.choice([families, families, gradients, choices, divergences, samples])(rng)
+    return rng.choice(
+        [families, families, gradients, choices, divergences, samples, vectors, singles]
+    )(rng)
 
 
 if __name__ == "__main__":
