@@ -53,7 +53,8 @@ def flattened(
     metadata = dict(metadata or {})
     if _STRUCTURE in metadata:
         raise ValueError(
-            f"save: expected metadata without the key {_STRUCTURE!r}, under which save itself writes; "
+            f"save: expected metadata without the key {_STRUCTURE!r}, under which save itself "
+            "writes; "
             "rename it"
         )
     if isinstance(state, Mapping) and all(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of PyTorch and JAX, a few of them, and a few random cases, where the peers are installed."""
+"""The samples of PyTorch and JAX, a few of them, and a few random cases, where the peers are
+installed."""
 
 import importlib
 

@@ -193,7 +193,8 @@ def rows(loader):
 
 
 def test_the_loader_reads_what_getitem_gives():
-    """A fast way to read a batch is taken only where it stands for the __getitem__ that there is."""
+    """A fast way to read a batch is taken only where it stands for the __getitem__ that there
+    is."""
     numbers = tenon.arange(4)
     assert rows(DataLoader(Tenfold(numbers), 2)) == [0, 10, 20, 30]
     assert rows(DataLoader(Subset(Tenfold(numbers), [3, 1]), 2)) == [30, 10]

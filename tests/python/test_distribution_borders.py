@@ -206,7 +206,8 @@ def test_densities_of_large_parameters(make, peer, values):
     log_density = getattr(
         peer, "logpdf" if isinstance(peer.dist, stats.rv_continuous) else "logpmf"
     )
-    # Rounding of a value moves z, the distance from the mean in deviations, by 3e-8 mean / deviation.
+    # Rounding of a value moves z, the distance from the mean in deviations, by 3e-8 mean /
+    # deviation.
     got = make().log_prob(T(values, "float32")).numpy()
     np.testing.assert_allclose(got, log_density(values), rtol=1e-3, atol=3e-3)
 

@@ -9,8 +9,8 @@
 namespace tenon::kernel_c {
 namespace {
 
-// Draws `per_block` numbers from each block of random bits. `put(launch, wide, has_f64)` adds the parameters of the
-// kind, by `wide` those in the type that numbers are computed in.
+// Draws `per_block` numbers from each block of random bits. `put(launch, wide, has_f64)` adds the
+// parameters of the kind, by `wide` those in the type that numbers are computed in.
 template <class Put>
 tenon_status draw(const char* name, const char* kind, int per_block, tenon_ctx* ctx,
                   tenon_tensor* out, tenon_err* err, Put put) {

@@ -16,9 +16,9 @@ Allocate = Callable[[Sequence[int], Any], Tensor | None]
 def default_collate(samples: Sequence[Any]) -> Any:
     """Stack samples.
 
-    Tensors, arrays and numbers become a tensor with one more axis, Python's floats one of float64, which
-    keeps their digits; tuples, lists and dicts are stacked element by element; strings become a list.
-    Samples of different kinds are a TypeError, different shapes a ValueError.
+    Tensors, arrays and numbers become a tensor with one more axis, Python's floats one of float64,
+    which keeps their digits; tuples, lists and dicts are stacked element by element; strings become
+    a list. Samples of different kinds are a TypeError, different shapes a ValueError.
     """
     return collate_into(samples, None)
 

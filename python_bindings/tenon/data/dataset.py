@@ -136,8 +136,9 @@ class ConcatDataset(Dataset):
 
 
 def stands_for_getitem(dataset: Any, method: str) -> bool:
-    """Whether the class of `dataset` defines `method`, and no class derived from that one has overridden
-    __getitem__ since. Only classes are asked: an attribute of the object of that name is something else."""
+    """Whether the class of `dataset` defines `method`, and no class derived from that one has
+    overridden __getitem__ since. Only classes are asked: an attribute of the object of that name is
+    something else."""
     for each in type(dataset).__mro__:
         if method in vars(each):
             return callable(getattr(each, method))
@@ -147,8 +148,8 @@ def stands_for_getitem(dataset: Any, method: str) -> bool:
 
 
 def reads_batches(dataset: Any) -> bool:
-    """Whether `dataset.batch(indices)` reads in one go what __getitem__ would. `batch` is a common name, so
-    that only a Dataset of this package is trusted with it."""
+    """Whether `dataset.batch(indices)` reads in one go what __getitem__ would. `batch` is a common
+    name, so that only a Dataset of this package is trusted with it."""
     if not isinstance(dataset, Dataset) or not stands_for_getitem(dataset, "batch"):
         return False
     if type(dataset).batch is Subset.batch:  # type: ignore[attr-defined]

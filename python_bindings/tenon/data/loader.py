@@ -20,8 +20,9 @@ Batch = TypeVar("Batch", covariant=True)
 class DataLoader(Generic[Batch]):
     """Iterate over batches of `dataset`; each `for` loop is one pass.
 
-    batch_size, drop_last  samples of a batch; whether a smaller last batch is left out. batch_size=None
-                           gives single samples, whose arrays become tensors; collate_fn then takes one sample
+    batch_size, drop_last  samples of a batch; whether a smaller last batch is left out.
+                           batch_size=None gives single samples, whose arrays become tensors, and
+                           collate_fn takes one sample
     shuffle, seed          a new random order for each pass; `seed` fixes it and what samples draw, else
                            tenon.manual_seed decides
     sampler, batch_sampler the indices in the order to read, or lists of them, instead of these
@@ -100,7 +101,8 @@ class DataLoader(Generic[Batch]):
             raise ValueError("DataLoader: a sampler decides the order; leave out shuffle=True")
         if batch_size is None and (drop_last or batch_sampler is not None):
             raise ValueError(
-                "DataLoader: batch_size=None gives single samples; leave out drop_last and batch_sampler"
+                "DataLoader: batch_size=None gives single samples; leave out drop_last and "
+                "batch_sampler"
             )
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"DataLoader: expected batch_size >= 1 or None, got {batch_size}")

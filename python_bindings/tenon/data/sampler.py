@@ -60,9 +60,10 @@ class SequentialSampler(Sampler[int]):
 class RandomSampler(Sampler[int]):
     """Every sample once, in a new random order for each pass.
 
-    With `replacement` every index is drawn by itself, so that one may come several times. `num_samples`
-    says how many indices a pass has, the length of the dataset by default; without `replacement`, more than
-    that are one random order after another. With a seed, pass number n has the same order in every run.
+    With `replacement` every index is drawn by itself, so that one may come several times.
+    `num_samples` says how many indices a pass has, the length of the dataset by default; without
+    `replacement`, more than that are one random order after another. With a seed, pass number n has
+    the same order in every run.
     """
 
     def __init__(
@@ -114,7 +115,8 @@ class SubsetRandomSampler(Sampler[int]):
 
     @property
     def passes(self) -> int:
-        """The number of the next pass, from which its order follows. A loader that is resumed sets it."""
+        """The number of the next pass, from which its order follows. A loader that is resumed sets
+        it."""
         return self.order.passes
 
     @passes.setter
@@ -162,7 +164,8 @@ class WeightedRandomSampler(Sampler[int]):
         draw = _generator(seed)
         indices = range(len(self.weights))
         if self.replacement:
-            # Scaled by a power of two, which changes no draw, so that sums neither overflow nor lose digits.
+            # Scaled by a power of two, which changes no draw, so that sums neither overflow nor
+            # lose digits.
             _, exponent = math.frexp(max(self.weights))
             scaled = [math.ldexp(weight, -exponent) for weight in self.weights]
             return iter(draw.choices(indices, scaled, k=self.num_samples))
@@ -174,8 +177,9 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 def _key(u: float, weight: float) -> float:
-    """The smallest keys of uniform numbers `u` are a sample by weight. The largest u ** (1 / weight) are one
-    (Efraimidis and Spirakis, 2006); this is log(-log) of that, which no scale of the weights takes out of range."""
+    """The smallest keys of uniform numbers `u` are a sample by weight. The largest u ** (1 /
+    weight) are one (Efraimidis and Spirakis, 2006); this is log(-log) of that, which no scale of
+    the weights takes out of range."""
     if not weight:
         return math.inf
     return math.log(-math.log(u or 2.0**-54)) - math.log(weight)

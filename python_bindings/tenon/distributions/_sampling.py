@@ -18,7 +18,8 @@ def uniform_like(x: Tensor) -> Tensor:
 
 
 def _exponential(x: Tensor) -> Tensor:
-    """In float32 at least: smaller floats have few numbers near 1, from which the large variates come."""
+    """In float32 at least: smaller floats have few numbers near 1, from which the large variates
+    come."""
     dtype = x.dtype if x.dtype == tenon.float64 else tenon.float32
     return -tenon.log1p(-tenon.uniform(x.shape, dtype=dtype, device=x.device))
 
@@ -35,15 +36,15 @@ def gumbel_like(x: Tensor) -> Tensor:
 
 
 def inside_unit(x: Tensor) -> Tensor:
-    """Numbers that were rounded to 0 or 1 as the nearest ones between: a density may be infinite, or have
-    no finite logarithm, at the ends."""
+    """Numbers that were rounded to 0 or 1 as the nearest ones between: a density may be infinite,
+    or have no finite logarithm, at the ends."""
     info = tenon.finfo(x.dtype)
     return tenon.clip(x, info.smallest_normal, 1 - info.eps / 2)
 
 
 def within_range(x: Tensor) -> Tensor:
-    """Positive numbers that were rounded to 0 or infinity as the nearest ones between: the density at 0 may
-    be infinite, and at infinity it is 0."""
+    """Positive numbers that were rounded to 0 or infinity as the nearest ones between: the density
+    at 0 may be infinite, and at infinity it is 0."""
     info = tenon.finfo(x.dtype)
     return tenon.clip(x, info.smallest_normal, info.max)
 

@@ -13,8 +13,8 @@ _MAX_TERMS = 100_000  # of the fraction
 
 def betainc(a: Tensor, b: Tensor, x: Tensor, rest: Tensor | None = None) -> Tensor:
     """The regularised incomplete beta function: the integral of t**(a - 1) (1 - t)**(b - 1) from 0
-    to `x`, divided by beta(a, b). Its continued fraction (Lentz, 1976) in float64. `rest` is 1 - x, where
-    that is known with more digits."""
+    to `x`, divided by beta(a, b). Its continued fraction (Lentz, 1976) in float64. `rest` is 1 - x,
+    where that is known with more digits."""
     dtype = x.dtype
     given = [a, b, x, 1 - x.to(tenon.float64) if rest is None else rest]
     a, b, x, rest = tenon.broadcast_tensors([each.to(tenon.float64) for each in given])

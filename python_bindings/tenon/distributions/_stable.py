@@ -13,7 +13,8 @@ _LARGE = 16.0  # from here on the first terms of the series below have all digit
 
 
 def weighted(weight: Tensor, value: Tensor) -> Tensor:
-    """weight * value, and 0 where the weight is 0 and the value infinite; so are both gradients there."""
+    """weight * value, and 0 where the weight is 0 and the value infinite; so are both gradients
+    there."""
     left_out = (weight == 0) & ~tenon.isfinite(value)
     return weight * tenon.where(left_out, 0.0, value)
 
@@ -87,9 +88,10 @@ def lgamma_entropy(a: Tensor) -> Tensor:
 
 
 def log_poisson(k: Tensor, rate: Tensor) -> Tensor:
-    """k log(rate) - rate - lgamma(k + 1): the logarithm of the Poisson probability of `k`, which need not be
-    whole. The three terms nearly cancel where `k` is large (Loader, Fast and accurate computation of
-    binomial probabilities, 2000). Other densities of large parameters are differences of such."""
+    """k log(rate) - rate - lgamma(k + 1): the logarithm of the Poisson probability of `k`, which
+    need not be whole. The three terms nearly cancel where `k` is large (Loader, Fast and accurate
+    computation of binomial probabilities, 2000). Other densities of large parameters are
+    differences of such."""
     is_large, large = _large(k)
     t = (rate - large) / large
     is_near = t > -1

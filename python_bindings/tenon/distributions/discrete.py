@@ -68,8 +68,8 @@ class _ProbsOrLogits(Distribution):
         return self.probs, 1 - self.probs
 
     def _log_likelihood(self, ones: Tensor, zeros: Tensor) -> Tensor:
-        """The logarithm of the probability of so many successes and failures in an order; 0 of a probability
-        of 0 are certain."""
+        """The logarithm of the probability of so many successes and failures in an order; 0 of a
+        probability of 0 are certain."""
         if "logits" in vars(self):
             log_one, log_zero = self._log_probs()
             return weighted(ones, log_one) + weighted(zeros, log_zero)
@@ -338,7 +338,8 @@ class NegativeBinomial(_ProbsOrLogits):
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         n = self.total_count
-        # Before no success there is nothing to choose, also with a count of 0, where lgamma is infinite.
+        # Before no success there is nothing to choose, also with a count of 0, where lgamma is
+        # infinite.
         some = tenon.where(value == 0, 1.0, n)
         choices = lgamma_difference(some, value) - tenon.lgamma(value + 1)
         few = choices + self._log_likelihood(value, n)

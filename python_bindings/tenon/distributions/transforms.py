@@ -184,7 +184,8 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    """`1 / (1 + exp(-x))`; where that rounds to 0 or 1, the nearest number between, which has an inverse."""
+    """`1 / (1 + exp(-x))`; where that rounds to 0 or 1, the nearest number between, which has an
+    inverse."""
 
     codomain = constraints.unit_interval
     sign = 1

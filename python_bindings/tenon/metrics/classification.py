@@ -27,12 +27,15 @@ class Accuracy(Metric):
         if prediction.ndim == target.ndim + 1:
             if shape.pop(1) < 2:
                 raise ValueError(
-                    "Accuracy.update: expected scores of two classes or more after the first axis, got "
-                    f"shape {tuple(prediction.shape)}; compare probabilities of one class with a threshold"
+                    "Accuracy.update: expected scores of two classes or more after the first "
+                    "axis, got "
+                    f"shape {tuple(prediction.shape)}; compare probabilities of one class with "
+                    "a threshold"
                 )
         if shape != [*target.shape]:
             raise ValueError(
-                f"Accuracy.update: expected predictions of shape {tuple(target.shape)}, or with an axis "
+                f"Accuracy.update: expected predictions of shape {tuple(target.shape)}, or "
+                "with an axis "
                 f"of classes after the first, got {tuple(prediction.shape)}"
             )
         with tenon.no_grad():
@@ -84,7 +87,8 @@ class ConfusionMatrix(Metric):
             if self.ignore_index is not None:
                 ignored = flat == self.ignore_index
                 outside = tenon.logical_and(outside, tenon.logical_not(ignored))
-            # Counted, and reported when the value is computed, as looking here would wait for the device.
+            # Counted, and reported when the value is computed, as looking here would wait for the
+            # device.
             self._add("outside", tenon.sum(outside))
             left_out = tenon.logical_or(outside, ignored)
             index, ones = tenon.where(left_out, 0, index), (~left_out).cast(tenon.int64)
@@ -107,7 +111,8 @@ class ConfusionMatrix(Metric):
             if self.num_classes != 2:
                 raise ValueError(
                     f"{type(self).__name__}.update: expected classes as integers, or scores of "
-                    f"{self.num_classes} classes after the first axis, got {prediction.dtype.name} of the "
+                    f"{self.num_classes} classes after the first axis, got "
+                    f"{prediction.dtype.name} of the "
                     "shape of the target"
                 )
             return (prediction >= self.threshold).cast(tenon.int64)
@@ -118,7 +123,8 @@ class ConfusionMatrix(Metric):
         outside = self.counts.get("outside")  # which older states lack
         if outside is not None and (count := int(outside.item())):
             raise ValueError(
-                f"{type(self).__name__}.compute: expected classes from 0 to {self.num_classes - 1}, got "
+                f"{type(self).__name__}.compute: expected classes from 0 to "
+                f"{self.num_classes - 1}, got "
                 f"{count} pairs with others; pass num_classes or ignore_index"
             )
         return self._sum("matrix").reshape([self.num_classes, self.num_classes]).tolist()

@@ -37,8 +37,8 @@ def get_total_norm(
 
 
 def _widened(tensor: Tensor) -> Tensor:
-    """In float32 if it is narrower: squares of float16 are infinite from 256 on. Complex numbers as their
-    absolute values."""
+    """In float32 if it is narrower: squares of float16 are infinite from 256 on. Complex numbers as
+    their absolute values."""
     if tensor.dtype.is_complex:
         return tenon.abs(tensor)
     return tensor.to(tenon.float32) if tensor.dtype.itemsize < 4 else tensor

@@ -16,7 +16,8 @@ from .master_weights import is_low_precision, master_weight
 
 @dataclass
 class Zero:
-    """A rate of 0: the numbers of the schedules that multiply by 0, and what the others multiply by."""
+    """A rate of 0: the numbers of the schedules that multiply by 0, and what the others multiply
+    by."""
 
     schedules: set[int]
     others: float
@@ -36,14 +37,15 @@ class Optimizer:
     `params` is an iterable of parameters, or of dicts {"params": ..., "lr": ...} whose options
     differ from the defaults. Options live in `param_groups` and may be changed between steps. Every
     group has two options more: `maximize` follows the gradient up instead of down; with
-    `multi_precision` a parameter in float16 or bfloat16 has a float32 copy among its state, its master
-    weight, which is updated, and the parameter becomes that, rounded. Complex parameters are updated as
-    their real and imaginary parts, which the state has as a last axis.
+    `multi_precision` a parameter in float16 or bfloat16 has a float32 copy among its state, its
+    master weight, which is updated, and the parameter becomes that, rounded. Complex parameters are
+    updated as their real and imaginary parts, which the state has as a last axis.
     """
 
     # Whether every tensor of the state has the shape of its parameter; checked when it is loaded.
     state_has_shape_of_parameter = True
-    # Whether every number of a parameter is updated by itself, so that complex ones may be taken for pairs.
+    # Whether every number of a parameter is updated by itself, so that complex ones may be taken
+    # for pairs.
     takes_complex = True
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -76,8 +78,10 @@ class Optimizer:
                 )
             if param.dtype.is_complex and not self.takes_complex:
                 raise TypeError(
-                    f"{type(self).__name__}: expected real parameters, as it acts on the rows and columns of "
-                    f"matrices, got {param.dtype.name}; train complex ones with another optimizer, such as "
+                    f"{type(self).__name__}: expected real parameters, as it acts on the rows "
+                    "and columns of "
+                    f"matrices, got {param.dtype.name}; train complex ones with another "
+                    "optimizer, such as "
                     "AdamW"
                 )
             known.add(id(param))
@@ -255,7 +259,8 @@ class Optimizer:
 
 
 def parts(tensor: Tensor) -> Tensor:
-    """A complex tensor as its real and imaginary parts, a view with one more axis; others as they are."""
+    """A complex tensor as its real and imaginary parts, a view with one more axis; others as they
+    are."""
     return tenon.as_real(tensor.detach()) if tensor.dtype.is_complex else tensor
 
 

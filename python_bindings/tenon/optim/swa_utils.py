@@ -35,8 +35,8 @@ class AveragedModel(Module):
     """A copy of `model` whose parameters are an average of those that update_parameters() saw.
 
     By default the average is the mean. With `use_buffers` running statistics are averaged, too;
-    otherwise they are those of the model, and update_bn() computes them afresh. Complex parameters are
-    averaged as their real and imaginary parts.
+    otherwise they are those of the model, and update_bn() computes them afresh. Complex parameters
+    are averaged as their real and imaginary parts.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range [low, high) of uniform numbers, as a device computes them: scale * (low + width * u) for u in [0, 1), but
-// `last` where rounding lifts that to `high`. The bounds are rounded to the dtype of the numbers.
+// The range [low, high) of uniform numbers, as a device computes them: scale * (low + width * u) for
+// u in [0, 1), but `last` where rounding lifts that to `high`. The bounds are rounded to the dtype of
+// the numbers.
 #pragma once
 
 #include <tenon/abi.h>
@@ -36,7 +37,7 @@ double with_float(int32_t dtype, With with) {
   }
 }
 
-// A finite number that is not the smallest, as the next one below it. Their patterns are sign and magnitude.
+// The next number below a finite one that is not the smallest. Patterns are sign and magnitude.
 template <class Number>
 Number below(Number x) {
   constexpr auto kSign = static_cast<decltype(x.bits)>(1u << (8 * sizeof x.bits - 1));
@@ -71,7 +72,8 @@ struct UniformRange {
   double low, width, scale, last;
   bool bounded;  // whether `last` is to be respected: low < high
 
-  // `is_wide`: whether the numbers are computed in float64, whose range is larger. Bounds are finite in the dtype.
+  // `is_wide`: whether the numbers are computed in float64, whose range is larger. Bounds are finite
+  // in the dtype.
   UniformRange(int32_t dtype, double from, double to, bool is_wide = true)
       : low(from), width(to - from), scale(1), last(to), bounded(from < to) {
     if (!(width <= (is_wide ? std::numeric_limits<double>::max()

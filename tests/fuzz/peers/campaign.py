@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs beside this file share: random cases by number, a clock, and a table of differences.
+"""What the programs beside this file share: random cases by number, a clock, and a table of
+differences.
 
-A case is a function of a random generator. It yields what it compared: a label, which says what of, and what
-differs, or None. A difference that no row of the table explains makes the program end with 1.
+A case is a function of a random generator. It yields what it compared: a label, which says what of,
+and what differs, or None. A difference that no row of the table explains makes the program end with 1.
 """
 
 from __future__ import annotations

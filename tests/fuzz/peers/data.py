@@ -3,9 +3,10 @@
 
     python -m tests.fuzz.peers.data --minutes 5
 
-Every sample comes once, whatever the dataset, the sampler and the number of workers are; batches are those of the calling
-thread; a pass that is resumed goes on with the next batch; what __getitem__ of a subclass says is what comes. Draws are
-held to chi-square tests (p of at least 1e-7, so that a right program is called wrong once in ten million).
+Every sample comes once, whatever the dataset, the sampler and the number of workers are; batches
+are those of the calling thread; a pass that is resumed goes on with the next batch; what
+__getitem__ of a subclass says is what comes. Draws are held to chi-square tests (p of at least
+1e-7, so that a right program is called wrong once in ten million).
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def datasets(rng: random.Random, folder: str) -> tuple[Any, list[int]]:
 
 
 def first_of(batch: Any) -> Any:
-    """The numbers of a batch, or of a sample, which is a tensor, a number, or holds one in the first place."""
+    """The numbers of a batch, or of a sample, which is a tensor, a number, or holds one in the
+    first place."""
     while isinstance(batch, (list, tuple)):
         batch = batch[0]
     return batch["x"] if isinstance(batch, dict) else batch
@@ -136,7 +138,8 @@ def numbers_of(batches: list[Any]) -> list[int]:
 
 
 def samplers(rng: random.Random, count: int) -> tuple[Any, Any]:
-    """A function that makes a sampler, None for that of the loader, and the indices that it gives, if they are sure."""
+    """A function that makes a sampler, None for that of the loader, and the indices that it gives,
+    if they are sure."""
     seed = rng.randrange(9)
     kind = rng.choice("none shuffle sequential random longer subset weighted replaced".split())
     if kind == "sequential":

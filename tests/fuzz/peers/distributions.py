@@ -3,9 +3,10 @@
 
     python -m tests.fuzz.peers.distributions --minutes 5
 
-Parameters are random, also at the ends of their ranges and large; values are samples of the peer and the ends of the
-support. Own samples have a finite density, and follow SciPy's distribution function or PyTorch's samples (Kolmogorov and
-Smirnov; 2,000 numbers, p of at least 1e-7, so that a right program is called wrong once in ten million).
+Parameters are random, also at the ends of their ranges and large; values are samples of the peer
+and the ends of the support. Own samples have a finite density, and follow SciPy's distribution
+function or PyTorch's samples (Kolmogorov and Smirnov; 2,000 numbers, p of at least 1e-7, so that a
+right program is called wrong once in ten million).
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ P = torch.distributions
 DIFFERENCES = [
     Difference(
         r"gradient of (Bernoulli|Geometric|Binomial|NegativeBinomial)\(.*probs=(0\.0|1\.0).*",
-        "PyTorch clips probabilities of 0 and 1, which loses the gradient or scales it; here it is the one-sided derivative",
+        "PyTorch clips probabilities of 0 and 1, which loses the gradient or scales it; here "
+        "it is the one-sided derivative",
     ),
     Difference(
-        r"(log_prob|entropy) of (Bernoulli|Geometric|Binomial|NegativeBinomial)\(.*probs=(0\.0|1\.0).*",
-        "PyTorch clips probabilities of 0 and 1, so that what is impossible has a finite logarithm; here it is -inf",
+        r"(log_prob|entropy) of "
+        r"(Bernoulli|Geometric|Binomial|NegativeBinomial)\(.*probs=(0\.0|1\.0).*",
+        "PyTorch clips probabilities of 0 and 1, so that what is impossible has a finite "
+        "logarithm; here it is -inf",
     ),
     Difference(r"gradient of Poisson\(rate=0\.0.*", "PyTorch gives NaN; the derivative at 0 is -1"),
     Difference(
@@ -80,7 +84,8 @@ def count(rng: random.Random) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """Parameters with how they are drawn; SciPy's distribution of them, if it has one; values at the ends."""
+    """Parameters with how they are drawn; SciPy's distribution of them, if it has one; values at
+    the ends."""
 
     parameters: dict[str, Callable[[random.Random], float]]
     scipy: Callable[..., Any] | None = None
@@ -140,7 +145,8 @@ FAMILIES = {
     ),
 }
 DISCRETE = {"Bernoulli", "Geometric", "Poisson", "Binomial", "NegativeBinomial"}
-# PyTorch and SciPy lose digits themselves where parameters are large; their tests of values say 1e-8 elsewhere.
+# PyTorch and SciPy lose digits themselves where parameters are large; their tests of values say
+# 1e-8 elsewhere.
 LARGE = 200.0
 
 
@@ -377,7 +383,8 @@ def vectors(rng: random.Random) -> Checks:
 
 
 def singles(rng: random.Random) -> Checks:
-    """float32 beside SciPy in float64: as far apart as rounding the value and the parameters moves it."""
+    """float32 beside SciPy in float64: as far apart as rounding the value and the parameters moves
+    it."""
     torch.manual_seed(rng.getrandbits(31))
     name = rng.choice(sorted(FAMILIES))
     family = FAMILIES[name]
@@ -407,7 +414,8 @@ def singles(rng: random.Random) -> Checks:
     moved = np.nan_to_num(moved, posinf=0)
     got = ours.log_prob(tenon.tensor(values)).numpy()
     largest = max(map(abs, parameters.values()))
-    # Sums of terms as large as the parameters, which the formulas for large ones leave out from 64 on.
+    # Sums of terms as large as the parameters, which the formulas for large ones leave out from 64
+    # on.
     slack = 1e-5 + 4 * eps * min(largest, 64) * 10 + 4e-4 * (largest > 64)
     with np.errstate(invalid="ignore"):
         bad = ~((np.abs(got - want) <= slack + moved + 2e-6 * np.abs(want)) | (got == want))
@@ -418,7 +426,8 @@ def singles(rng: random.Random) -> Checks:
 
 
 PAIRS = (
-    "Bernoulli Beta Cauchy Chi2 Exponential Gamma Geometric Gumbel HalfNormal Laplace LogNormal Normal Poisson"
+    "Bernoulli Beta Cauchy Chi2 Exponential Gamma Geometric Gumbel HalfNormal Laplace "
+    "LogNormal Normal Poisson"
 ).split()
 
 

@@ -3,8 +3,9 @@
 
     python -m tests.fuzz.peers.metrics --minutes 5
 
-Classes, scores with ties, averages, thresholds and ignored targets are random. The data come in random batches, to one
-metric or to two that are merged, and the state is saved and loaded on the way.
+Classes, scores with ties, averages, thresholds and ignored targets are random. The data come in
+random batches, to one metric or to two that are merged, and the state is saved and loaded on the
+way.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 
     python -m tests.fuzz.peers.optim --minutes 5
 
-Settings, groups, shapes, dtypes (complex ones, too) and the steps without a gradient are random. In the middle our state is
-saved and loaded into new objects, while PyTorch's go on. Chains of schedules are compared with the product of what each does
-alone, as well.
+Settings, groups, shapes, dtypes (complex ones, too) and the steps without a gradient are random. In
+the middle our state is saved and loaded into new objects, while PyTorch's go on. Chains of
+schedules are compared with the product of what each does alone, as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ DIFFERENCES = [
     ),
     Difference(
         r"rates of SequentialLR\[.*, MultiplicativeLR.*",
-        "PyTorch begins this schedule, which has no closed form there, at the rate of the one before; here every one "
+        "PyTorch begins this schedule, which has no closed form there, at the rate of the one "
+        "before; here every one "
         "begins at the initial rates",
     ),
 ]
@@ -181,7 +182,8 @@ def lbfgs(rng: random.Random) -> Checks:
     for _ in range(4):
         a.step(closure(ours, tenon.tensor(scale), a))
         b.step(closure(theirs, torch.tensor(scale), b))
-    # Both stop where the loss changes by 1e-9, which is 3e-5 of a parameter, and rounding decides when.
+    # Both stop where the loss changes by 1e-9, which is 3e-5 of a parameter, and rounding decides
+    # when.
     yield (
         f"trajectory of LBFGS({options})",
         apart(ours.detach().numpy(), theirs.detach().numpy(), 0, 1e-4),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What schedules share.
 
-A schedule is a closed formula of the step. Where another schedule has changed the rate in between, each
-multiplies it by its own change of that step: two schedules on one optimizer act together.
+A schedule is a closed formula of the step. Where another schedule has changed the rate in between,
+each multiplies it by its own change of that step: two schedules on one optimizer act together.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class LRScheduler:
         return 0.0
 
     def chained(self, current: float, base: float, step: int) -> float:
-        """The rate of `step`, where another schedule has set `current`: multiplied by the change of this
-        schedule. From a rate of 0 on, by what the others had made of it before."""
+        """The rate of `step`, where another schedule has set `current`: multiplied by the change of
+        this schedule. From a rate of 0 on, by what the others had made of it before."""
         group, floor = self._group, self.floor(base)
         own, before = self.rate(base, step) - floor, self._own[group] - floor
         if not self._is_floor(self._own[group], base):
@@ -63,7 +63,8 @@ class LRScheduler:
         self._apply()
 
     def restart(self, step: int = 0, others: Sequence[float] | None = None) -> None:
-        """Begin again at `step` with the initial rates, multiplied by what other schedules make of them."""
+        """Begin again at `step` with the initial rates, multiplied by what other schedules make of
+        them."""
         for i, (group, base) in enumerate(zip(self.optimizer.param_groups, self.base_rates)):
             group["lr"] = base if others is None else base * others[i]
             self.optimizer._schedules.zeros.pop(i, None)

@@ -31,8 +31,10 @@ class _Combined:
         for each in self.schedulers:
             if isinstance(each, ReduceLROnPlateau):
                 raise TypeError(
-                    f"{name}: expected schedules that step without a metric, got ReduceLROnPlateau; leave it "
-                    "out and call its step(metric) by itself, as schedules of one optimizer act together"
+                    f"{name}: expected schedules that step without a metric, got "
+                    "ReduceLROnPlateau; leave it "
+                    "out and call its step(metric) by itself, as schedules of one optimizer "
+                    "act together"
                 )
 
     def _set(self, rates: Sequence[float]) -> None:
@@ -67,7 +69,8 @@ class ChainedScheduler(_Combined):
             if rates is not None and rates != now:
                 raise ValueError(
                     f"ChainedScheduler: expected schedules of the initial rates {now}, got "
-                    f"{type(each).__name__} of {rates}; make those that set initial rates, such as CyclicLR "
+                    f"{type(each).__name__} of {rates}; make those that set initial rates, "
+                    "such as CyclicLR "
                     "and OneCycleLR, before the others"
                 )
         # A sequence has set the initial rates as it was made, without those that were there before.
@@ -85,7 +88,8 @@ class ChainedScheduler(_Combined):
         return self.schedulers[0].last_step
 
     def restart(self, step: int = 0, others: Sequence[float] | None = None) -> None:
-        """Begin again at `step` with the initial rates, multiplied by what other schedules make of them."""
+        """Begin again at `step` with the initial rates, multiplied by what other schedules make of
+        them."""
         first, *following = self.schedulers
         first.restart(step, others)
         for each in following:
@@ -132,7 +136,8 @@ class SequentialLR(_Combined):
             )
         if any(a > b for a, b in itertools.pairwise([0, *milestones])):
             raise ValueError(
-                f"SequentialLR: expected milestones of at least 0 in ascending order, got {list(milestones)}"
+                f"SequentialLR: expected milestones of at least 0 in ascending order, got "
+                f"{list(milestones)}"
             )
         self._setup(schedulers, optimizer)
         self.milestones = list(milestones)
@@ -143,7 +148,8 @@ class SequentialLR(_Combined):
         return bisect.bisect_right(self.milestones, self.last_step)
 
     def restart(self, step: int = 0, others: Sequence[float] | None = None) -> None:
-        """Begin again at `step` with the initial rates, multiplied by what other schedules make of them."""
+        """Begin again at `step` with the initial rates, multiplied by what other schedules make of
+        them."""
         self.last_step = step
         index = self._active()
         begin = self.milestones[index - 1] if index else 0
@@ -202,7 +208,8 @@ class LinearWarmup(LRScheduler):
             )
         if getattr(after, "cycle_momentum", False):
             raise ValueError(
-                f"LinearWarmup: {type(after).__name__} moves the momentum, and `after` sets rates alone; pass "
+                f"LinearWarmup: {type(after).__name__} moves the momentum, and `after` sets "
+                "rates alone; pass "
                 "cycle_momentum=False, or SequentialLR of the warm-up and it"
             )
         self.steps, self.start, self.after = steps, start, after

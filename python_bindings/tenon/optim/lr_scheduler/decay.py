@@ -22,7 +22,8 @@ class NoamLR(FactorLR):
     ) -> None:
         if d_model < 1 or warmup_steps < 1:
             raise ValueError(
-                f"NoamLR: expected d_model and warmup_steps of at least 1, got {d_model} and {warmup_steps}"
+                f"NoamLR: expected d_model and warmup_steps of at least 1, got {d_model} and "
+                f"{warmup_steps}"
             )
         self.d_model, self.warmup_steps = d_model, warmup_steps
         super().__init__(optimizer, last_epoch)
