@@ -176,6 +176,19 @@ def test_a_schedule_that_follows_one_that_ended_at_zero_begins_afresh():
         assert second.get_last_lr() == pytest.approx([lowest + (2 - lowest) * (1 + 0.5**0.5) / 2])
 
 
+@pytest.mark.parametrize("first", PARTS)
+def test_a_group_that_is_frozen_stays_so(first):
+    for second in PARTS:
+        optimizer = sgd(2.0, 0.0)
+        if "pieces" in (first, second):
+            continue  # its rates do not follow from the initial one
+        parts = [PARTS[name](optimizer) for name in (first, second)]
+        chain = lr_scheduler.ChainedScheduler(parts)
+        for _ in range(12):
+            assert optimizer.param_groups[1]["lr"] == 0.0
+            chain.step()
+
+
 def test_a_warm_up_from_zero_keeps_its_first_step_beside_another_schedule():
     optimizer = sgd()
     warmup, cosine = (
@@ -264,6 +277,16 @@ def test_a_multiplicative_schedule_calls_its_function_once_for_each_step():
     for _ in range(20):
         schedule.step()
     assert calls == list(range(1, 21)) and schedule.get_last_lr() == [2.0 * 0.5**20]
+    optimizer = sgd()
+    parts = [
+        lr_scheduler.StepLR(optimizer, 1, 0.5),
+        lr_scheduler.MultiplicativeLR(optimizer, factor),
+    ]
+    chain = lr_scheduler.ChainedScheduler(parts)
+    for _ in range(3):
+        chain.step()
+    assert calls[20:] == [1, 2, 3] and chain.get_last_lr() == [2.0 * 0.25**3]
+    del calls[20:]
     again = lr_scheduler.MultiplicativeLR(sgd(), factor)
     again.load_state_dict(schedule.state_dict())
     again.step()

@@ -47,10 +47,9 @@ class LRScheduler:
         """The rate of `step`, where another schedule has set `current`: multiplied by the change of
         this schedule. From a rate of 0 on, by what the others had made of it before."""
         group, floor = self._group, self.floor(base)
-        own, before = self.rate(base, step) - floor, self._own[group] - floor
         if not self._is_floor(self._own[group], base):
-            self._others[group] = (current - floor) / before
-        return floor + self._others[group] * own
+            self._others[group] = (current - floor) / (self._own[group] - floor)
+        return floor + self._others[group] * (self._now - floor)
 
     def _is_floor(self, rate: float, base: float) -> bool:
         """Whether nothing is left of a rate to be multiplied."""
@@ -91,6 +90,7 @@ class LRScheduler:
         return self.rate(self.base_rates[group], step)
 
     _group = 0
+    _now = 0.0  # what rate() has given for the step that is applied
 
     def _start(self, step: int) -> None:
         """Act on the rates of the groups, which are the initial ones, or another schedule's."""
@@ -129,13 +129,14 @@ class LRScheduler:
                 zero.others *= own / base
             elif own == 0.0:
                 zero.schedules.add(self._number)
-                zero.others *= base / before
+                zero.others *= base / before if before else 1.0
             else:
-                zero.others *= own / before
+                zero.others *= own / before if before else 1.0
             return 0.0
         self._alone[group] = self._alone[group] and current == self._rates[group]
+        self._now = own
         rate = own if self._alone[group] else self.chained(current, base, self.last_step)
-        if rate == own == 0.0:
+        if base and rate == own == 0.0:
             zeros[group] = Zero({self._number}, self._others[group])
         return rate
 
