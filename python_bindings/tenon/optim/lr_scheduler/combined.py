@@ -65,7 +65,7 @@ class ChainedScheduler(_Combined):
         self._setup(schedulers, optimizer)
         for each in self.schedulers:
             rates = getattr(each, "base_rates", None)
-            now = [group["initial_lr"] for group in self.optimizer.param_groups]
+            now = [group.get("initial_lr") for group in self.optimizer.param_groups]
             if rates is not None and rates != now:
                 raise ValueError(
                     f"ChainedScheduler: expected schedules of the initial rates {now}, got "
