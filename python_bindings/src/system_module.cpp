@@ -25,6 +25,20 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
+// The lowest 64 bits, so that every whole number is a seed, as of tenon.Generator.
+uint64_t seed_bits(nb::handle seed) {
+  PyObject* number = PyNumber_Index(seed.ptr());
+  if (!number) {
+    PyErr_Clear();
+    raise_error(PyExc_TypeError, "manual_seed(): expected a whole number, got %s",
+                Py_TYPE(seed.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  const uint64_t bits = PyLong_AsUnsignedLongLongMask(number);
+  Py_DECREF(number);
+  return bits;
+}
+
 nb::object operator_by_name(const char* name) {
   PyObject* found = find_operator(name);
   if (!found && !PyErr_Occurred())
@@ -200,10 +214,11 @@ constexpr const char* kNoSeeds =
     " sets the seed of random numbers, or where they go on, and a program does not; call it "
     "outside of the exported function";
 
-void manual_seed(uint64_t seed) {
+void manual_seed(nb::handle seed) {
   need_plugins();
+  const uint64_t bits = seed_bits(seed);
   if (!may_act("manual_seed()", kNoSeeds)) throw nb::python_error();
-  host->random_seed(seed);
+  host->random_seed(bits);
 }
 
 void set_random_state(uint64_t seed, uint64_t offset, nb::handle device) {
@@ -264,8 +279,11 @@ void add_system_functions(nb::module_& module) {
   module.def("fallback_policy", &fallback_policy);
   module.def("set_fallback_policy", &set_fallback_policy, nb::arg("policy"));
   module.def("fallback_report", &fallback_report, nb::arg("reset") = false);
-  module.def("manual_seed", &manual_seed, nb::arg("seed"),
-             "Start the random numbers of every device from `seed`.");
+  module.def(
+      "manual_seed", &manual_seed, nb::arg("seed").none(),
+      nb::sig("def manual_seed(seed: int) -> None"),
+      "Start the random numbers of every device from `seed`, a whole number of which 64 bits "
+      "count.");
   module.def("random_state", &random_state, nb::arg("device").none() = none);
   module.def("set_random_state", &set_random_state, nb::arg("seed"), nb::arg("offset"),
              nb::arg("device").none() = none);

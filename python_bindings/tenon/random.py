@@ -42,6 +42,10 @@ def get_state(device: Any = None) -> tuple[int, int]:
 def set_state(state: tuple[int, int], device: Any = None) -> None:
     """Continue a device's stream from what get_state returned."""
     seed, offset = state
+    if not (0 <= seed < 2**64 and 0 <= offset < 2**64):
+        raise ValueError(
+            f"set_state(): expected a seed and a position from get_state(), got {seed} and {offset}"
+        )
     _core.set_random_state(seed, offset, device)
 
 

@@ -186,7 +186,7 @@ def test_the_profiler(tmp_path):
 def test_data():
     # A program on the command line has no file from which spawned workers could import its classes.
     prelude = "import multiprocessing\nmultiprocessing.set_start_method('fork')\n"
-    run(prelude + "\n".join(python_blocks("data.md", 5)))
+    run(prelude + "\n".join(python_blocks("data.md", 6)))
 
 
 def test_training_with_a_few_calls(tmp_path):

@@ -61,6 +61,7 @@ def test_mnist(tmp_path, folder, pack):
     assert image.shape == (1, 28, 28) and label == 4 and len(train) == 6
     np.testing.assert_allclose(image.numpy()[0], images[2] / 255, rtol=1e-6)
     assert len(datasets.MNIST(tmp_path, train=False)) == 2
+    assert len(datasets.MNIST(tmp_path, train=False, download=True)) == 2  # the files are there
     x, y = next(iter(DataLoader(train, batch_size=4)))
     assert x.shape == (4, 1, 28, 28) and y.tolist() == [3, 1, 4, 1]
 

@@ -49,7 +49,8 @@ def read_idx(path: str | Path) -> Tensor:
 
 class MNIST(ImageArrays):
     """28 x 28 pixels of handwritten digits, uint8, from the four IDX files in `root`, `root`/raw or
-    `root`/MNIST/raw (LeCun et al., 1998)."""
+    `root`/MNIST/raw (LeCun et al., 1998). `download` is for programs that ask for it: nothing is
+    downloaded, and files that are not there are an error."""
 
     classes = tuple("0123456789")
 
@@ -59,6 +60,7 @@ class MNIST(ImageArrays):
         train: bool = True,
         transform: Callable[[Tensor], Any] | None = None,
         target_transform: Callable[[int], Any] | None = None,
+        download: bool = False,
     ) -> None:
         part = "train" if train else "t10k"
         images = read_idx(self._file(root, f"{part}-images-idx3-ubyte"))
