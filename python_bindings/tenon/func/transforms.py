@@ -17,7 +17,7 @@ from typing import Any
 
 from tenon import _core, autograd
 from tenon._core import Tensor
-from tenon.func.batching import lift, nest_like, raw_of
+from tenon.func.batching import lift, nest_like, raw_of, refuse_lost
 from tenon.func.tree import flatten, map_leaves, unflatten
 
 Function = Callable[..., Any]
@@ -113,6 +113,7 @@ class _Call:
                 raise TypeError(
                     f"{name}: expected tensors from the function, got {type(out).__name__}"
                 )
+        refuse_lost(self.outputs, self.inputs)
 
     def with_inputs(self, values: Sequence[Any]) -> Any:
         """`values`, one for each input, nested as the arguments were."""
