@@ -61,3 +61,11 @@ def test_a_threshold_may_be_infinite():
         assert "..." not in repr(tenon.arange(2000))
     with tenon.printoptions(threshold=10.0):
         assert "..." in repr(tenon.arange(20))
+
+
+def test_a_number_in_a_text_is_a_number():
+    x = tenon.tensor([1.0, 2.0], requires_grad=True)
+    assert f"{x.sum()} {x.detach().sum():.2f} {tenon.tensor(3)}" == "3.0 3.00 3"
+    assert f"{tenon.tensor([1, 2])}" == str(tenon.tensor([1, 2]))
+    meta = tenon.ones((), device="meta")
+    assert f"{meta}" == str(meta)
