@@ -269,7 +269,7 @@ def _line(error: Exception) -> str:
 def _is_tidy(error: Exception) -> bool:
     """Whether an error is one for the caller: it says what was expected."""
     text = str(error)
-    return "expected" in text and not _UNTIDY.search(text)
+    return bool(re.search(r"\bexpected\b", text)) and not _UNTIDY.search(text)
 
 
 @dataclass

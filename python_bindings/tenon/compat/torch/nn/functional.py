@@ -222,7 +222,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_") or not callable(function):
         return function
     if isinstance(function, type(_core.operator("add"))):
-        function = _adapt.operator(name)
+        function = _adapt.operator(function.__name__)
     elif inspect.isfunction(function):
         function = _with_keywords(function)
     globals()[name] = function
