@@ -11,6 +11,7 @@ Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
 from typing import Any
 
 from tenon.compat._adapt import Namespace
+from tenon.compat.torch import _signatures
 from tenon.compat.torch import fft as fft
 from tenon.compat.torch import linalg as linalg
 from tenon.compat.torch import masked as masked
@@ -78,7 +79,9 @@ _FUNCTIONS = " ".join(
     for each in """_functions _layers _arrays _operands _copies _conversions _indices
     _moments""".split()
 )
-_namespace = Namespace("torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"])
+_namespace = Namespace(
+    "torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"], adapt=_signatures.adapted
+)
 
 
 def __getattr__(name: str) -> Any:
