@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 Chosen = Mapping[str, Any]
 
 
-class layout:  # noqa: N801, PyTorch's name
+class layout:
     """How the elements of a tensor are stored. `strided` is the one that Tenon has."""
 
     def __init__(self, name: str) -> None:
@@ -25,7 +25,7 @@ class layout:  # noqa: N801, PyTorch's name
         return self._name
 
 
-class memory_format(layout):  # noqa: N801, PyTorch's name
+class memory_format(layout):
     """In which order the elements lie. Tenon's results are dense; `contiguous_format` and `preserve_format` ask for
     no other order than they have."""
 

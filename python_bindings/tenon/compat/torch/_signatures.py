@@ -271,6 +271,11 @@ def of(name: str, function: Callable[..., Any]) -> inspect.Signature:
     return own.replace(parameters=named)
 
 
+def in_space(space: str) -> list[str]:
+    """The functions of a module that have a line of their own."""
+    return [name.removeprefix(f"{space}.") for name in _TABLE if name.startswith(f"{space}.")]
+
+
 def adapted(name: str, function: Any) -> Any:
     """The function of Tenon's with this dotted name of PyTorch's, called by PyTorch's signature. What is no function
     stays what it is."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from tenon import fft as _fft
 from tenon._core import Tensor
+from tenon.compat.torch import _signatures
 
 _OF_ONE_AXIS = "fft ifft rfft irfft hfft ihfft".split()
 _OF_TWO_AXES = "fft2 ifft2 rfft2 irfft2 hfft2 ihfft2".split()
@@ -63,3 +64,10 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Undoes fftshift."""
     return _fft.ifftshift(input, axes=dim)
+
+
+_signatures.adapt_all("fft", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

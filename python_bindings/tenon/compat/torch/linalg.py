@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import linalg as _linalg
 from tenon._core import Tensor
-from tenon.compat.torch import _checked
+from tenon.compat.torch import _checked, _signatures
 from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
 from tenon.compat.torch._checked import inv_ex as inv_ex
 from tenon.compat.torch._checked import lu_factor_ex as lu_factor_ex
 from tenon.compat.torch._checked import solve_ex as solve_ex
 
 _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
-matrix_power multi_dot slogdet svdvals tensorinv""".split()
+matrix_power multi_dot slogdet tensorinv""".split()
 
 __all__ = (
     """cross diagonal eigh eigvalsh ldl_factor ldl_factor_ex ldl_solve lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank matrix_sqrth norm
-pinv polar qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
+pinv polar qr solve solve_triangular svd svdvals tensorsolve vander vecdot vector_norm""".split()
     + _SAME
     + _checked.__all__
 )
@@ -54,6 +54,19 @@ def _cast(x: Tensor, dtype: Any) -> Tensor:
 def _no_pivot(function: str, pivot: bool) -> None:
     if not pivot:
         raise NotImplementedError(f"linalg.{function}(): expected pivot=True, got False")
+
+
+def _no_driver(function: str, driver: str | None) -> None:
+    if driver is not None:
+        raise NotImplementedError(
+            f"linalg.{function}(): expected driver=None, got {driver!r}; there is one algorithm"
+        )
+
+
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Singular values, the largest first."""
+    _no_driver("svdvals", driver)
+    return _linalg.svdvals(A)
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
@@ -144,12 +157,16 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Any:
-    """Q and R of A = QR."""
-    return _linalg.qr(A, mode=mode)
+    """Q and R of A = QR. With mode 'r' there is no Q, but an empty tensor."""
+    if mode != "r":
+        return _linalg.qr(A, mode=mode)
+    nothing = tenon.zeros([0], dtype=A.dtype, device=A.device)
+    return _linalg.QRResult(nothing, _linalg.qr(A, mode="r"))
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """U, S and Vh. The `driver` is PyTorch's hint for CUDA, and changes nothing here."""
+    """U, S and Vh. A `driver` names a routine of CUDA's, and is refused, as PyTorch refuses it on the CPU."""
+    _no_driver("svd", driver)
     return _linalg.svd(A, full_matrices=full_matrices)
 
 
@@ -225,10 +242,27 @@ def solve_triangular(
     return _linalg.solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """The solution of least squares. The `driver` names a routine of LAPACK in PyTorch; here one
-    serves them all, and gives rank and singular values always."""
-    return _linalg.lstsq(A, B, rcond=rcond)
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+def lstsq(
+    A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> _linalg.LstsqResult:
+    """The solution of least squares. The `driver`, 'gelsy' by default, says what else there is: 'gels' the residuals,
+    'gelsy' the rank, 'gelsd' and 'gelss' both and the singular values. One algorithm serves them all."""
+    driver = "gelsy" if driver is None else driver
+    if driver not in _DRIVERS:
+        raise ValueError(
+            f"linalg.lstsq(): expected driver among {', '.join(_DRIVERS)}, got {driver!r}"
+        )
+    solution, residuals, rank, singular_values = _linalg.lstsq(A, B, rcond=rcond)
+    nothing = tenon.zeros([0], dtype=singular_values.dtype, device=A.device)
+    return _linalg.LstsqResult(
+        solution,
+        nothing if driver == "gelsy" else residuals,
+        tenon.zeros([0], dtype=tenon.int64, device=A.device) if driver == "gels" else rank,
+        singular_values if driver in ("gelsd", "gelss") else nothing,
+    )
 
 
 def _relative_tolerance(singular: Tensor, atol: Any, rtol: Any) -> Any:
@@ -287,3 +321,10 @@ def matrix_sqrth(A: Tensor) -> Tensor:
     values, vectors = _linalg.eigh(A)
     roots = tenon.sqrt(values).unsqueeze(-2).to(A.dtype)
     return (vectors * roots) @ _adjoint(vectors)
+
+
+_signatures.adapt_all("linalg", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

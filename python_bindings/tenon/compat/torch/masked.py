@@ -13,6 +13,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
+from tenon.compat.torch import _signatures
 
 Axes = int | Sequence[int] | None
 
@@ -336,3 +337,10 @@ def logaddexp(
         _filled(x, _mask_of("logaddexp", x, input_mask), nothing),
         _filled(y, _mask_of("logaddexp", y, other_mask), nothing),
     )
+
+
+_signatures.adapt_all("masked", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
