@@ -140,7 +140,7 @@ def native_group_norm(
     result = result.reshape([N, C, HxW])
     result = result if weight is None else result * weight.reshape([C, 1])
     result = result if bias is None else result + bias.reshape([C, 1])
-    return result.reshape(list(input.shape)), mean.detach(), deviation.detach()
+    return result.reshape(list(input.shape)), mean, deviation
 
 
 def _grid_sampler(axes: int) -> Any:

@@ -219,14 +219,21 @@ def _cast(x: Tensor, dtype: Any) -> Tensor:
     return x if dtype is None else x.to(dtype=dtype)
 
 
+def _inexact(name: str, x: Tensor, dtype: Any) -> Tensor:
+    """The tensor in `dtype`, which must not be one of whole numbers."""
+    if dtype is not None and kind(_core.dtype(dtype)) < 2:
+        raise TypeError(f"{name}(): expected a floating or complex dtype, got {dtype}")
+    return _cast(x, dtype)
+
+
 def softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
     """Shares of exp(x) along `dim`, computed in `dtype`."""
-    return _operator("softmax")(_cast(input, dtype), dim)
+    return _operator("softmax")(_inexact("softmax", input, dtype), dim)
 
 
 def log_softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
     """The logarithm of softmax()."""
-    return _operator("log_softmax")(_cast(input, dtype), dim)
+    return _operator("log_softmax")(_inexact("log_softmax", input, dtype), dim)
 
 
 def _reduced(name: str, input: Tensor, dim: Axes, keepdim: bool, dtype: Any) -> Tensor:
@@ -242,7 +249,7 @@ def sum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = 
 
 def mean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over `dim`, of a floating tensor."""
-    return _reduced("mean", input, dim, keepdim, dtype)
+    return _reduced("mean", _inexact("mean", input, dtype), dim, keepdim, dtype)
 
 
 def prod(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -257,7 +264,7 @@ def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any
 
 def nanmean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over `dim` of what is not NaN."""
-    return _reduced("nanmean", input, dim, keepdim, dtype)
+    return _reduced("nanmean", _inexact("nanmean", input, dtype), dim, keepdim, dtype)
 
 
 def all(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
@@ -325,7 +332,7 @@ def norm(
 ) -> Tensor:
     """The vector norm of order `p` over `dim`; 'fro' is of order 2, and 'nuc' the sum of the singular
     values of matrices."""
-    input = _cast(input, dtype)
+    input = _inexact("norm", input, dtype)
     dim = None if isinstance(dim, (tuple, list)) and not dim else dim
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise ValueError(f"norm(): expected p a number, 'fro' or 'nuc', got {p!r}")
@@ -417,7 +424,7 @@ def tile(input: Tensor, dims: Any) -> Tensor:
 
 def _own_memory(result: Tensor, input: Tensor) -> Tensor:
     """The result in memory of its own; repeating once gives the tensor itself."""
-    return result.clone() if result.numel() == input.numel() else result
+    return result.clone() if result.numel() == input.numel() or input.numel() == 1 else result
 
 
 def flip(input: Tensor, dims: Axes) -> Tensor:
@@ -659,6 +666,31 @@ def slice(
     return input[tuple(key)]
 
 
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> Tensor:
+    """A copy of `input` with `src` written where slice() looks."""
+    length = input.shape[dim]
+    begin = 0 if start is None else start
+    stop = length if end is None else builtins.min(end, length)
+    return _operator("slice_scatter")(input, src, dim, begin, stop, step)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
+    """Groups of channels as pixels beside each other."""
+    return _own_memory(tenon.nn.functional.pixel_shuffle(input, upscale_factor), input)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
+    """Pixels beside each other as groups of channels."""
+    return _own_memory(tenon.nn.functional.pixel_unshuffle(input, downscale_factor), input)
+
+
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over the axes along which `size` was broadcast to the shape of `input`."""
     wanted = (
@@ -696,6 +728,9 @@ def diff(
     """Differences of neighbours, `n` times."""
     if not isinstance(dim, builtins.int):
         raise TypeError(f"diff(): expected dim to be a whole number, got {dim!r}")
+    for each in (prepend, append):
+        if each is not None and not isinstance(each, Tensor):
+            raise TypeError(f"diff(): expected tensors to prepend and append, got {each!r}")
     if n == 0:
         return input.clone()
     return tenon.array_api.diff(input, axis=dim, n=n, prepend=prepend, append=append)
@@ -717,6 +752,8 @@ def diag_embed(
 
 def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
     """Quarter turns in the plane of two axes, as a copy."""
+    if isinstance(dims, builtins.int) or len(dims) != 2:
+        raise ValueError(f"rot90(): expected two axes, got {dims!r}")
     return _operator("rot90")(input, k, *dims).clone()
 
 

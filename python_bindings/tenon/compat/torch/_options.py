@@ -49,7 +49,7 @@ def _written(name: str, result: Any, out: Any) -> Any:
             raise TypeError(f"{name}(): expected out with {len(result)} tensors, got {out!r}")
         for each, place in zip(result, out, strict=True):
             _written(name, each, place)
-        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+        return type(result)(*out) if hasattr(result, "_fields") else type(result)(out)
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): expected out to be a tensor, got {type(out).__name__}")
     if tuple(out.shape) != tuple(result.shape):
@@ -133,6 +133,11 @@ def _pin_memory(name: str, function: Function, given: dict[str, Any], chosen: Ch
     return function
 
 
+def _promise(name: str, function: Function, given: dict[str, Any], chosen: Chosen) -> Function:
+    """What the caller knows of the arguments, and no result depends on."""
+    return function
+
+
 def _requires_grad(
     name: str, function: Function, given: dict[str, Any], chosen: Chosen
 ) -> Function:
@@ -164,6 +169,7 @@ OPTIONS: dict[str, Option] = {
     "pin_memory": _pin_memory,
     "generator": _generator,
     "requires_grad": _requires_grad,
+    "assume_unique": _promise,
     "inplace": _inplace,
     "out": _out,
 }

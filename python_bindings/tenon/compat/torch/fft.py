@@ -23,6 +23,8 @@ def _along_axis(name: str) -> Callable[..., Any]:
     def function(
         input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     ) -> Tensor:
+        if n is not None and n < 1:
+            raise ValueError(f"fft.{name}(): expected n, a length of at least 1, got {n}")
         return transform(input, n=n, axis=dim, norm=norm or "backward")
 
     function.__name__, function.__doc__ = name, transform.__doc__

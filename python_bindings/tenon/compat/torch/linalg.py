@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tenon
+from tenon import _core
 from tenon import linalg as _linalg
 from tenon._core import Tensor
 from tenon.compat.torch import _checked, _signatures
@@ -14,6 +15,7 @@ from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
 from tenon.compat.torch._checked import inv_ex as inv_ex
 from tenon.compat.torch._checked import lu_factor_ex as lu_factor_ex
 from tenon.compat.torch._checked import solve_ex as solve_ex
+from tenon.compat.torch._options import kind
 
 _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
 matrix_power multi_dot slogdet tensorinv""".split()
@@ -48,6 +50,8 @@ def _hermitian(x: Tensor) -> Tensor:
 
 
 def _cast(x: Tensor, dtype: Any) -> Tensor:
+    if dtype is not None and kind(_core.dtype(dtype)) < 2:
+        raise TypeError(f"linalg.norm(): expected a floating or complex dtype, got {dtype}")
     return x if dtype is None else x.to(dtype)
 
 
@@ -257,6 +261,9 @@ def lstsq(
         )
     solution, residuals, rank, singular_values = _linalg.lstsq(A, B, rcond=rcond)
     nothing = tenon.zeros([0], dtype=singular_values.dtype, device=A.device)
+    rows, columns = A.shape[-2:]
+    if rows <= columns or (driver != "gels" and bool((rank < columns).any())):
+        residuals = nothing
     return _linalg.LstsqResult(
         solution,
         nothing if driver == "gelsy" else residuals,
@@ -303,7 +310,14 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     return _linalg.tensorsolve(A, B, axes=None if dims is None else tuple(dims))
 
 
-def polar(A: Tensor) -> tuple[Tensor, Tensor]:
+class Polar(NamedTuple):
+    """A = U H."""
+
+    U: Tensor
+    H: Tensor
+
+
+def polar(A: Tensor) -> Polar:
     """U with orthonormal columns and a positive-semidefinite H whose product is A, which has at least as many rows
     as columns; from the singular vectors (Higham, 1986)."""
     if A.ndim < 2 or A.shape[-2] < A.shape[-1]:
@@ -312,7 +326,7 @@ def polar(A: Tensor) -> tuple[Tensor, Tensor]:
         )
     left, singular, right = _linalg.svd(A, full_matrices=False)
     scaled = _adjoint(right) * singular.unsqueeze(-2).to(A.dtype)
-    return left @ right, scaled @ right
+    return Polar(left @ right, scaled @ right)
 
 
 def matrix_sqrth(A: Tensor) -> Tensor:

@@ -204,6 +204,8 @@ def median(
     """The lower median along `dim` of the elements that count; NaN if none does."""
     from tenon.compat.torch import _arrays
 
+    if not isinstance(dim, int):
+        raise TypeError(f"masked.median(): expected dim to be a whole number, got {dim!r}")
     x = _inexact("median", input, dtype)
     counted = _mask_of("median", x, mask)
     return _arrays.nanmedian(_filled(x, counted, float("nan")), dim, keepdim).values

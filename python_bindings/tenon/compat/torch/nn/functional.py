@@ -10,8 +10,8 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat.torch import _conversions, _layers, _moments, _signatures
-from tenon.compat.torch.nn import _images, _lookup, _losses, _pooling
+from tenon.compat.torch import _conversions, _functions, _layers, _moments, _signatures
+from tenon.compat.torch.nn import _fractional, _images, _lookup, _losses, _pooling
 from tenon.compat.torch.nn._attention import (
     multi_head_attention_forward as multi_head_attention_forward,
 )
@@ -21,9 +21,11 @@ _CONVOLUTIONS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d
 conv_transpose3d""".split()
 
 __all__ = (
-    """gelu gumbel_softmax hardshrink log_softmax logsigmoid multi_head_attention_forward normalize prelu rms_norm
-    scaled_dot_product_attention silu softmax softmin softplus softshrink softsign""".split()
+    """gelu gumbel_softmax hardshrink hardtanh log_softmax logsigmoid multi_head_attention_forward normalize pixel_shuffle
+    pixel_unshuffle prelu relu6 rms_norm
+    scaled_dot_product_attention silu softmax softmin softplus softshrink softsign threshold""".split()
     + _CONVOLUTIONS
+    + _fractional.__all__
     + _images.__all__
     + _lookup.__all__
     + _losses.__all__
@@ -31,9 +33,10 @@ __all__ = (
 )
 
 globals().update({name: getattr(_layers, name) for name in _CONVOLUTIONS})
-for _module in (_images, _lookup, _losses, _pooling):
+for _module in (_fractional, _images, _lookup, _losses, _pooling):
     globals().update({name: getattr(_module, name) for name in _module.__all__})
 prelu = _conversions.prelu
+pixel_shuffle, pixel_unshuffle = _functions.pixel_shuffle, _functions.pixel_unshuffle
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -56,6 +59,26 @@ def silu(input: Tensor) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + abs(x)), also of complex numbers."""
     return input / (1 + abs(input)) if input.dtype.is_complex else tenon.softsign(input)
+
+
+def _of_dtype(result: Tensor, input: Tensor) -> Tensor:
+    """Whole numbers stay whole numbers, cut as PyTorch cuts bounds."""
+    return result if input.dtype.is_floating_point else result.to(input.dtype)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """x between `min_val` and `max_val`."""
+    return _of_dtype(tenon.hardtanh(input, float(min_val), float(max_val)), input)
+
+
+def relu6(input: Tensor) -> Tensor:
+    """x between 0 and 6."""
+    return _of_dtype(tenon.relu6(input), input)
+
+
+def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
+    """x where it is above `threshold`, else `value`."""
+    return _of_dtype(tenon.threshold(input, threshold, value), input)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -81,7 +104,7 @@ def _of_rows(name: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         if dim is None:
             raise TypeError(f"{name}(): expected dim, got none; give the axis, such as dim=-1")
-        return function(input if dtype is None else input.to(dtype), dim)
+        return function(_functions._inexact(name, input, dtype), dim)
 
     of_rows.__name__ = name
     of_rows.__doc__ = f"tenon.{name} along `dim`, computed in `dtype`."
@@ -130,8 +153,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     """`input` divided by its norm of order `p` over `dim`, which is at least `eps`."""
     if isinstance(dim, int) and isinstance(p, (int, float)):
         return tenon.normalize(input, p, dim, eps)
-    from tenon.compat.torch import _functions
-
     return input / tenon.clip(_functions.norm(input, p, dim, True), eps, None)
 
 
