@@ -319,16 +319,17 @@ def compile(
 ) -> Any:
     """tenon.compile. What chooses a compiler of PyTorch's, or tells it how, is refused; so is `fullgraph`, as a
     function that cannot be compiled runs as it is."""
-    settings = {
+    chosen = {
         "dynamic": dynamic,
-        "backend": backend,
-        "mode": mode,
+        "backend": None if backend == "inductor" else backend,  # PyTorch's default
+        "mode": None if mode == "default" else mode,
         "options": options,
         "name": name,
+        "recompile_limit": recompile_limit,
+        "isolate_recompiles": isolate_recompiles or None,
+        "dynamic_shapes": dynamic_shapes,
     }
-    settings |= {"recompile_limit": recompile_limit, "dynamic_shapes": dynamic_shapes}
-    settings["isolate_recompiles"] = isolate_recompiles or None
-    for word, value in settings.items():
+    for word, value in chosen.items():
         if value is not None:
             raise NotImplementedError(
                 f"compile(): expected no {word}, got {value!r}; tenon.compile has its own compiler and settings"
