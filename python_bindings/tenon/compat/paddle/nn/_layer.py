@@ -18,6 +18,9 @@ Parameter = tenon.nn.Parameter
 class Layer(tenon.nn.Module):
     """A module of Tenon's with Paddle's names for its parts."""
 
+    _dtype: Any = "float32"  # of parameters, as is the device
+    _device: Any = None
+
     def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
         super().__init__()
         self._dtype = _core.dtype(dtype)
@@ -73,7 +76,9 @@ class Layer(tenon.nn.Module):
         zeros for a bias, or by Xavier's rule."""
         if attr is False:
             return None
-        value = _core.operator("zeros")(list(shape), dtype=dtype or self._dtype)
+        value = _core.operator("zeros")(
+            list(shape), dtype=dtype or self._dtype, device=self._device
+        )
         if attr is not None and not callable(attr):
             raise TypeError(
                 f"create_parameter(): expected attr None, False or a function that fills a tensor, got {attr!r}"

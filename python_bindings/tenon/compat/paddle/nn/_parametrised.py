@@ -22,6 +22,13 @@ def _constant(value: float) -> Any:
     return lambda tensor: tensor.fill_(value)
 
 
+def _place(layer: Layer, device: Any, dtype: Any) -> None:
+    """Where a layer's parameters are made, and of which dtype."""
+    layer._device = device
+    if dtype is not None:
+        layer._dtype = _core.dtype(dtype)
+
+
 class Linear(Layer):
     """x @ weight + bias, with a weight [in, out]."""
 
@@ -65,10 +72,17 @@ class Embedding(Layer):
         *,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         name: str | None = None,
     ) -> None:
         super().__init__()
+        _place(self, device, dtype)
+        if _weight is not None or _freeze:
+            raise NotImplementedError("Embedding(): expected no _weight and no _freeze")
         if max_norm is not None or sparse:
             raise NotImplementedError("Embedding(): expected max_norm=None and sparse=False")
         if num_embeddings <= 0 or embedding_dim <= 0:
@@ -101,12 +115,12 @@ class PReLU(Layer):
     ) -> None:
         super().__init__()
         self._data_format = data_format
-        self.weight = self.create_parameter(
+        self._weight = self.create_parameter(
             [num_parameters], weight_attr, default_initializer=_constant(init)
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.prelu(x, self.weight, self._data_format)
+        return functional.prelu(x, self._weight, self._data_format)
 
 
 # -- convolutions ----------------------------------------------------------------------------------
@@ -151,12 +165,18 @@ def _convolution(count: int) -> type[_Convolution]:
             padding: Any = 0,
             dilation: Any = 1,
             groups: int = 1,
+            *,
+            bias: bool = True,
             padding_mode: str = "zeros",
+            device: Any = None,
+            dtype: Any = None,
             weight_attr: Any = None,
             bias_attr: Any = None,
             data_format: str = _Convolution._formats[count],
         ) -> None:
             super().__init__()
+            _place(self, device, dtype)
+            bias_attr = bias_attr if bias else False
             if padding_mode != "zeros":
                 raise NotImplementedError(
                     f"{name}(): expected padding_mode='zeros', got {padding_mode!r}; use Pad{count}D"
@@ -237,40 +257,48 @@ def _transposed(count: int) -> type[_Convolution]:
 
 
 Conv1D, Conv2D, Conv3D = _convolution(1), _convolution(2), _convolution(3)
-Conv1DTranspose, Conv3DTranspose = _transposed(1), _transposed(3)
-_Conv2DTranspose = _transposed(2)
+Conv1DTranspose = _transposed(1)
 
 
-class Conv2DTranspose(_Conv2DTranspose):  # type: ignore[misc, valid-type]
-    """functional.conv2d_transpose() with a weight and a bias; `dilation` stands before `groups`."""
+def _transposed_with_dilation_first(count: int) -> type[_Convolution]:
+    name, base = f"Conv{count}DTranspose", _transposed(count)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            dilation,
-            weight_attr,
-            bias_attr,
-            data_format,
-        )
+    class Made(base):  # type: ignore[misc, valid-type]
+        def __init__(
+            self,
+            in_channels: int,
+            out_channels: int,
+            kernel_size: Any,
+            stride: Any = 1,
+            padding: Any = 0,
+            output_padding: Any = 0,
+            dilation: Any = 1,
+            groups: int = 1,
+            weight_attr: Any = None,
+            bias_attr: Any = None,
+            data_format: str = _Convolution._formats[count],
+        ) -> None:
+            super().__init__(
+                in_channels,
+                out_channels,
+                kernel_size,
+                stride,
+                padding,
+                output_padding,
+                groups,
+                dilation,
+                weight_attr,
+                bias_attr,
+                data_format,
+            )
+
+    Made.__name__ = Made.__qualname__ = name
+    Made.__doc__ = base.__doc__
+    return Made
+
+
+# Paddle has the groups before the dilation in one of them alone.
+Conv2DTranspose, Conv3DTranspose = map(_transposed_with_dilation_first, (2, 3))
 
 
 # -- normalization ---------------------------------------------------------------------------------
@@ -338,11 +366,14 @@ class LayerNorm(Layer):
         *,
         elementwise_affine: bool = True,
         bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
         name: str | None = None,
     ) -> None:
         super().__init__()
+        _place(self, device, dtype)
         self._shape = (
             [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
         )
@@ -372,12 +403,15 @@ class GroupNorm(Layer):
         epsilon: float = 1e-5,
         *,
         affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
         weight_attr: Any = None,
         bias_attr: Any = None,
         data_format: str = "NCHW",
         name: str | None = None,
     ) -> None:
         super().__init__()
+        _place(self, device, dtype)
         self._settings = (num_groups, epsilon, data_format)
         self.weight = self.create_parameter(
             [num_channels],
