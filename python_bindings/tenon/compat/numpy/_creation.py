@@ -28,7 +28,7 @@ from tenon.compat.numpy._layout import (
     wanted_dtype,
 )
 
-__all__ = """arange array asanyarray asarray ascontiguousarray copy empty empty_like eye full full_like
+__all__ = """astype arange array asanyarray asarray ascontiguousarray copy empty empty_like eye full full_like
 identity linspace logspace meshgrid ones ones_like zeros zeros_like""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
@@ -227,6 +227,15 @@ def meshgrid(
         shaped.append(vector.reshape(lengths))
     grids = tuple(shaped) if sparse else broadcast_arrays(*shaped)
     return tuple(each.clone() for each in grids) if copy else grids
+
+
+def astype(x: Any, dtype: Any, copy: bool = True, device: Any = None) -> Tensor:
+    """The values in another dtype; without `copy` the array itself where it has it."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"astype(): expected an array, got {type(x).__name__}; use asarray()")
+    made = as_tensor(x, dtype_of(dtype))
+    made = made if device is None else made.to(device=device)
+    return made.clone() if copies("astype", copy) and made is x else made
 
 
 def copy(a: Any) -> Tensor:

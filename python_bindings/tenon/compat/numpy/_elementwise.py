@@ -78,7 +78,7 @@ def imag(val: Any) -> Tensor:
 
 
 def angle(z: Any, deg: bool = False) -> Tensor:
-    """The angles of complex numbers, in degrees if that is asked for."""
+    """The angles of complex numbers, in degrees if that is requested."""
     x = as_tensor(z)
     made = _ufuncs.FUNCTIONS["arctan2"](imag(x), real(x))
     return _operator("rad2deg")(made) if deg else made

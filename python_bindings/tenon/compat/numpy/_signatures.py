@@ -6,6 +6,7 @@ from tenon.compat._signature import table
 
 FUNCTIONS = table("""
 promote_types(type1, type2, /)
+astype(x, dtype, /, *, copy=True, device=None)
 result_type(*arrays_and_dtypes)
 all any(a, axis=None, out=None, keepdims=no, *, where=no)
 allclose isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)

@@ -410,7 +410,7 @@ def _kept(values: Tensor, mask: Tensor) -> Tensor:
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """The different elements that are in both, and where each is first if that is asked for."""
+    """The different elements that are in both, and where each is first if that is requested."""
     x, y = unified([as_tensor(ar1), as_tensor(ar2)])
     values, first = base.unique(x, return_index=True)
     mask = base.isin(values, y)

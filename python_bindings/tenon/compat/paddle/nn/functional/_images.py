@@ -125,7 +125,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool = True,
 ) -> Tensor:
-    """Images at the places of a grid."""
+    """Images at the points of a grid."""
     if mode not in ("bilinear", "nearest"):
         raise ValueError(f"grid_sample(): expected mode 'bilinear' or 'nearest', got {mode!r}")
     if padding_mode not in ("zeros", "border", "reflection"):

@@ -171,7 +171,7 @@ def _max_pool(count: int) -> Callable[..., Any]:
         return by_format(name, x, data_format, count, pool)
 
     function.__doc__ = (
-        "The largest elements of windows, and where they are in a plane if asked for."
+        "The largest elements of windows, and where they are in a plane if requested."
     )
     return function
 
