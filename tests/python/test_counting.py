@@ -118,3 +118,13 @@ def test_errors_of_histograms():
         tenon.histogramdd(x)
     with pytest.raises(ValueError, match="bins and ranges for 1 columns, got 2 and no"):
         tenon.histogramdd(x.reshape(-1, 1), [2, 2])
+
+
+def test_densities_have_the_digits_of_the_bounds():
+    values = np.array([0.1, 0.2, 0.9])
+    got, _ = tenon.histogram(tenon.tensor(values), 3, density=True)
+    want, _ = np.histogram(values, 3, density=True)
+    assert got.dtype == tenon.float64
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-15)
+    single, _ = tenon.histogram(tenon.tensor(values.astype("float32")), 3, density=True)
+    assert single.dtype == tenon.float32
