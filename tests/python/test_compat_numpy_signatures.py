@@ -252,6 +252,30 @@ def test_views_and_copies():
     assert z.tolist() == [5 + 2j]
 
 
+def test_factors():
+    # Signs of vectors are open: products are compared, in double precision.
+    a = np.array([[4.0, 1.0], [1.0, 3.0], [0.5, 2.0]])
+    u, s, vh = tnp.linalg.svd(a, False)
+    np.testing.assert_allclose((u * s @ vh).numpy(), a, rtol=1e-12)
+    assert tuple(tnp.linalg.svd(a)[0].shape) == (3, 3)
+    assert tuple(tnp.linalg.svd(a, compute_uv=False).shape) == (2,)
+    q, r = tnp.linalg.qr(a.tolist())
+    np.testing.assert_allclose((q @ r).numpy(), a, rtol=1e-12)
+    np.testing.assert_allclose(abs(tnp.linalg.qr(a, "r").numpy()), abs(np.linalg.qr(a, "r")))
+    for one in (tnp.linalg.eigh, tnp.linalg.eig):
+        values, vectors = one(a[:2])
+        np.testing.assert_allclose(
+            (vectors * values @ tnp.linalg.inv(vectors)).numpy(), a[:2], rtol=1e-12
+        )
+
+
+def test_buffers():
+    data = np.arange(4.0)
+    assert tnp.frombuffer(data.tobytes(), count=2, offset=8).tolist() == [1.0, 2.0]
+    assert tnp.frombuffer(b"ab", dtype="uint8").tolist() == [97, 98]
+    assert tnp.from_dlpack(data).tolist() == data.tolist()
+
+
 def test_writing_functions():
     x = tenon.tensor([[1.0, 2.0], [3.0, 4.0]])
     tnp.put_along_axis(x, [[0], [1]], 9.0, 1)

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
+import tenon
 from tenon import _core
 from tenon._core import Tensor
 
@@ -129,7 +130,7 @@ def _check_range(value: int, dtype: Any) -> None:
 
 def dtype_of(dtype: Any) -> Any:
     """A dtype by NumPy's meaning of Python's types, its own dtypes, and names."""
-    known = {float: _core.float64, complex: _core.complex128, int: _core.int64, bool: _core.bool}
+    known = {float: _core.float64, complex: _core.complex128, int: _core.int64, bool: tenon.bool}
     if isinstance(dtype, type) and dtype in known:
         return known[dtype]
     return _core.dtype(dtype)

@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
+import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat._signature import LEFT_OUT
@@ -175,7 +176,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise ValueError("where(): expected both or neither of `x` and `y`, got one")
     mask = as_tensor(condition)
-    mask = mask if mask.dtype == _core.bool else mask != 0
+    mask = mask if mask.dtype == tenon.bool else mask != 0
     return _operator("where")(mask, *unified([x, y]))
 
 
@@ -231,5 +232,5 @@ def diff(
     y = moveaxis(x, axis, -1)
     for _ in range(n):
         later, earlier = y[..., 1:], y[..., :-1]
-        y = later != earlier if y.dtype == _core.bool else later - earlier
+        y = later != earlier if y.dtype == tenon.bool else later - earlier
     return moveaxis(y, -1, axis)

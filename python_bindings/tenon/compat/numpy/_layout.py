@@ -223,7 +223,7 @@ def repeat(a: Any, repeats: Any, axis: builtins.int | None = None) -> Tensor:
 def roll(a: Any, shift: Any, axis: Axes = None) -> Tensor:
     """Elements moved along an axis, from the end to the start."""
     if axis is not None and isinstance(axis, builtins.int) != isinstance(shift, builtins.int):
-        several = axis if isinstance(shift, builtins.int) else shift
+        several: Any = axis if isinstance(shift, builtins.int) else shift
         shift = [shift] * len(several) if isinstance(shift, builtins.int) else list(shift)
         axis = [axis] * len(several) if isinstance(axis, builtins.int) else list(axis)
     return _operator("roll")(as_tensor(a), shift, axis)

@@ -16,7 +16,7 @@ from tenon.compat.numpy._convert import as_tensor, kind_of
 __all__ = ["pad"]
 
 # What each mode takes beside the widths.
-_SETTINGS = {
+_SETTINGS: dict[str, dict[str, Any]] = {
     "constant": {"constant_values": 0},
     "edge": {},
     "empty": {},

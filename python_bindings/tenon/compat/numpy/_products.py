@@ -143,7 +143,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
         axes = tuple(
             (each,) if isinstance(each, builtins.int) else tuple(each) for each in (first, second)
         )
-    if x.dtype == _core.bool:  # a sum of bools is whether one holds
+    if x.dtype == tenon.bool:  # a sum of bools is whether one holds
         return tenon.linalg.tensordot(x.to(_core.int64), y.to(_core.int64), axes=axes) != 0
     return tenon.linalg.tensordot(x, y, axes=axes).to(dtype=x.dtype)
 
@@ -160,7 +160,7 @@ def einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Tensor:
 
 
 def _matmul(x: Tensor, y: Tensor) -> Tensor:
-    if x.dtype == _core.bool:
+    if x.dtype == tenon.bool:
         return _operator("matmul")(x.to(_core.int64), y.to(_core.int64)) != 0
     return _operator("matmul")(x, y).to(dtype=x.dtype)
 
@@ -188,7 +188,7 @@ def vecdot(
     """Products of vectors along an axis, the first ones conjugated."""
     x, y = unified([as_tensor(x1), as_tensor(x2)], wanted_dtype(dtype))
     axis = -1 if axis is LEFT_OUT else axis
-    if x.dtype == _core.bool:
+    if x.dtype == tenon.bool:
         made = _operator("vecdot")(x.to(_core.int64), y.to(_core.int64), axis) != 0
     else:
         made = _operator("vecdot")(x, y, axis).to(dtype=x.dtype)
@@ -207,7 +207,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = unified([as_tensor(a), as_tensor(b)])
-    if x.dtype == _core.bool:
+    if x.dtype == tenon.bool:
         raise TypeError("cross(): expected numbers, got bool")
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     if x.shape[-1] != 3 or y.shape[-1] != 3:

@@ -56,7 +56,7 @@ def _selected(x: Tensor, where: Any, instead: Any) -> Tensor:
     """`x` with `instead` where the mask does not hold."""
     if where is LEFT_OUT or where is True:
         return x
-    mask = as_tensor(where).to(dtype=_core.bool)
+    mask = as_tensor(where).to(dtype=tenon.bool)
     other = as_tensor(instead, x.dtype)
     return _operator("where")(mask, x, other)
 
@@ -137,7 +137,7 @@ def _truth(name: str, identity: bool) -> Callable[..., Tensor]:
         a: Any, axis: Axes = None, keepdims: Any = LEFT_OUT, where: Any = LEFT_OUT
     ) -> Tensor:
         x = as_tensor(a)
-        x = x if x.dtype == _core.bool else x != 0
+        x = x if x.dtype == tenon.bool else x != 0
         return _reduced(name, _selected(x, where, identity), axis, keepdims)
 
     function.__doc__ = f"tenon.{name}, of the elements where the mask holds."
@@ -150,7 +150,7 @@ any, all = _truth("any", False), _truth("all", True)
 def _position(name: str) -> Callable[..., Tensor]:
     def function(a: Any, axis: builtins.int | None = None, keepdims: Any = LEFT_OUT) -> Tensor:
         x = as_tensor(a)
-        x = x.to(dtype=_core.uint8) if x.dtype == _core.bool else x
+        x = x.to(dtype=_core.uint8) if x.dtype == tenon.bool else x
         return _operator(name)(x, axis, _keeps(keepdims))
 
     function.__doc__ = f"tenon.{name}."
@@ -163,7 +163,7 @@ argmax, argmin = _position("argmax"), _position("argmin")
 def count_nonzero(a: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """How many elements are not zero."""
     x = as_tensor(a)
-    x = x if x.dtype == _core.bool else x != 0
+    x = x if x.dtype == tenon.bool else x != 0
     return _reduced("sum", x.to(dtype=_core.int64), axis, keepdims)
 
 
@@ -501,7 +501,7 @@ def _of_order(x: Tensor, at: Tensor, axis: Axes, method: str, keepdims: Any) -> 
     place = at.reshape(-1) * (flat.shape[-1] - 1)
     name = {"lower": "floor", "higher": "ceil", "nearest": "round"}[method]
     index = _operator(name)(place).to(dtype=_core.int64)
-    ordered = _operator("sort")(flat.to(dtype=_core.uint8) if x.dtype == _core.bool else flat, -1)
+    ordered = _operator("sort")(flat.to(dtype=_core.uint8) if x.dtype == tenon.bool else flat, -1)
     found = _operator("movedim")(_operator("index_select")(ordered, index, -1), -1, 0)
     inner = lengths if _keeps(keepdims) else list(flat.shape[:-1])
     return found.to(dtype=x.dtype).reshape([*at.shape, *inner])

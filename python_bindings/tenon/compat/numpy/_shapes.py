@@ -39,7 +39,8 @@ def frombuffer(
 ) -> Tensor:
     """The bytes of a buffer as a vector."""
     wanted = _core.float64 if dtype is None else dtype_of(dtype)
-    return tenon.frombuffer(buffer, dtype=wanted, count=count, offset=offset)
+    shape = None if count == -1 else (count,)
+    return tenon.frombuffer(buffer, dtype=wanted, shape=shape, offset=offset)
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
@@ -336,7 +337,7 @@ def block(arrays: Any) -> Tensor:
 
 def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Writes `src` into `dst`, where the mask holds."""
-    can_cast(_core.bool, _core.bool, casting)
+    can_cast(tenon.bool, tenon.bool, casting)
     if not isinstance(dst, Tensor):
         raise TypeError(f"copyto(): expected a tensor to write to, got {type(dst).__name__}")
     if type(src) in (bool, builtins.int, float, complex):

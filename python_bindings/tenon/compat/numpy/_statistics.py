@@ -168,7 +168,7 @@ def bincount(x: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor
     """How often each number occurs, or the sum of its weights in float64."""
     wanted = None if weights is None else as_float(weights).to(dtype=_core.float64)
     numbers = as_tensor(x)
-    if numbers.dtype == _core.bool or numbers.numel() == 0:
+    if numbers.dtype == tenon.bool or numbers.numel() == 0:
         numbers = numbers.to(dtype=_core.int64)
     return tenon.bincount(numbers, wanted, minlength)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat._signature import bound, check_out, deliver, table
@@ -176,7 +177,7 @@ def _made(name: str, operator: str, kinds: str) -> Callable[..., Any]:
                 f"tenon.compat.numpy.{name}(): expected powers of whole numbers to be at least 0, "
                 f"got a negative one; make one of them a float"
             )
-        if wanted == _core.bool and operator in _OF_BOOL_ITSELF:
+        if wanted == tenon.bool and operator in _OF_BOOL_ITSELF:
             return written(name, values[0].clone(), out, where)
         result = _core.operator(operator)(*values)
         if not is_predicate and result.dtype != wanted and not wanted.is_complex:
@@ -239,7 +240,7 @@ def written(name: str, result: Tensor, out: Any, where: Any) -> Tensor:
             result = _core.operator("expand")(result, tuple(target.shape))
         if where is not True:
             check_out(f"tenon.compat.numpy.{name}", result, target)
-            mask = as_tensor(where).to(dtype=_core.bool)
+            mask = as_tensor(where).to(dtype=tenon.bool)
             result = _core.operator("where")(mask, result.to(dtype=target.dtype), target)
     return deliver(f"tenon.compat.numpy.{name}", result, target)
 

@@ -310,7 +310,7 @@ def diff(
     y = _operator("movedim")(y, axis, -1)
     for _ in range(n):
         later, earlier = y[..., 1:], y[..., :-1]
-        y = later != earlier if y.dtype == _core.bool else later - earlier
+        y = later != earlier if y.dtype == tenon.bool else later - earlier
     return _operator("movedim")(y, -1, axis)
 
 
@@ -470,5 +470,7 @@ def set_printoptions(
     """How tensors are printed from now on."""
     names = ("precision", "threshold", "edgeitems", "sci_mode", "linewidth")
     values = (precision, threshold, edgeitems, sci_mode, linewidth)
-    given = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in zip(names, values, strict=True) if value is not None
+    }
     tenon.set_printoptions(**given)

@@ -64,7 +64,7 @@ def full(
     """One value; of the default floating dtype unless one is given, or the value is a bool or complex."""
     fill_value = numbers(fill_value)
     if dtype is None:
-        kinds = {bool: _core.bool, complex: _core.complex128}
+        kinds = {bool: tenon.bool, complex: _core.complex128}
         dtype = kinds.get(type(fill_value), _core.get_default_dtype())
     made = _operator("full")(lengths(shape), fill_value, dtype=dtype, device=device)
     return _made(made, requires_grad)

@@ -59,6 +59,7 @@ class NumpyLibrary:
             if theirs.nin == 1:
                 parameters = [parameters[0].replace(name="x"), *parameters[2:]]
             return [_UFUNC.replace(parameters=parameters)]
+        assert theirs is not None
         return [inspect.signature(theirs)]
 
     def samples(self, function: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

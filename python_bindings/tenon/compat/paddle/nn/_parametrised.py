@@ -308,6 +308,9 @@ def _batch_norm(count: int, ndims: tuple[int, ...], data_format: str) -> type[La
     name, default_format = f"BatchNorm{count}D", data_format
 
     class Made(Layer):
+        _mean: Tensor
+        _variance: Tensor
+
         def __init__(
             self,
             num_features: int,

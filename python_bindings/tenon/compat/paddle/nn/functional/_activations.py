@@ -172,8 +172,8 @@ def _in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return write
 
 
-elu_, hardtanh_, leaky_relu_ = map(_in_place, (elu, hardtanh, leaky_relu))
-relu_, softmax_, tanh_ = map(_in_place, (relu, softmax, tanh))
+elu_, hardtanh_, leaky_relu_ = _in_place(elu), _in_place(hardtanh), _in_place(leaky_relu)
+relu_, softmax_, tanh_ = _in_place(relu), _in_place(softmax), _in_place(tanh)
 thresholded_relu_ = _in_place(thresholded_relu)
 
 

@@ -67,7 +67,7 @@ def cross_entropy(
     else:
         logarithms = _operator("log")(input)
     is_class = not soft_label
-    if is_class and (label.dtype.is_floating_point or label.dtype == _core.bool):
+    if is_class and (label.dtype.is_floating_point or label.dtype == tenon.bool):
         raise TypeError(f"cross_entropy(): expected labels of whole numbers, got {label.dtype}")
     has_axis = label.ndim == input.ndim
     if (
