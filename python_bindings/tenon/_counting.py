@@ -4,6 +4,7 @@ the elements, so that these functions wait for the device."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -231,7 +232,10 @@ def histogramdd(
     flat_weights = None if weights is None else weights.reshape(-1)
     counts = bincount(place, flat_weights, size + 1)[:size].reshape(shape)
     if density:
-        counts = counts.to(_float_of(counts)) / counts.sum()
+        # Whole counts have no digits of their own: the result has those of the bounds.
+        if not counts.dtype.is_floating_point:
+            counts = counts.to(functools.reduce(_core._promote, map(_float_of, edges)))
+        counts = counts / counts.sum()
         for axis, bound in enumerate(edges):
             lengths = _operator("diff")(bound)
             along = [1] * columns
