@@ -67,7 +67,7 @@ stage_fuzz() {
 # Peers lie in the user's cache, named after their pins, as those of the benchmarks do.
 stage_peers() {
   make build
-  local pins peers python part
+  local pins peers python
   pins=$(cat requirements/peers.txt requirements/dev.txt benchmarks/peers.txt | sha256sum | cut -c1-12)
   peers=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/tested-peers-$pins
   if [ ! -e "$peers/installed" ]; then
@@ -79,10 +79,7 @@ stage_peers() {
   export TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=$PWD/build/release/python TENON_TEST_DEVICES=cpu
   git grep -lE 'importorskip|peers' 'tests/python/test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' |
     xargs "$python" -m pytest -q -n "$(nproc)"
-  for part in $("$python" -m tests.fuzz.peers); do
-    echo "== $part"
-    "$python" -m "tests.fuzz.peers.${part/:/ }" --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_PEER_MINUTES:-5}"
-  done
+  "$python" -m tests.fuzz.peers --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_PEER_MINUTES:-5}"
 }
 stage_asan() { make asan; }
 stage_tsan() { make tsan; }
