@@ -1,4 +1,4 @@
-# make demo   builds Tenon, then trains on real data on two devices: the CPU and a vendor's plugin
+# make demo   builds what it runs, then trains on real data on two devices: the CPU and a vendor's plugin
 # make test   builds Tenon, then passes its tests
 # make test-gpu  builds Tenon, then tests the CUDA, ROCm and Ascend plugins on simulated vendor libraries
 # make check  builds Tenon, then passes the tests that the changed files can break
@@ -21,7 +21,8 @@ bootstrap:
 build: bootstrap
 	@scripts/build.sh release
 
-demo: build
+demo: bootstrap
+	@scripts/build.sh release --demo
 	@scripts/demo.sh $(BUILD)
 
 test: build
@@ -52,8 +53,9 @@ bench: build
 	benchmarks/run
 
 # Counts how many of 200 small wrong changes the tests notice (tests/mutation).
-mutation: bootstrap
+mutation: build
 	$(PYTHON) tests/mutation/run --jobs $(shell nproc)
+	$(RUN) tests/mutation/run_python --jobs $(shell nproc)
 
 asan tsan: bootstrap
 	@scripts/sanitize.sh $@

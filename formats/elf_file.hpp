@@ -25,6 +25,8 @@ class ElfFile {
   // A problem unless the file is a shared library for this processor with a readable section table;
   // `text` then says more.
   Problem open(const std::string& path, std::string& text);
+  // The same of a file that is open already and stays the caller's; `path` is its name in texts.
+  Problem open(int descriptor, const std::string& path, std::string& text);
 
   const Elf64_Ehdr& header() const { return header_; }
   const std::vector<Elf64_Shdr>& sections() const { return sections_; }
@@ -38,8 +40,15 @@ class ElfFile {
   // False if they lie outside the file.
   bool read(uint64_t offset, void* into, uint64_t bytes) const;
 
+  // The texts of the dynamic section's entries with that tag, such as DT_NEEDED. Found by program
+  // headers, as the system's loader finds them: section tables may be absent, or may lie.
+  std::vector<std::string> dynamic_strings(int64_t tag) const;
+
  private:
+  Problem read_header(std::string& text);
   Problem read_sections(std::string& text);
+  std::vector<Elf64_Phdr> program_headers() const;
+  std::string string_in_file(uint64_t offset) const;
 
   int descriptor_ = -1;
   uint64_t size_ = 0;

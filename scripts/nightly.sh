@@ -8,6 +8,8 @@
 #   guard       ratios between Tenon's own paths; wants a quiet machine
 #   mutation    counts how many small wrong changes the tests notice
 #   fuzz        the differential fuzzer, operator by operator, for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
+#   peers       installs PyTorch, PaddlePaddle, JAX, SciPy and more (3 GB), runs all tests that need one, and
+#               holds the library beside them for NIGHTLY_PEER_MINUTES (5) for each part, with a new seed every day
 #   asan, tsan  the tests under sanitizers
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   aarch64     cross-built, the C++ tests run by qemu
@@ -15,7 +17,7 @@
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz asan tsan gcc clang aarch64 array_api tidy)
+all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api tidy)
 
 install() {
   local missing=() package sudo=""
@@ -61,6 +63,23 @@ stage_fuzz() {
   make build
   TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=build/release/python .venv/bin/python -m tests.fuzz \
     --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" --each
+}
+# Peers lie in the user's cache, named after their pins, as those of the benchmarks do.
+stage_peers() {
+  make build
+  local pins peers python
+  pins=$(cat requirements/peers.txt requirements/dev.txt benchmarks/peers.txt | sha256sum | cut -c1-12)
+  peers=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/tested-peers-$pins
+  if [ ! -e "$peers/installed" ]; then
+    "${TENON_PYTHON:-/usr/bin/python3}" -m venv "$peers"
+    "$peers/bin/pip" install -q --disable-pip-version-check -r requirements/peers.txt
+    touch "$peers/installed"
+  fi
+  python=$peers/bin/python
+  export TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=$PWD/build/release/python TENON_TEST_DEVICES=cpu
+  git grep -lE 'importorskip|peers' 'tests/python/test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' |
+    xargs "$python" -m pytest -q -n "$(nproc)"
+  "$python" -m tests.fuzz.peers --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_PEER_MINUTES:-5}"
 }
 stage_asan() { make asan; }
 stage_tsan() { make tsan; }

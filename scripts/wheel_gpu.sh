@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds dist/tenon_cuda-*.whl or dist/tenon_rocm-*.whl: programs of the plugin that were compiled ahead of time, and what pip has to
+# Builds dist/tenon_dl_cuda-*.whl or dist/tenon_dl_rocm-*.whl: programs of the plugin that were compiled ahead of time, and what pip has to
 # install with them.
 #   scripts/wheel_gpu.sh cuda|rocm [CACHE]
 # CACHE is a folder of programs ($XDG_CACHE_HOME/tenon/cuda or hip), such as one from a machine with a GPU. Without it the operators
@@ -24,7 +24,7 @@ rm -rf "$package"
 cp -r "plugins/$vendor/package" "$package"
 version=$(cat VERSION)
 echo "$version" > "$package/VERSION"
-requirements=("tenon==$version")
+requirements=("tenon-dl==$version")
 if [ "$vendor" = cuda ]; then
   chosen=(--architectures "${ARCHITECTURES:-sm_80,sm_90,sm_100}" --ptx "${PTX-compute_80}")
   # NVIDIA's packages of CUDA 13; cuDNN and NCCL carry the version of CUDA in their names.

@@ -3,7 +3,8 @@
 
     python linear_algebra.py [--quick] [--only fft] [--threads 1] [--json results.json]
 
-Tenon and NumPy use OpenBLAS for linear algebra and pocketfft for transforms, PyTorch MKL for both.
+Tenon and NumPy use OpenBLAS for linear algebra, PyTorch MKL. Transforms are Tenon's own; NumPy's are by
+pocketfft, PyTorch's by MKL.
 """
 
 from __future__ import annotations
@@ -45,8 +46,12 @@ FUNCTIONS = {
     **matrices("lib.linalg.eigh(x)", "positive"),
     **matrices("lib.linalg.svd(x)"),
     "fft 64": Function("lib.fft.fft(x)", (64,), "complex"),
+    "fft 1000": Function("lib.fft.fft(x)", (1000,), "complex"),
+    "fft 1009, a prime": Function("lib.fft.fft(x)", (1009,), "complex"),
     "fft 4096": Function("lib.fft.fft(x)", (4096,), "complex"),
     "fft 2^20": Function("lib.fft.fft(x)", (2**20,), "complex"),
+    "fft 30030": Function("lib.fft.fft(x)", (30030,), "complex"),
+    "fft 1000 of 64": Function("lib.fft.fft(x)", (1000, 64), "complex"),
     "fft 1000 of 1000": Function("lib.fft.fft(x)", (1000, 1000), "complex"),
     "fft 1000 of 1009, a prime": Function("lib.fft.fft(x)", (1000, 1009), "complex"),
     "fft of float64, 1000 of 1000": Function("lib.fft.fft(x)", (1000, 1000), "complex", "float64"),

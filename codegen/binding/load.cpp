@@ -103,13 +103,9 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
     bindings.push_back(common);
     bindings.back().dtypes = bit;
     parse_prototype(call, entry.where("call"), rules.language, dtype, bindings.back(), used);
-    if (entry.has("returns")) {
-      const int result = common.op->signature.find_result(entry.text("returns"));
-      if (result < 0)
-        throw Error(entry.where("returns"), cat("`returns`: ", common.op->name, " has no result `",
-                                                entry.text("returns"), "`"));
-      bindings.back().run = cat("run_into<", types.at(dtype), ">(outs[", result, "], ");
-    }
+    if (entry.has("returns"))
+      parse_returned(entry.text("returns"), entry.where("returns"), rules.language, dtype,
+                     bindings.back());
   }
   // The shape, dtype and device of a result say what some parameters do; others are for gradients alone.
   if (const YAML::Node unneeded = entry.find("unneeded")) {

@@ -34,6 +34,16 @@ std::vector<std::string> split_parameters(std::string_view text) {
   return parts;
 }
 
+// Types of integers, with the range that generated code checks.
+bool is_unsigned_type(const std::string& cpp) {
+  return cpp == "size_t" || cpp == "uint64_t" || cpp == "uint32_t" || cpp == "uint16_t" ||
+         cpp == "uint8_t";
+}
+bool is_integer_type(const std::string& cpp) {
+  return cpp == "int64_t" || cpp == "int" || cpp == "int32_t" || cpp == "int16_t" ||
+         cpp == "int8_t" || is_unsigned_type(cpp);
+}
+
 class PrototypeParser {
  public:
   PrototypeParser(const Location& where, const Language& language, int dtype, Binding& binding,
@@ -179,6 +189,8 @@ class PrototypeParser {
       return cat("tenon_arg_bool(&", made.value, ") != 0");
     }
     if (is_integer_type(cpp)) {
+      if (made.is_integer && is_unsigned_type(cpp) && word[0] == '-')
+        throw Error(where_, cat("`call`: expected a ", cpp, ", which has no sign, got ", word));
       if (made.is_integer) return cat(cpp, "{", word, "}");
       if (!is_given(made, {ParamKind::Int, ParamKind::Scalar})) return std::nullopt;
       return size(cpp, cat("call.integer(", made.value, ")"));
@@ -204,10 +216,6 @@ class PrototypeParser {
   Source source(const std::string& word) { return source_of(word, *binding_.op, used_); }
   const char* dtype_name() const { return dtypes()[static_cast<size_t>(dtype_)].name; }
 
-  static bool is_integer_type(const std::string& cpp) {
-    return cpp == "int64_t" || cpp == "int" || cpp == "int32_t" || cpp == "int16_t" ||
-           cpp == "int8_t" || cpp == "uint8_t";
-  }
   // A number that the type does not hold is a failure of the call.
   static std::string size(const std::string& cpp, const std::string& code) {
     return cpp == "int64_t" ? code : cat("call.narrow<", cpp, ">(", code, ")");
@@ -240,6 +248,30 @@ class PrototypeParser {
 };
 
 }  // namespace
+
+void parse_returned(const std::string& text, const Location& where, const Language& language,
+                    int dtype, Binding& binding) {
+  if (!language.scope.empty())
+    throw Error(where, "`returns`: functions of C++ in a `scope` return a status, as an int");
+  std::string_view rest = text;
+  const CType type = read_type(rest, where);
+  const std::string& value = language.types.at(dtype);
+  const std::string returned = spelled(type, {{"T", value}});
+  const std::string name = trimmed(rest);
+  // Without its type, a function that returns a double would be called as one that returns a float.
+  if (name.empty() || (returned != value && returned != "float" && returned != "double" &&
+                       !is_integer_type(returned)))
+    throw Error(where,
+                cat("`returns`: expected the type that the function returns (T, float, double or "
+                    "an integer's) and a result of ",
+                    binding.op->name, ", such as `T out`; got `", text, "`"));
+  const int result = binding.op->signature.find_result(name);
+  if (result < 0)
+    throw Error(where, cat("`returns`: ", binding.op->name, " has no result `", name, "`"));
+  binding.run = returned == value
+                    ? cat("run_into<", value, ">(outs[", result, "], ")
+                    : cat("run_into_as<", value, ", ", returned, ">(outs[", result, "], ");
+}
 
 void parse_prototype(std::string_view text, const Location& where, const Language& language,
                      int dtype, Binding& binding, std::set<int>& used) {

@@ -15,4 +15,9 @@ namespace tenon::codegen {
 void parse_prototype(std::string_view text, const Location& where, const Language& language,
                      int dtype, Binding& binding, std::set<int>& used);
 
+// `returns: double out`: the type of what a function of C returns, and the result that it becomes. Fills
+// run of `binding`.
+void parse_returned(const std::string& text, const Location& where, const Language& language,
+                    int dtype, Binding& binding);
+
 }  // namespace tenon::codegen

@@ -215,10 +215,47 @@ TEST(Prototype, WorksInPlaceAndReturns) {
   const std::string code =
       generated("shift",
                 "  call: ?axpy(int numel of x, T by, const T* y, int 1, T* out from x, int 1)\n"
-                "  dtypes: float32\n  only: {twice: false, axis: none}\n  returns: out\n",
+                "  dtypes: float32\n  only: {twice: false, axis: none}\n  returns: T out\n",
                 kLibraryOfC);
   expect_in(code, "call.run_into<float>(outs[0], call.narrow<int>(call.numel(args[0])), ");
   expect_in(code, "int{1}, call.copied<float>(outs[0], args[0]), int{1})");
+}
+
+// A function that returns a double, called as one that returns a float, gives any number.
+TEST(Prototype, SaysTheTypeThatAFunctionOfCReturns) {
+  const std::string entry =
+      "  call: acme_mean(const T* x, size_t 1, const T* y, T by, size_t numel of x)\n"
+      "  dtypes: float32\n  only: {twice: false, axis: none}\n";
+  expect_in(
+      generated("shift", entry + "  returns: double out\n", kLibraryOfC),
+      "call.run_into_as<float, double>(outs[0], call.data<const float>(args[0]), size_t{1}, ");
+  expect_in(generated("shift", entry + "  returns: int out\n", kLibraryOfC),
+            "call.run_into_as<float, int>(outs[0], ");
+  expect_in(generated("shift", entry + "  returns: float out\n", kLibraryOfC),
+            "call.run_into<float>(outs[0], ");
+  for (const char* unclear : {"out", "void out", "T* out"})
+    expect_in(generated("shift", entry + "  returns: " + unclear + "\n", kLibraryOfC),
+              "11: `returns`: expected the type that the function returns (T, float, double or an "
+              "integer's) and a result of shift, such as `T out`; got `" +
+                  std::string(unclear) + "`");
+  expect_in(generated("shift",
+                      "  call: add<T>(const T* x, const T* y, float by)\n"
+                      "  dtypes: float32\n  only: {twice: false, axis: none}\n"
+                      "  returns: T out\n"),
+            "12: `returns`: functions of C++ in a `scope` return a status, as an int");
+}
+
+TEST(Prototype, TakesIntegersWithoutASign) {
+  for (const char* type : {"size_t", "uint64_t", "uint32_t", "uint16_t", "uint8_t"}) {
+    const std::string call =
+        std::string("  call: ?add(") + type + " 3, const T* x, const T* y, T by, T* out, ";
+    const std::string rest = "  dtypes: float32\n  only: {twice: false, axis: none}\n";
+    const std::string code = generated("shift", call + type + " numel of x)\n" + rest, kLibraryOfC);
+    expect_in(code, std::string(type) + "{3}");
+    expect_in(code, std::string("call.narrow<") + type + ">(call.numel(args[0]))");
+    EXPECT_EQ(generated("shift", call + type + " -1)\n" + rest, kLibraryOfC),
+              std::string("8: `call`: expected a ") + type + ", which has no sign, got -1");
+  }
 }
 
 TEST(Prototype, RefusesWhatItCannotMake) {
@@ -242,10 +279,10 @@ TEST(Prototype, RefusesWhatItCannotMake) {
                 "  call: add<T>(const T* x, const T* y, float by, T* out)\n  dtypes: bfloat16\n"
                 "  only: {twice: false, axis: none}\n"),
       "10: `dtypes`: `types` of the file has none for bfloat16");
-  EXPECT_EQ(
-      generated("shift", "  call: ?dot(const T* x, const T* y, T by)\n" + rest + "  returns: sum\n",
-                kLibraryOfC),
-      "11: `returns`: shift has no result `sum`");
+  EXPECT_EQ(generated("shift",
+                      "  call: ?dot(const T* x, const T* y, T by)\n" + rest + "  returns: T sum\n",
+                      kLibraryOfC),
+            "11: `returns`: shift has no result `sum`");
   EXPECT_EQ(generated("shift", "  call: ?add(const T* x, const T* y, float by, T* out)\n" + rest),
             "9: `call`: `letters` has none for float32");
   EXPECT_EQ(generated("shift", "  call: add<T>(const T* x, const T* y, float by, T* out)\n" + rest,

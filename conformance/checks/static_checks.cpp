@@ -64,7 +64,8 @@ void runpath(Session& session) {
   Elf elf = read(session);
   for (int64_t tag : {int64_t{DT_RUNPATH}, int64_t{DT_RPATH}})
     for (const std::string& list : elf.dynamic_strings(tag)) {
-      std::istringstream folders(list);
+      // With one more colon: std::getline drops an empty last entry, and the system does not.
+      std::istringstream folders(list.empty() ? list : list + ':');
       for (std::string folder; std::getline(folders, folder, ':');)
         session.expect(folder == "$ORIGIN" || folder.rfind("$ORIGIN/", 0) == 0 ||
                            folder.rfind("${ORIGIN}", 0) == 0,
@@ -125,8 +126,8 @@ const Checks& static_checks() {
        "link with -Wl,-z,noexecstack; assembly files need a .note.GNU-stack section", "",
        execstack},
       {"static.runpath", "Libraries are looked for beside the plugin, not on its author's machine.",
-       "abi.h section 7", "set INSTALL_RPATH and BUILD_RPATH_USE_ORIGIN, or -Wl,-rpath,$ORIGIN", "",
-       runpath},
+       "abi.h section 7", "set INSTALL_RPATH and BUILD_WITH_INSTALL_RPATH, or -Wl,-rpath,$ORIGIN",
+       "", runpath},
       {"static.needed", "The plugin links to no library of the host.", "abi.h, first paragraph", "",
        "", needed},
       {"static.note", "The pre-load note is there and agrees with the table.",

@@ -5,8 +5,8 @@
 #include <tenon/unbox.h>
 #include <tenon/plugin.hpp>
 
-#include <climits>
 #include <cstring>
+#include <utility>
 
 namespace bound_blas {
 
@@ -36,7 +36,7 @@ class Call {
   }
   template <class T>
   T narrow(int64_t value) {  // CBLAS counts in 32 bits
-    if (value > INT_MAX) status_ = TENON_UNSUPPORTED;
+    if (!std::in_range<T>(value)) status_ = TENON_UNSUPPORTED;
     return static_cast<T>(value);
   }
 
@@ -46,11 +46,17 @@ class Call {
     reinterpret_cast<void (*)(Parameters...)>(function_.address)(parameters...);
     return TENON_OK;
   }
-  // Of a function that returns the result.
+  // Of a function that returns the result, as a T.
   template <class T, class... Parameters>
   tenon_status run_into(const tenon_value& out, Parameters... parameters) {
+    return run_into_as<T, T>(out, parameters...);
+  }
+  // As a type of another width: `double` of cblas_dsdot, whose result is a float32 here.
+  template <class T, class Returned, class... Parameters>
+  tenon_status run_into_as(const tenon_value& out, Parameters... parameters) {
     if (status_) return too_large();
-    *data<T>(out) = reinterpret_cast<T (*)(Parameters...)>(function_.address)(parameters...);
+    *data<T>(out) = static_cast<T>(
+        reinterpret_cast<Returned (*)(Parameters...)>(function_.address)(parameters...));
     return TENON_OK;
   }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "kernel_core/dispatch/candidates.hpp"
+#include "kernel_core/plugin/foreign_library.hpp"
 #include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/loader.hpp"
 #include "kernel_core/runtime/log.hpp"
@@ -35,6 +36,7 @@ bool overlaps(const std::vector<std::string>& a, const std::vector<std::string>&
 
 Loader::Loader() {
   register_candidates_service();
+  register_libraries_service();
   for (const std::string& name : list_from_environment("TENON_OVERRIDES", ','))
     allow_overrides(name, true);
 }

@@ -13,6 +13,9 @@
 namespace tenon::core {
 namespace {
 
+// Below the host's own folder: plugins that nothing finds, and that the host's packages load by path.
+constexpr const char* kOnDemand = "/on_demand";
+
 HostLocation find_host() {
   HostLocation host;
   Dl_info info{};
@@ -56,9 +59,11 @@ std::vector<std::string> own_plugin_folders() {
 }
 
 bool is_in_own_folder(const std::string& path) {
-  std::vector<std::string> folders = own_plugin_folders();
-  return std::find(folders.begin(), folders.end(), std::filesystem::path(path).parent_path()) !=
-         folders.end();
+  const std::string parent = std::filesystem::path(path).parent_path();
+  const std::vector<std::string> folders = own_plugin_folders();
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return parent == folder || parent == folder + kOnDemand;
+  });
 }
 
 }  // namespace tenon::core

@@ -2,6 +2,9 @@
 #include "kernel_core/plugin/library.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
+
+#include <utility>
 
 namespace tenon::core {
 namespace {
@@ -12,8 +15,9 @@ Refusal refuse(Reason reason, std::string text, std::string fix) {
   return {Stage::kOpen, reason, std::move(text), std::move(fix)};
 }
 
-// Turn the dynamic loader's one line into a reason.
-Refusal explain_failure(const std::string& path, const std::string& text) {
+}  // namespace
+
+Refusal explain_open_failure(const std::string& path, const std::string& text) {
   constexpr std::string_view kAbsent = ": cannot open shared object file: No such file";
   if (size_t at = text.find(kAbsent); at != text.npos)
     return refuse(Reason::kMissingDep,
@@ -32,28 +36,60 @@ Refusal explain_failure(const std::string& path, const std::string& text) {
   return refuse(Reason::kOpenFailed, "the system cannot load " + path + ": " + text, "");
 }
 
-}  // namespace
+Library::Library(Library&& other) noexcept { *this = std::move(other); }
 
-Refusal Library::open(const std::string& path) {
-  std::error_code error;
+Library& Library::operator=(Library&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  std::swap(copy_, other.copy_);
+  std::swap(opened_as_, other.opened_as_);
+  std::swap(shown_name_, other.shown_name_);
+  std::swap(system_name_, other.system_name_);
+  return *this;
+}
+
+bool Library::open(const std::string& path, SealedCopy copy, std::string& problem,
+                   Binding binding) {
+  copy_ = std::move(copy);
+  opened_as_ = copy_ ? copy_.path() : path;
   ::dlerror();  // forget what others left
-  library_.load(path, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (error || !library_.is_loaded()) {
+  handle_ =
+      ::dlopen(opened_as_.c_str(), (binding == Binding::kNow ? RTLD_NOW : RTLD_LAZY) | RTLD_LOCAL);
+  if (!handle_) {
     const char* text = ::dlerror();  // once: the second call returns NULL
-    return explain_failure(path, text ? text : error.message());
+    problem = text ? text : "no reason given";
+    return false;
   }
-  if (!query_function())
-    return refuse(Reason::kMissingSymbol, path + " does not export " + kEntryPoint,
-                  "define it with TENON_PLUGIN(table) or TENON_EXPORT");
-  return accepted();
+  link_map* map = nullptr;
+  if (copy_ && ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map) {
+    shown_name_ = std::make_unique<std::string>(path);
+    system_name_ = std::exchange(map->l_name, shown_name_->data());
+  }
+  return true;
+}
+
+Refusal Library::check_entry_point(const std::string& path) const {
+  if (query_function()) return accepted();
+  return refuse(Reason::kMissingSymbol, path + " does not export " + kEntryPoint,
+                "define it with TENON_PLUGIN(table) or TENON_EXPORT");
+}
+
+void Library::close() {
+  if (!handle_) return;
+  link_map* map = nullptr;
+  if (system_name_ && ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map)
+    map->l_name = system_name_;
+  ::dlclose(std::exchange(handle_, nullptr));
+  system_name_ = nullptr;
+  if (copy_ && is_mapped(opened_as_)) copy_.keep();
+  copy_ = {};
 }
 
 tenon_plugin_query_fn Library::query_function() const {
-  return reinterpret_cast<tenon_plugin_query_fn>(::dlsym(library_.native(), kEntryPoint));
+  return reinterpret_cast<tenon_plugin_query_fn>(::dlsym(handle_, kEntryPoint));
 }
 
-bool Library::is_mapped(const std::string& path) {
-  void* handle = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+bool Library::is_mapped(const std::string& name) {
+  void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (handle) ::dlclose(handle);
   return handle != nullptr;
 }

@@ -23,11 +23,14 @@ Refusal open_and_query(LoadedPlugin& plugin) {
       plugin.manifest.devices = {plugin.tables.device.kind};
     return refusal;
   }
-  if (Refusal refusal = plugin.library.open(plugin.file.path)) return refusal;
+  Library& library = plugin.library;
+  if (std::string problem; !library.open(plugin.file.path, std::move(plugin.copy), problem))
+    return explain_open_failure(plugin.file.path, problem);
+  if (Refusal refusal = library.check_entry_point(plugin.file.path)) return refusal;
   tenon_err err;
   const tenon_plugin* returned = nullptr;
   std::string what = call_name(plugin, "tenon_plugin_query");
-  tenon_plugin_query_fn query = plugin.library.query_function();
+  tenon_plugin_query_fn query = library.query_function();
   tenon_status status = guarded(what.c_str(), &err, [&] {
     returned = query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, tenon_host_get(TENON_ABI_EPOCH), &err);
     return TENON_OK;

@@ -14,7 +14,9 @@ struct LoadedPlugin {
   FileIdentity file;
   Manifest manifest;
   const tenon_plugin* attached = nullptr;  // the table that was given, where there is no file
-  Library library;                         // closed last: everything below points into it
+  SealedCopy copy;                         // what a policy has examined, until it is opened
+  std::vector<Library> companions;         // opened before the library, which needs them
+  Library library;                         // everything below points into it
   Tables tables = {};
   uint32_t device_kind = 0;
   bool is_published = false;

@@ -97,8 +97,9 @@ Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt
             file.path + " asks for itself while it is being loaded", ""};
 
   if (Refusal refusal = check_trust(file, trust)) return refusal;
-  if (Refusal refusal = check_policy(file)) return refusal;
-  if (Refusal refusal = read_note(file.path, plugin->manifest)) return refusal;
+  if (Refusal refusal = check_policy(file, plugin->copy)) return refusal;
+  if (Refusal refusal = read_note(file.path, plugin->manifest, plugin->copy.descriptor()))
+    return refusal;
   attempt.name = plugin->manifest.name;
   attempt.version = plugin->manifest.version;
   if (Refusal refusal = check_note(file.path, plugin->manifest)) return refusal;
@@ -134,7 +135,8 @@ Refusal Loader::load_plugin(std::unique_ptr<LoadedPlugin> plugin) {
   manifest.needs_consent =
       !manifest.is_attached && !is_in_own_folder(plugin->file.path) && !defines_tenon;
   in_progress_.push_back(plugin.get());
-  Refusal refusal = open_and_query(*plugin);
+  Refusal refusal = open_companions(plugin->file.path, plugin->copy, plugin->companions);
+  if (!refusal) refusal = open_and_query(*plugin);
   if (!refusal) refusal = publish(*plugin);
   if (!refusal && (refusal = start(*plugin))) roll_back(std::move(plugin), refusal);
   in_progress_.pop_back();
@@ -212,9 +214,10 @@ Refusal Loader::unload(const std::string& name) {
   if (attempt.outcome) return record(std::move(attempt));
 
   FileIdentity file = plugin->file;
+  const std::string opened_as = plugin->library.opened_as();
   std::erase_if(plugins_, [&](const auto& other) { return other.get() == plugin; });
   std::erase_if(residents_, [&](const Resident& resident) { return resident.name == name; });
-  if (file.inode != 0 && Library::is_mapped(file.path)) {
+  if (file.inode != 0 && Library::is_mapped(opened_as)) {
     attempt.outcome.text = "RESIDENT: the system keeps the library mapped until the process ends";
     residents_.push_back({name, file});
   }

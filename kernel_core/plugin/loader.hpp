@@ -4,9 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "formats/json_writer.hpp"
@@ -43,6 +44,10 @@ class Loader {
   // A plugin that provides a device kind, and others' kernels for it. Accepted if there is none.
   Refusal load_device(const std::string& kind);
   void describe(JsonWriter& json);
+  // A library that is no plugin, such as one written for another framework, under the rules for
+  // plugins' files. It is never closed. `is_named`: the program itself said the path.
+  Refusal open_foreign(const std::string& path, bool is_named, Library::Binding binding,
+                       const Library*& opened);
 
  private:
   Loader();
@@ -55,7 +60,11 @@ class Loader {
   Refusal unload_plugin(LoadedPlugin& plugin);
   Refusal check_attached(const LoadedPlugin& plugin) const;
   bool may_define_tenon(const FileIdentity& file);
-  Refusal check_policy(const FileIdentity& file);
+  // Where a policy is set, `copy` becomes what it has examined, which alone may be opened.
+  Refusal check_policy(const FileIdentity& file, SealedCopy& copy);
+  // Of a copy, for which $ORIGIN is no folder: opens what the library brings along, before it.
+  Refusal open_companions(const std::string& path, const SealedCopy& copy,
+                          std::vector<Library>& companions);
   Refusal try_candidate(size_t index);
   void try_candidates(PluginKind kind);
   void load_kernels_for_loaded_devices();
@@ -84,6 +93,7 @@ class Loader {
   std::vector<Candidate> candidates_;
   std::vector<std::string> folders_;
   std::vector<Resident> residents_;
+  std::list<std::pair<std::string, Library>> foreign_;  // by their paths; never closed
   std::vector<const LoadedPlugin*> in_progress_;  // being loaded: their code may come back here
   const LoadedPlugin* leaving_ = nullptr;         // likewise being unloaded
   std::vector<Attempt> attempts_;                 // oldest first; of equal ones the latest

@@ -82,10 +82,11 @@ const char* sanitizer_name(uint32_t sanitizer) {
   return sanitizer < std::size(kSanitizers) ? kSanitizers[sanitizer] : "unknown";
 }
 
-Refusal read_note(const std::string& path, Manifest& manifest) {
+Refusal read_note(const std::string& path, Manifest& manifest, int descriptor) {
   ElfFile file;
   std::string text;
-  if (auto problem = file.open(path, text); problem != ElfFile::Problem::kNone) {
+  if (auto problem = descriptor < 0 ? file.open(path, text) : file.open(descriptor, path, text);
+      problem != ElfFile::Problem::kNone) {
     const auto& [reason, fix] = kFileProblems[static_cast<size_t>(problem)];
     return refuse(reason, text, fix);
   }

@@ -34,8 +34,8 @@ struct Manifest {
 // Plugin names, namespaces and device kinds all look alike: [a-z][a-z0-9_]*
 bool is_plugin_name(const std::string& text);
 
-// Parse the note in the file at `path`.
-Refusal read_note(const std::string& path, Manifest& manifest);
+// Parse the note in the file at `path`. `descriptor`: the file, if it is open already.
+Refusal read_note(const std::string& path, Manifest& manifest, int descriptor = -1);
 
 // Does the plugin fit this host and this machine?
 Refusal check_note(const std::string& path, const Manifest& manifest);

@@ -2,39 +2,91 @@
 // TENON_PLUGIN_POLICY: a question to a plugin beside the host, tenon/services/policy.h.
 #include <tenon/services/policy.h>
 
+#include <cstddef>
 #include <cstdlib>
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/plugin/guarded.hpp"
 #include "kernel_core/plugin/host_location.hpp"
+#include "kernel_core/plugin/library_search.hpp"
 #include "kernel_core/plugin/loader.hpp"
 
 namespace tenon::core {
+namespace {
 
-// What the site demands of a file's bytes before it is opened. The host's own plugins are part of
-// the host, which is not checked either.
-Refusal Loader::check_policy(const FileIdentity& file) {
+// Empty: none. secure_getenv: a set-user-id program takes no advice from its caller's environment.
+std::string policy_for(const FileIdentity& file) {
   const char* policy = ::secure_getenv("TENON_PLUGIN_POLICY");
-  if (!policy || !*policy || std::string_view(policy) == "any" || is_in_own_folder(file.path))
-    return accepted();
+  // The host's own plugins are part of the host, which is not checked either.
+  if (!policy || std::string_view(policy) == "any" || is_in_own_folder(file.path)) return {};
+  return policy;
+}
+
+tenon_status ask(const tenon_policy_api* service, const std::string& policy,
+                 const FileIdentity& file, std::string_view bytes, tenon_err* err) {
+  if (!service)
+    return fail(err, TENON_NOT_FOUND,
+                "TENON_PLUGIN_POLICY=%s needs the plugin '%s' beside the host", policy.c_str(),
+                kPolicyPlugin);
+  return service->check_bytes(policy.c_str(), file.path.c_str(), bytes.data(), bytes.size(), err);
+}
+
+}  // namespace
+
+// What the site demands of a file's bytes before it is opened. They are read once: a user who can
+// change the file could otherwise put another in its place after it was examined.
+Refusal Loader::check_policy(const FileIdentity& file, SealedCopy& copy) {
+  const std::string policy = policy_for(file);
+  if (policy.empty()) return accepted();
+  auto refuse = [](Reason reason, std::string text) -> Refusal {
+    return {Stage::kTrust, reason, std::move(text), ""};
+  };
+  SealedCopy made;
+  std::string problem;
+  if (!made.make(file.path, problem))
+    return refuse(Reason::kCannotVerify, "TENON_PLUGIN_POLICY=" + policy + ": " + problem);
   add_known_folders();
   for (size_t i = 0; i < candidates_.size(); ++i)
     if (candidates_[i].manifest.name == kPolicyPlugin && is_in_own_folder(candidates_[i].file.path))
       (void)try_candidate(i);
-  const void* service = slots::service_find(TENON_POLICY_SERVICE, TENON_POLICY_VERSION);
+  auto service = static_cast<const tenon_policy_api*>(
+      slots::service_find(TENON_POLICY_SERVICE, TENON_POLICY_VERSION));
   tenon_err err;
-  tenon_status status = guarded("policy", &err, [&] {
-    if (service)
-      return static_cast<const tenon_policy_api*>(service)->check(policy, file.path.c_str(), &err);
-    return fail(&err, TENON_NOT_FOUND,
-                "TENON_PLUGIN_POLICY=%s needs the plugin '%s' beside the host", policy,
-                kPolicyPlugin);
-  });
-  if (status == TENON_OK) return accepted();
-  Reason reason = status == TENON_DATA_LOSS         ? Reason::kNotPinned
+  tenon_status status =
+      guarded("policy", &err, [&] { return ask(service, policy, file, made.bytes(), &err); });
+  if (status != TENON_OK)
+    return refuse(status == TENON_DATA_LOSS         ? Reason::kNotPinned
                   : status == TENON_UNAUTHENTICATED ? Reason::kBadSignature
-                                                    : Reason::kCannotVerify;
-  return {Stage::kTrust, reason, err.text, ""};
+                                                    : Reason::kCannotVerify,
+                  err.text);
+  copy = std::move(made);
+  return accepted();
+}
+
+// The system finds a library that is mapped already by its name (DT_SONAME), without a folder. One
+// that others have mapped serves all that need it, as it does without a policy.
+Refusal Loader::open_companions(const std::string& path, const SealedCopy& copy,
+                                std::vector<Library>& companions) {
+  if (!copy) return accepted();
+  const LibrarySearch search = read_library_search(path, copy.descriptor());
+  for (const std::string& name : search.needed) {
+    const std::string found = real_path(find_library(name, search.beside));
+    if (found.empty() || Library::is_mapped(name)) continue;
+    FileIdentity file;
+    SealedCopy examined;
+    Refusal refusal = identify(found, file);
+    if (!refusal) refusal = check_policy(file, examined);
+    if (!refusal) refusal = open_companions(file.path, examined, companions);
+    Library library;
+    if (std::string problem; !refusal && !library.open(file.path, std::move(examined), problem))
+      refusal = explain_open_failure(file.path, problem);
+    if (refusal) {
+      refusal.text += " (" + path + " brings it along)";
+      return refusal;
+    }
+    companions.push_back(std::move(library));
+  }
+  return accepted();
 }
 
 }  // namespace tenon::core

@@ -10,11 +10,15 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "kernel_core/plugin/host_location.hpp"
+#include "kernel_core/plugin/library_search.hpp"
 
 namespace tenon::core {
 namespace {
+
+namespace fs = std::filesystem;
 
 Refusal refuse(Reason reason, std::string text, std::string fix) {
   return {Stage::kTrust, reason, std::move(text), std::move(fix)};
@@ -32,7 +36,10 @@ std::string foreign_writer(const struct stat& status) {
   return {};
 }
 
-Refusal check_folder(const std::string& folder) {
+constexpr const char* kOtherwise = ", or load it by its path with TENON_PLUGIN_TRUST=any";
+
+// `why`: what the folder has to do with a plugin, if that is not plain.
+Refusal check_folder(const std::string& folder, const std::string& why) {
   // A user who can rename files here can also replace the host, so this folder needs no check.
   if (host_location().is_below(folder)) return accepted();
   struct stat status {};
@@ -42,10 +49,65 @@ Refusal check_folder(const std::string& folder) {
   // Sticky folders such as /tmp are no exception: names in them can be claimed by anyone.
   if (std::string writer = foreign_writer(status); !writer.empty())
     return refuse(Reason::kNotAllowedDir,
-                  "expected folders that only you or root can change, but " + folder +
+                  "expected folders that only you or root can change, but " + folder + why +
                       " can be changed by " + writer,
-                  "move the plugin to a folder of your own, or chmod go-w " + folder +
-                      ", or load it by its path with TENON_PLUGIN_TRUST=any");
+                  "move the plugin to a folder of your own, or chmod go-w " + folder + kOtherwise);
+  return accepted();
+}
+
+Refusal check_folders(fs::path folder, const std::string& why) {
+  for (;; folder = folder.parent_path()) {
+    if (Refusal refusal = check_folder(folder, why)) return refusal;
+    if (folder == folder.root_path()) return accepted();
+  }
+}
+
+// A file by its real path, and the folders above it.
+Refusal check_file(const std::string& path, const std::string& why) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    return refuse(Reason::kNotFound, path + " is gone: " + std::strerror(errno), "");
+  if (std::string writer = foreign_writer(status); !writer.empty())
+    return refuse(Reason::kWritable,
+                  "expected a file that only you or root can change, but " + path + why +
+                      " can be changed by " + writer,
+                  "chmod go-w " + path + " or chown it" + kOtherwise);
+  return check_folders(fs::path(path).parent_path(), why);
+}
+
+// The part of a path that exists, and so decides who can make the rest. Real.
+std::string existing_part(fs::path path) {
+  std::string real;
+  for (; (real = real_path(path)).empty() && path.has_relative_path();) path = path.parent_path();
+  return real;
+}
+
+// The libraries that the system loads with this one: those that it finds in the folders that the
+// file itself names. What it finds elsewhere is the system's.
+Refusal check_needed(const std::string& path, std::set<std::string>& seen) {
+  if (!seen.insert(path).second) return accepted();
+  const LibrarySearch search = read_library_search(path);
+  auto refuse_path = [&](const char* what, const std::string& got) {
+    return refuse(Reason::kNotAllowedDir,
+                  "expected " + std::string(what) + " in " + path + ", got '" + got +
+                      "': the system would look in the current folder of the program",
+                  "build it with tenon_add_plugin(), or link it with -Wl,-rpath,'$ORIGIN'" +
+                      std::string(kOtherwise));
+  };
+  for (const std::string& folder : search.folders) {
+    if (!folder.starts_with('/')) return refuse_path("$ORIGIN or full paths as RUNPATH", folder);
+    if (Refusal refusal = check_folders(existing_part(folder),
+                                        ", where " + path + " looks for libraries (RUNPATH),"))
+      return refusal;
+  }
+  for (const std::string& name : search.needed) {
+    if (name.find('/') != name.npos && !name.starts_with('/'))
+      return refuse_path("names or full paths of libraries", name);
+    const std::string found = real_path(find_library(name, search.folders));
+    if (found.empty()) continue;
+    if (Refusal refusal = check_file(found, ", which " + path + " needs,")) return refusal;
+    if (Refusal refusal = check_needed(found, seen)) return refusal;
+  }
   return accepted();
 }
 
@@ -77,20 +139,9 @@ Refusal identify(const std::string& path, FileIdentity& file) {
 
 Refusal check_trust(const FileIdentity& file, Trust trust) {
   if (trust == Trust::kAny) return accepted();
-  struct stat status {};
-  if (::stat(file.path.c_str(), &status) != 0)
-    return refuse(Reason::kNotFound, file.path + " is gone: " + std::strerror(errno), "");
-  if (std::string writer = foreign_writer(status); !writer.empty())
-    return refuse(Reason::kWritable,
-                  "expected a file that only you or root can change, but " + file.path +
-                      " can be changed by " + writer,
-                  "chmod go-w " + file.path +
-                      " or chown it, or load it by its path with TENON_PLUGIN_TRUST=any");
-  std::filesystem::path folder = std::filesystem::path(file.path).parent_path();
-  for (;; folder = folder.parent_path()) {
-    if (Refusal refusal = check_folder(folder)) return refusal;
-    if (folder == folder.root_path()) return accepted();
-  }
+  if (Refusal refusal = check_file(file.path, "")) return refusal;
+  std::set<std::string> seen;
+  return check_needed(file.path, seen);
 }
 
 Trust explicit_path_trust() {

@@ -36,6 +36,8 @@ std::string real_path(const std::string& path);
 // Find the file behind `path`; asks nothing about trust.
 Refusal identify(const std::string& path, FileIdentity& file);
 
+// The file, the folders above it, and likewise the folders that it makes the system search
+// (RUNPATH) and the libraries that are found there.
 Refusal check_trust(const FileIdentity& file, Trust trust);
 
 // The policy for paths that a program names itself: TENON_PLUGIN_TRUST=any gives Trust::kAny.

@@ -11,6 +11,7 @@ extern int32_t layer;  // its number; -1: there was no region yet
 // Regions of this thread, and what they have cast.
 struct ThreadState {
   std::vector<Region> regions;
+  std::vector<bool> outer;  // whether the layer was on where each region began
   tenon_amp_casts casts = {.struct_size = sizeof(tenon_amp_casts)};
 };
 ThreadState& thread_state();

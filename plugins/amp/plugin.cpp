@@ -42,16 +42,20 @@ tenon_status push(const tenon_amp_options* options, tenon_err* err) {
     if (tenon_status status = check_options(*options, err)) return status;
   if (tenon_status status = ensure_layer(err)) return status;
   return guarded(err, [&] {
-    thread_state().regions.push_back(options ? Region(*options) : Region());
-    host->layer_enable(layer, options != nullptr);
+    ThreadState& state = thread_state();
+    state.outer.reserve(state.outer.size() + 1);
+    state.regions.push_back(options ? Region(*options) : Region());
+    state.outer.push_back(host->layer_enable(layer, options != nullptr));
   });
 }
 
 void pop() {
-  std::vector<Region>& regions = thread_state().regions;
-  if (regions.empty()) return;
-  regions.pop_back();
-  host->layer_enable(layer, !regions.empty() && regions.back().casts());
+  ThreadState& state = thread_state();
+  if (state.regions.empty()) return;
+  state.regions.pop_back();
+  // In a backward pass the layer is off although there may be an outer region.
+  host->layer_enable(layer, state.outer.back());
+  state.outer.pop_back();
 }
 
 int32_t dtype() {

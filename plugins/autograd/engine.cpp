@@ -34,7 +34,7 @@ class RunningScope {
   const Node* outer_;
 };
 
-std::atomic<uint8_t> forward_layers{0};  // that are off in a pass, a bit each
+std::atomic<uint32_t> forward_layers{0};  // that are off in a pass, a bit each
 
 constexpr size_t kSpareEntries = 4096;  // in a list that is kept for the next pass
 
@@ -385,7 +385,7 @@ tenon_status Run::finish_leaves(tenon_err* err) {
 ForwardLayersOff::ForwardLayersOff() {
   for (uint32_t rest = forward_layers.load(std::memory_order_relaxed); rest; rest &= rest - 1) {
     const int32_t layer = std::countr_zero(rest);
-    if (host->layer_enable(layer, 0)) were_on_ |= static_cast<uint8_t>(1u << layer);
+    if (host->layer_enable(layer, 0)) were_on_ |= 1u << layer;
   }
 }
 
@@ -397,7 +397,7 @@ ForwardLayersOff::~ForwardLayersOff() {
 const void* running_node() { return running; }
 
 void turn_off_in_backward(int32_t layer) {
-  forward_layers.fetch_or(static_cast<uint8_t>(1u << layer), std::memory_order_relaxed);
+  forward_layers.fetch_or(1u << layer, std::memory_order_relaxed);
 }
 
 // -- service functions

@@ -90,7 +90,7 @@ class ForwardLayersOff {
   ForwardLayersOff& operator=(const ForwardLayersOff&) = delete;
 
  private:
-  uint8_t were_on_ = 0;  // a bit each
+  uint32_t were_on_ = 0;  // a bit each
 };
 
 // -- service functions

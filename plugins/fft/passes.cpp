@@ -1,55 +1,320 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set; the build gives pocketfft's namespace another name each time.
+// Compiled once per instruction set: the lines of a pass, as many at a time as a vector has elements, and the
+// rest of them one by one.
 #include "passes.hpp"
 
-// Batches run on the host's threads. Plans of recent lengths are kept.
-#define POCKETFFT_NO_MULTITHREADING
-#define POCKETFFT_CACHE_SIZE 32
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wsign-conversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#include "pocketfft/pocketfft_hdronly.h"
-#pragma GCC diagnostic pop
+#include <algorithm>
+
+#include "group.hpp"
+#include "line.hpp"
+#include "real.hpp"
 
 namespace tenon::fft::TENON_FFT_ISA {
 namespace {
 
-struct Geometry {
-  explicit Geometry(const Pass& pass)
-      : shape(pass.shape, pass.shape + pass.ndim),
-        in_strides(pass.in_strides, pass.in_strides + pass.ndim),
-        out_strides(pass.out_strides, pass.out_strides + pass.ndim),
-        axis(static_cast<size_t>(pass.axis)) {}
-  ::pocketfft::shape_t shape;
-  ::pocketfft::stride_t in_strides, out_strides;
-  size_t axis;
+constexpr int kMaxAxes = 64;
+
+// The lines of a pass in an order in which consecutive ones are close together in memory.
+class Lines {
+ public:
+  explicit Lines(const Pass& pass) {
+    for (int32_t i = 0; i < pass.ndim; ++i)
+      if (i != pass.axis && pass.shape[i] != 1) axes_[count_++] = i;
+    std::stable_sort(axes_, axes_ + count_, [&](int32_t a, int32_t b) {
+      return distance(pass.in_strides[a]) < distance(pass.in_strides[b]);
+    });
+    for (int32_t i = 0; i < count_; ++i) {
+      const int32_t axis = axes_[i];
+      extents_[i] = pass.shape[axis];
+      in_strides_[i] = pass.in_strides[axis];
+      out_strides_[i] = pass.out_strides[axis];
+      total_ *= extents_[i];
+    }
+  }
+  int64_t total() const { return total_; }
+  // How many consecutive lines begin `bytes` after one another on both sides.
+  int64_t adjacent(int64_t bytes) const {
+    return count_ > 0 && in_strides_[0] == bytes && out_strides_[0] == bytes ? extents_[0] : 1;
+  }
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  void advance() {
+    for (int32_t i = 0; i < count_; ++i) {
+      in_ += in_strides_[i];
+      out_ += out_strides_[i];
+      if (++index_[i] < extents_[i]) return;
+      in_ -= extents_[i] * in_strides_[i];
+      out_ -= extents_[i] * out_strides_[i];
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  static int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
+
+  int32_t axes_[kMaxAxes], count_ = 0;
+  int64_t extents_[kMaxAxes], in_strides_[kMaxAxes], out_strides_[kMaxAxes], index_[kMaxAxes] = {};
+  int64_t total_ = 1, in_ = 0, out_ = 0;
 };
 
+// Lines are done one by one where a line fills vectors by itself and there are few of them, or where it lies
+// together in memory and a group of such lines would not fit into the first cache.
 template <class T>
-void complex_to_complex(const Pass& pass) {
-  const Geometry of(pass);
-  ::pocketfft::c2c(of.shape, of.in_strides, of.out_strides, {of.axis}, pass.forward,
-                   static_cast<const std::complex<T>*>(pass.in),
-                   static_cast<std::complex<T>*>(pass.out), static_cast<T>(pass.scale));
+bool is_group(int64_t lines, int64_t length, bool lie_together) {
+  if (length < 4 * kLanes<T>) return lines > 1;
+  return 2 * lines > kLanes<T> && !(lie_together && length >= 24 * kLanes<T>);
+}
+
+// Calls run_group(in, out, lines) and run_line(in, out). A group of fewer lines than a vector has elements is
+// filled up with its last one; `lines` says how many count.
+template <class T, class RunGroup, class RunLine>
+void for_lines(const Pass& pass, RunGroup run_group, RunLine run_line) {
+  constexpr int n = kLanes<T>;
+  Lines lines(pass);
+  char* const in = static_cast<char*>(const_cast<void*>(pass.in));
+  char* const out = static_cast<char*>(pass.out);
+  const int64_t length = pass.shape[pass.axis];
+  const auto is_one_line = [&](int64_t stride) {
+    return stride == int64_t{sizeof(T)} || stride == 2 * int64_t{sizeof(T)};
+  };
+  const bool lie_together =
+      is_one_line(pass.in_strides[pass.axis]) && is_one_line(pass.out_strides[pass.axis]);
+  for (int64_t left = lines.total(); left > 0;) {
+    if (!is_group<T>(left, length, lie_together)) {
+      run_line(in + lines.in(), out + lines.out());
+      lines.advance();
+      --left;
+      continue;
+    }
+    Group<T> from, to;
+    from.stride = pass.in_strides[pass.axis];
+    to.stride = pass.out_strides[pass.axis];
+    const int count = static_cast<int>(std::min<int64_t>(n, left));
+    for (int l = 0; l < n; ++l) {
+      from.lines[l] = l < count ? in + lines.in() : from.lines[count - 1];
+      to.lines[l] = l < count ? out + lines.out() : to.lines[count - 1];
+      if (l < count) lines.advance();
+    }
+    run_group(from, to);
+    left -= count;
+  }
+}
+
+// A line whose numbers may be apart, as one whose numbers are not, and back.
+template <class T, int kParts>
+const T* packed(const char* line, int64_t stride, int64_t count, T* room) {
+  if (stride == kParts * int64_t{sizeof(T)}) return reinterpret_cast<const T*>(line);
+  for (int64_t i = 0; i < count; ++i)
+    for (int part = 0; part < kParts; ++part)
+      room[kParts * i + part] = reinterpret_cast<const T*>(line + i * stride)[part];
+  return room;
+}
+template <class T, int kParts>
+void unpack(const T* from, char* line, int64_t stride, int64_t count) {
+  if (reinterpret_cast<const char*>(from) == line) return;
+  for (int64_t i = 0; i < count; ++i)
+    for (int part = 0; part < kParts; ++part)
+      reinterpret_cast<T*>(line + i * stride)[part] = from[kParts * i + part];
+}
+
+// Made when the first line or group needs it.
+template <class T>
+struct Rooms {
+  using Value = Complex<Vector<T>>;
+  LineTransform<T>& line(int64_t n) {
+    if (!transform) {
+      transform = std::make_unique<LineTransform<T>>(n);
+      packed = Buffer<T>(4 * n + 8);
+    }
+    return *transform;
+  }
+  const Plan<T>& group(int64_t n) {
+    if (!plan) {
+      plan = plan_of<T>(n);
+      const int64_t rows = plan->rows() + 1;  // a real line has one number more than its half
+      data = Buffer<Value>(rows);
+      work = Buffer<Value>(rows);
+    }
+    return *plan;
+  }
+  Value* run(bool swap) {
+    if (swap) swap_rows(data.data());
+    Value* const result = transform_columns(*plan, 1, data.data(), work.data());
+    if (swap) swap_rows(result);
+    return result;
+  }
+
+  std::unique_ptr<LineTransform<T>> transform;
+  Buffer<T> packed;
+  std::shared_ptr<const Plan<T>> plan;
+  Buffer<Value> data, work;
+
+ private:
+  void swap_rows(Value* rows) const {
+    for (int64_t i = 0; i < plan->n; ++i) rows[i] = swapped(rows[i]);
+  }
+};
+
+// Adjacent lines are the columns of a matrix: panels of them are transformed where they lie.
+template <class T>
+bool run_as_columns(const Pass& pass) {
+  using V = Vector<T>;
+  using Value = Complex<V>;
+  const int64_t n = pass.shape[pass.axis];
+  Lines lines(pass);
+  const int64_t columns = lines.adjacent(2 * sizeof(T));
+  if (2 * columns <= kLanes<T>) return false;
+  const auto plan = plan_of<T>(n);
+  constexpr int64_t kPanelBytes = 512 << 10;
+  const int64_t panel = std::clamp<int64_t>(
+      kPanelBytes / (2 * plan->rows() * int64_t{sizeof(Value)}), 1, vectors_of<T>(columns));
+  const Buffer<Value> data(plan->rows() * panel), work(plan->rows() * panel);
+  for (int64_t left = lines.total(); left > 0; left -= columns) {
+    const Memory<T, V> memory{static_cast<const char*>(pass.in) + lines.in(),
+                              static_cast<char*>(pass.out) + lines.out(),
+                              pass.in_strides[pass.axis],
+                              pass.out_strides[pass.axis],
+                              {!pass.forward, static_cast<T>(pass.scale)},
+                              columns};
+    for (int64_t begin = 0; begin < vectors_of<T>(columns); begin += panel)
+      transform_columns<T, V>(
+          *plan, std::min(panel, vectors_of<T>(columns) - begin),
+          [&](int64_t row, int64_t column)
+              __attribute__((always_inline)) { return memory(row, begin + column); },
+          [&](int64_t row, int64_t column, Value z)
+              __attribute__((always_inline)) { memory(row, begin + column, z); },
+          data.data(), work.data());
+    for (int64_t i = 0; i < columns; ++i) lines.advance();
+  }
+  return true;
 }
 
 template <class T>
+void complex_to_complex(const Pass& pass) {
+  if (run_as_columns<T>(pass)) return;
+  const int64_t n = pass.shape[pass.axis];
+  const T scale = static_cast<T>(pass.scale);
+  Rooms<T> rooms;
+  for_lines<T>(
+      pass,
+      [&](const Group<T>& in, const Group<T>& out) {
+        rooms.group(n);
+        load_complex(in, n, rooms.data.data());
+        store_complex(out, n, rooms.run(!pass.forward), scale);
+      },
+      [&](const char* in, char* out) {
+        LineTransform<T>& transform = rooms.line(n);
+        const int64_t stride = pass.out_strides[pass.axis];
+        const T* const from = packed<T, 2>(in, pass.in_strides[pass.axis], n, rooms.packed.data());
+        T* const to = stride == 2 * int64_t{sizeof(T)} ? reinterpret_cast<T*>(out)
+                                                       : rooms.packed.data() + 2 * n;
+        transform.run(from, to, {!pass.forward, scale});
+        unpack<T, 2>(to, out, stride, n);
+      });
+}
+
+// Reads and writes a number of a line or a group, for take_apart and put_together.
+template <class V>
+struct Numbers {
+  Complex<V>* data;
+  Complex<V> operator()(int64_t k) const { return data[k]; }
+  void operator()(int64_t k, Complex<V> z) const { data[k] = z; }
+};
+
+template <class T>
 void real_to_complex(const Pass& pass) {
-  const Geometry of(pass);
-  ::pocketfft::r2c(of.shape, of.in_strides, of.out_strides, of.axis, true,
-                   static_cast<const T*>(pass.in), static_cast<std::complex<T>*>(pass.out),
-                   static_cast<T>(pass.scale));
+  const int64_t n = pass.shape[pass.axis], half = n / 2;
+  const bool even = n % 2 == 0;
+  const int64_t in_stride = pass.in_strides[pass.axis], out_stride = pass.out_strides[pass.axis];
+  const T scale = static_cast<T>(pass.scale);
+  const auto roots = even ? half_roots_of<T>(n) : nullptr;
+  Rooms<T> rooms;
+  for_lines<T>(
+      pass,
+      [&](const Group<T>& in, const Group<T>& out) {
+        rooms.group(even ? half : n);
+        auto* const rows = rooms.data.data();
+        if (even) {
+          Vector<T>* const to = parts<T>(rows);
+          load_real(in, n, [&](int64_t i, Vector<T> v) { to[i] = v; });
+        } else {
+          load_real(in, n, [&](int64_t i, Vector<T> v) { rows[i] = {v, Vector<T>{}}; });
+        }
+        auto* const result = rooms.run(false);
+        if (even) take_apart(n, *roots, Numbers<Vector<T>>{result});
+        store_complex(out, half + 1, result, scale);
+      },
+      [&](const char* in, char* out) {
+        LineTransform<T>& transform = rooms.line(even ? half : n);
+        T* const room = rooms.packed.data();
+        T* to = room + n + 2;
+        if (even) {
+          if (out_stride == 2 * int64_t{sizeof(T)}) to = reinterpret_cast<T*>(out);
+          transform.run(packed<T, 1>(in, in_stride, n, room), to, {false, scale});
+          take_apart(n, *roots, Numbers<T>{reinterpret_cast<Complex<T>*>(to)});
+        } else {
+          for (int64_t i = 0; i < n; ++i) {
+            room[2 * i] = *reinterpret_cast<const T*>(in + i * in_stride);
+            room[2 * i + 1] = 0;
+          }
+          to = room + 2 * n;
+          transform.run(room, to, {false, scale});
+        }
+        unpack<T, 2>(to, out, out_stride, half + 1);
+      });
 }
 
 template <class T>
 void complex_to_real(const Pass& pass) {
-  const Geometry of(pass);
-  ::pocketfft::c2r(of.shape, of.in_strides, of.out_strides, of.axis, false,
-                   static_cast<const std::complex<T>*>(pass.in), static_cast<T*>(pass.out),
-                   static_cast<T>(pass.scale));
+  const int64_t n = pass.shape[pass.axis], half = n / 2;
+  const bool even = n % 2 == 0;
+  const int64_t in_stride = pass.in_strides[pass.axis], out_stride = pass.out_strides[pass.axis];
+  const T scale = static_cast<T>(pass.scale);
+  const auto roots = even ? half_roots_of<T>(n) : nullptr;
+  Rooms<T> rooms;
+  for_lines<T>(
+      pass,
+      [&](const Group<T>& in, const Group<T>& out) {
+        rooms.group(even ? half : n);
+        auto* const rows = rooms.data.data();
+        load_complex(in, half + 1, rows);
+        if (even) {
+          put_together(n, *roots, Numbers<Vector<T>>{rows});
+        } else {
+          rows[0].im = Vector<T>{};
+          for (int64_t k = 1; k <= half; ++k) rows[n - k] = {rows[k].re, -rows[k].im};
+        }
+        auto* const result = rooms.run(true);
+        if (even) {
+          const Vector<T>* const from = parts<T>(result);
+          store_real(out, n, [&](int64_t i) { return from[i] * scale; });
+        } else {
+          store_real(out, n, [&](int64_t i) { return result[i].re * scale; });
+        }
+      },
+      [&](const char* in, char* out) {
+        LineTransform<T>& transform = rooms.line(even ? half : n);
+        T* const room = rooms.packed.data();
+        for (int64_t k = 0; k <= half; ++k) {
+          const T* const from = reinterpret_cast<const T*>(in + k * in_stride);
+          room[2 * k] = from[0];
+          room[2 * k + 1] = from[1];
+        }
+        if (even) {
+          put_together(n, *roots, Numbers<T>{reinterpret_cast<Complex<T>*>(room)});
+          T* const to = out_stride == int64_t{sizeof(T)} ? reinterpret_cast<T*>(out) : room;
+          transform.run(room, to, {true, scale});
+          unpack<T, 1>(to, out, out_stride, n);
+        } else {
+          room[1] = 0;
+          for (int64_t k = 1; k <= half; ++k) {
+            room[2 * (n - k)] = room[2 * k];
+            room[2 * (n - k) + 1] = -room[2 * k + 1];
+          }
+          transform.run(room, room, {true, scale});
+          for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(out + i * out_stride) = room[2 * i];
+        }
+      });
 }
 
 }  // namespace

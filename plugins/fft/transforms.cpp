@@ -16,21 +16,32 @@
 #include <atomic>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
+#include <string_view>
 
 #include "passes.hpp"
-#include "staging.hpp"
 
 namespace tenon::fft {
 namespace {
+
+// One side of a pass: memory, and strides in bytes.
+struct Side {
+  char* data = nullptr;
+  int64_t strides[TENON_MAX_NDIM] = {};
+};
 
 const Passes& choose_passes() {
 #ifdef TENON_FFT_HAS_AVX512
   // The levels x86-64-v3 and v4, which not every compiler knows by name here.
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl"))
+  // As for the kernels of plugins/cpu, which refuses other names.
+  const char* const wanted = std::getenv("TENON_CPU_ISA");
+  const std::string_view isa = wanted == nullptr ? "" : wanted;
+  if (isa == "baseline") return baseline::passes;
+  if (has_avx2 && isa != "avx2" && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return avx512::passes;
   if (has_avx2) return avx2::passes;
 #endif
@@ -44,13 +55,13 @@ const Passes& passes() {
 
 Side side_of(const tenon_tensor* x) {
   const auto bytes = static_cast<int64_t>(host->dtype_size(x->dtype));
-  Side side{.data = x->data, .element = bytes};
+  Side side{.data = static_cast<char*>(x->data)};
   for (int32_t i = 0; i < x->ndim; ++i) side.strides[i] = x->strides[i] * bytes;
   return side;
 }
 
 Side packed(void* data, int32_t ndim, const int64_t* shape, int64_t bytes) {
-  Side side{.data = data, .element = bytes};
+  Side side{.data = static_cast<char*>(data)};
   for (int32_t i = ndim; i-- > 0; bytes *= shape[i]) side.strides[i] = bytes;
   return side;
 }
@@ -106,12 +117,8 @@ void run_part(const Job& job, int32_t split, int64_t first, int64_t count) {
     from = first * job.in.strides[split];
     to = first * job.out.strides[split];
   }
-  const Staging in(job.in, from, job.ndim, shape, job.axis);
-  const Staging out(job.out, to, job.ndim, shape, job.axis);
-  in.load();
-  job.function({in.data(), out.data(), job.ndim, shape, in.strides(), out.strides(), job.axis,
-                job.forward, job.scale});
-  out.store();
+  job.function({job.in.data + from, job.out.data + to, job.ndim, shape, job.in.strides,
+                job.out.strides, job.axis, job.forward, job.scale});
 }
 
 tenon_status run(const Job& job, bool wide, const char* op, tenon_err* err) {
@@ -151,7 +158,6 @@ tenon_status run_complex(int dtype, int32_t ndim, const int64_t* shape, const Si
              .scale = scale};
   for (const int32_t axis : axes) {
     job.axis = axis;
-    job.in.length = job.out.length = shape[axis];
     if (const tenon_status status = run(job, is_double(dtype), op, err); status != TENON_OK)
       return status;
     job.in = job.out;
@@ -212,8 +218,6 @@ tenon_status fft_r2c(tenon_ctx*, const tenon_tensor* x, const int64_t* axes, uin
              .axis = on.last(),
              .forward = true,
              .scale = scale};
-  job.in.length = x->shape[on.last()];
-  job.out.length = job.in.length / 2 + 1;
   if (const tenon_status status = run(job, wide, "fft_r2c", err); status != TENON_OK) return status;
   if (!onesided) {
     if (wide)
@@ -255,8 +259,6 @@ tenon_status fft_c2r(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axes,
              .axis = on.last(),
              .forward = false,
              .scale = scale};
-  job.in.length = x->shape[on.last()];
-  job.out.length = out->shape[on.last()];
   return run(job, wide, "fft_c2r", err);
 }
 TENON_BOX_fft_c2r(fft_c2r_boxed, fft_c2r);

@@ -19,10 +19,11 @@ Aliases::Aliases(const Graph& graph, bool inputs_overlap)
     if (outside == kNoValueId) outside = id;
     join(outside, id);
   };
-  if (inputs_overlap)
+  if (inputs_overlap) {
     for (ValueId id : graph.inputs) join_outside(id);
-  for (const Leaf& leaf : graph.leaves)
-    if (!leaf.is_constant) join_outside(leaf.value);
+    for (const Leaf& leaf : graph.leaves)
+      if (!leaf.is_constant) join_outside(leaf.value);
+  }
   for (const Step& step : graph.steps) {
     if (!step.regions.empty()) {
       join_regions(step);

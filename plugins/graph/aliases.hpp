@@ -11,6 +11,9 @@ namespace tenon::graph {
 class Aliases {
  public:
   explicit Aliases(const Graph& graph) : Aliases(graph, true) {}
+  // Of a graph whose inputs and leaves are known to be apart, as while it is recorded: one that shares memory with another
+  // one is a view of it.
+  static Aliases of_recording(const Graph& graph) { return Aliases(graph, false); }
 
   ValueId group(ValueId value) const { return parents_[value]; }
   bool is_written(ValueId value) const { return written_[group(value)]; }

@@ -45,4 +45,13 @@ bool is_host_memory(tenon_device_id device) {
          info.flags & TENON_DEVICE_HOST_MEMORY;
 }
 
+bool compiles_source(tenon_device_id device) {
+  const void* table = nullptr;
+  tenon_device handle = nullptr;
+  if (host->device_group_borrow(device, TENON_GROUP_COMPILE, &table, &handle, nullptr) != TENON_OK)
+    return false;
+  host->device_group_return(device, TENON_GROUP_COMPILE);
+  return true;
+}
+
 }  // namespace tenon::graph

@@ -20,6 +20,8 @@ bool is_elementwise_in_place(const Graph& graph, const Step& step);
 
 int64_t element_count(const Type& type);
 bool is_host_memory(tenon_device_id device);
+// Whether kernels of source are compiled for it, so that one can be made of several.
+bool compiles_source(tenon_device_id device);
 
 // The host's service, if it prepares calls that run on pieces.
 inline const tenon_calls_api* calls_with_pieces() {

@@ -41,6 +41,14 @@ int32_t arithmetic_of(const Graph& graph, const Step& step) {
   return is_float32 ? int32_t{TENON_DTYPE_F32} : dtype;
 }
 
+// Bit i: layer i is on. One of them may have kept a call from being joined with others.
+uint32_t layers_of_thread() {
+  uint32_t layers = 0;
+  for (int32_t layer = 0; layer < 32; ++layer)
+    layers |= static_cast<uint32_t>(host->layer_enabled(layer) != 0) << layer;
+  return layers;
+}
+
 }  // namespace
 
 bool FusedGroup::may_add(uint32_t index) {
@@ -50,8 +58,8 @@ bool FusedGroup::may_add(uint32_t index) {
   const Type& type = graph_->values[step.results[0]];
   const Type& first = graph_->values[graph_->steps[begin_].results[0]];
   if (type.shape != first.shape || type.device != first.device) return false;
-  if (index == begin_ &&
-      (element_count(type) == 0 || type.device == TENON_DEVICE_META || is_host_memory(type.device)))
+  if (index == begin_ && (element_count(type) == 0 || type.device == TENON_DEVICE_META ||
+                          is_host_memory(type.device) || !compiles_source(type.device)))
     return false;
   for (const Operand& operand : step.operands)
     if (operand.kind == Operand::kList ||
@@ -97,15 +105,37 @@ std::string FusedGroup::text() const {
     if (!contains(best_.results, value))
       bytes += element_count(type) * int64_t{host->dtype_size(graph_->values[value].dtype)};
   const size_t made = end_ - begin_;
-  return "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) +
-         ": one kernel over " + type_text(type) + "; " +
+  const std::string steps =
+      "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) + ": ";
+  const std::shared_ptr<const Decision> decision = decide();
+  if (decision->program == 0)
+    return steps + "one by one over " + type_text(type) + ": " + decision->reason;
+  return steps + "one kernel over " + type_text(type) + "; " +
          std::to_string(made - best_.results.size()) + " of " + std::to_string(made) +
          " results stay in registers (" + std::to_string(bytes >> 10) + " KiB)";
 }
 
-bool FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Decision& out) const {
+void FusedGroup::prepare(Decision& out) const {
   const tenon_calls_api* api = calls_with_pieces();
-  std::vector<tenon_tensor*> known = values;
+  if (!api || !fusion()) {
+    out.reason = "the plugin kernel_c, which joins kernels, is not loaded";
+    return;
+  }
+  // Elementwise kernels are chosen by dtypes: 0-d tensors stand for all that is read and made.
+  std::vector<tenon_tensor*> known(graph_->values.size());
+  std::vector<Tensor> operands;
+  const auto stand_in = [&](ValueId value, std::vector<Tensor>& owners) {
+    const Type& type = graph_->values[value];
+    ErrorSink err;
+    if (host->tensor_create(type.device, type.dtype, 0, nullptr, &known[value], err) != TENON_OK) {
+      out.reason = host->err_text(err);
+      return false;
+    }
+    owners.push_back(Tensor::adopt(known[value]));
+    return true;
+  };
+  for (ValueId value : best_.operands)
+    if (!stand_in(value, operands)) return;
   std::vector<Piecewise> decided;
   std::vector<std::vector<tenon_value>> arguments;
   std::vector<std::vector<int32_t>> sources;
@@ -127,7 +157,11 @@ bool FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Decision& out
                                                    : index_in(best_.operands, operand.value));
     }
     decided.emplace_back(api->piecewise(step.op, args.data()));
-    if (!decided.back()) return false;
+    if (!decided.back()) {
+      out.reason = "no kernel of `" + step.name.text() +
+                   "` can be joined with others, or a layer wants to see its calls";
+      return;
+    }
     tenon_fusion_step fused = {
         .args = nullptr,
         .sources = from.data(),
@@ -136,36 +170,37 @@ bool FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Decision& out
         .result = contains(best_.results, result) ? index_in(best_.results, result) : -1};
     fused.kernel = api->piecewise_kernel(decided.back().get(), &fused.args);
     steps.push_back(fused);
-    tenon_tensor* stand_in = nullptr;
-    const Type& type = graph_->values[result];
-    if (host->tensor_create(type.device, type.dtype, 0, nullptr, &stand_in, nullptr) != TENON_OK)
-      return false;
-    out.stand_ins.push_back(Tensor::adopt(stand_in));
-    known[result] = stand_in;
+    if (!stand_in(result, out.stand_ins)) return;
   }
   const auto nresults = static_cast<uint32_t>(best_.results.size());
   int64_t program = 0;
+  ErrorSink err;
+  out.reason = "these calls do not fit into one kernel";
   if (fusion()->prepare(steps.data(), static_cast<uint32_t>(steps.size()),
                         static_cast<uint32_t>(best_.operands.size()), nresults, &program,
-                        nullptr) != TENON_OK)
-    return false;
+                        err) != TENON_OK) {
+    out.reason = host->err_text(err);
+    return;
+  }
   out.op = fusion()->fused(nresults);
   out.program = out.op ? program : 0;
-  return true;
 }
 
-std::shared_ptr<const FusedGroup::Decision> FusedGroup::decide(
-    const std::vector<tenon_tensor*>& values) const {
+std::shared_ptr<const FusedGroup::Decision> FusedGroup::decide() const {
   std::lock_guard lock(prepared_->mutex);
-  const uint64_t generation = candidates()->generation();
-  if (!prepared_->decision || prepared_->decision->generation != generation) {
-    auto decision = std::make_shared<Decision>();
-    decision->generation = generation;
-    if (!prepare(values, *decision)) return std::make_shared<Decision>();
-    prepared_->decision = std::move(decision);
-  }
-  return prepared_->decision;
+  const uint64_t generation = candidates() ? candidates()->generation() : 0;
+  const std::shared_ptr<const Decision>& known = prepared_->decision;
+  if (known && known->generation == generation &&
+      (known->program != 0 || known->layers == layers_of_thread()))
+    return known;
+  auto decision = std::make_shared<Decision>();
+  decision->generation = generation;
+  decision->layers = layers_of_thread();
+  prepare(*decision);
+  return prepared_->decision = std::move(decision);
 }
+
+bool FusedGroup::runs_as_one() const { return decide()->program != 0; }
 
 bool FusedGroup::is_watched(const std::vector<tenon_tensor*>& values,
                             const Decision& decision) const {
@@ -192,13 +227,12 @@ bool FusedGroup::is_watched(const std::vector<tenon_tensor*>& values,
 }
 
 bool FusedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) const {
-  if (!calls_with_pieces() || !fusion() || !candidates()) return false;
   std::vector<tenon_tensor*> operands;
   for (ValueId value : best_.operands) {
     if (!(values[value]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
     operands.push_back(values[value]);
   }
-  const std::shared_ptr<const Decision> decision = decide(values);
+  const std::shared_ptr<const Decision> decision = decide();
   if (decision->program == 0 || is_watched(values, *decision)) return false;
   const int64_t program = decision->program;
   const tenon_op* op = decision->op;

@@ -39,7 +39,10 @@ class FusedGroup {
   // dense, a step's kernel is not one of those that can be joined.
   bool run(std::vector<tenon_tensor*>& values, bool* is_broken) const;
 
-  // "steps 3 to 7: one kernel over float32[64, 128] cuda:0; 3 results of 4 stay in registers (96 KiB)"
+  // False: its steps run one by one, at least as long as plugins and layers stay as they are.
+  bool runs_as_one() const;
+  // "steps 3 to 7: one kernel over float32[64, 128] cuda:0; 3 results of 4 stay in registers (96 KiB)", or that they
+  // run one by one, and why.
   std::string text() const;
 
  private:
@@ -47,10 +50,12 @@ class FusedGroup {
   struct Interface {
     std::vector<ValueId> operands, results;
   };
-  // Decided at the first run, and anew when plugins came or went.
+  // Decided at the first run or question, and anew when plugins came or went.
   struct Decision {
     uint64_t generation = 0;
-    int64_t program = 0;  // 0: the steps run one by one
+    int64_t program = 0;  // 0: the steps run one by one, and would again with these layers on
+    uint32_t layers = 0;
+    std::string reason;  // of 0
     const tenon_op* op = nullptr;
     std::vector<Tensor> stand_ins;  // 0-d tensors of the dtypes of the steps' results
   };
@@ -79,9 +84,8 @@ class FusedGroup {
   bool fits(const Interface& seen) const;
   std::vector<ValueId> made_by(uint32_t end) const;
   std::vector<ValueId> read_by(uint32_t end) const;
-  // False: a call cannot be decided now, as while a layer watches it.
-  bool prepare(const std::vector<tenon_tensor*>& values, Decision& out) const;
-  std::shared_ptr<const Decision> decide(const std::vector<tenon_tensor*>& values) const;
+  void prepare(Decision& out) const;
+  std::shared_ptr<const Decision> decide() const;
   // Does an enabled layer want to see a call that takes a tensor with its bit, or the first call?
   bool is_watched(const std::vector<tenon_tensor*>& values, const Decision& decision) const;
 

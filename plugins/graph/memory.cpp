@@ -62,6 +62,7 @@ int64_t Plan::peak(bool frees, bool has_groups) const {
   for (uint32_t i = 0; i < instructions_.size();) {
     // The steps that run together, which free what they free when all have run.
     uint32_t end = i + 1;
+    while (group != groups_.end() && begin_of(*group) == i && !runs_as_one(*group)) ++group;
     auto is_made = [&](ValueId) { return true; };
     auto add_results = [&](const auto& makes) {
       for (uint32_t k = i; k < end; ++k) {
@@ -96,6 +97,12 @@ int64_t Plan::peak(bool frees, bool has_groups) const {
         storages.remove(dead_[instructions_[i].dead.begin + k]);
   }
   return storages.peak();
+}
+
+bool Plan::runs_as_one(const Group& group) {
+  if (const auto* fused = std::get_if<FusedGroup>(&group)) return fused->runs_as_one();
+  const auto* claimed = std::get_if<ClaimedGroup>(&group);
+  return !claimed || !claimed->is_given_up();
 }
 
 MemoryUse Plan::memory() const {

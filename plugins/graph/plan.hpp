@@ -60,6 +60,7 @@ class Plan {
   static uint32_t end_of(const Group& group) {
     return std::visit([](const auto& each) { return each.end(); }, group);
   }
+  static bool runs_as_one(const Group& group);
   // Do the step's results have memory of their own?
   static bool makes_storage(const Step& step);
   // Groups of steps: `claimed`, and others between and within these.

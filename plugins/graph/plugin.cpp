@@ -94,6 +94,29 @@ tenon_status record_read(const char* what, tenon_err* err) {
   });
 }
 
+tenon_status record_effect(const char* what, const char* rest, tenon_err* err) {
+  Recording* recording = current_recording();
+  if (!recording) return TENON_OK;
+  return guarded(err, [&] {
+    const std::string text = "export: " + std::string(what) + recording->where() + rest;
+    recording->poison(text);
+    if (!recording->is_over()) throw Error(TENON_UNSUPPORTED, text);
+  });
+}
+
+tenon_status record_look(tenon_tensor* tensor, const char* what, const char* rest, tenon_err* err) {
+  Recording* recording = current_recording();
+  if (!recording || recording->is_suspended()) return TENON_OK;
+  return guarded(err, [&] {
+    try {
+      recording->look(tensor, "export: " + std::string(what) + recording->where() + rest);
+    } catch (const std::exception& error) {
+      recording->poison(error.what());
+      if (!recording->is_over()) throw;
+    }
+  });
+}
+
 tenon_status record_grad(tenon_tensor* tensor, tenon_err* err) {
   Recording* recording = current_recording();
   return recording ? guarded(err, [&] { recording->begin_grad(tensor); }) : TENON_OK;
@@ -474,6 +497,8 @@ constexpr tenon_graph_service_api kService = {
     .program_dimension = program_dimension,
     .region_hide = region_hide,
     .record_join = record_join,
+    .record_effect = record_effect,
+    .record_look = record_look,
     .program_effects = program_effects,
 };
 

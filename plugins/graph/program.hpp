@@ -13,6 +13,16 @@
 #include "ir.hpp"
 #include "plan.hpp"
 
+namespace tenon::graph {
+
+// An operator has read data that follow from this leaf, which has to be a constant then.
+struct Look {
+  ValueId leaf;
+  std::string text;  // of the error otherwise
+};
+
+}  // namespace tenon::graph
+
 struct tenon_graph_program {
   std::atomic<uint32_t> references{1};
   tenon::graph::Graph graph;
@@ -29,6 +39,7 @@ struct tenon_graph_program {
   // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
   // next recording can be asked whether it uses that.
   std::vector<tenon::Tensor> made;
+  std::vector<tenon::graph::Look> looks;  // of a recording, until it is settled
 
   // Recordings are verified when they are settled, or first run.
   bool is_verified = true;

@@ -392,6 +392,7 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
   name_marks(program->graph);
   program->made = frame().take_made();
   for (Tensor& tensor : made_) program->made.push_back(std::move(tensor));
+  program->looks = std::move(looks_);
   program->is_verified = false;
   return program;
 }

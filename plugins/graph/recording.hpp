@@ -59,6 +59,9 @@ class Recording {
            frames_.size() == 1;
   }
   void note(uint32_t notes) { notes_ |= notes; }
+  // An operator reads the tensor's data on the host (looks.cpp). Throws Error, with the text, unless they follow from leaves; whether
+  // these are constants of the program is known when it is settled.
+  void look(tenon_tensor* tensor, const std::string& text);
   // .grad of the tensor is about to be assigned.
   void begin_grad(tenon_tensor* tensor);
   // Where the caller's program is: of steps that are recorded, a number in `marks_` in place of the line.
@@ -75,6 +78,7 @@ class Recording {
   ValueId resolve(size_t depth, tenon_tensor* tensor);
   ValueId resolve_shared(Frame& frame, tenon_tensor* tensor, const Layout& layout, ValueId base);
   ValueId add_leaf(tenon_tensor* tensor, const Layout& layout);
+  bool follows_from_leaves(size_t depth, ValueId value, std::vector<ValueId>& leaves) const;
   void begin_write(tenon_tensor* tensor);
   void spoil_joined(const void* storage);
   void forget_joined(const void* storage);  // memory that lies there is new
@@ -119,6 +123,7 @@ class Recording {
   PointerTable names_;       // of operators: numbers in known_names_
   std::vector<Name> known_names_;
   std::string poison_, refuses_gradients_;
+  std::vector<Look> looks_;
   uint32_t notes_ = 0;
   tenon_device_id device_;
   uint64_t seed_ = 0, random_offset_ = 0;  // of the host device's generator at the begin

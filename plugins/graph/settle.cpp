@@ -145,6 +145,9 @@ ProgramPtr settle(const Program& first, const Program& second) {
     }
     leaf.original = {};
   }
+  for (const Look& look : second.looks)
+    for (const Leaf& leaf : settled->graph.leaves)
+      if (leaf.value == look.leaf && !leaf.is_constant) throw Error(TENON_UNSUPPORTED, look.text);
   verify(settled->graph);
   return settled;
 }

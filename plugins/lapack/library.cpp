@@ -102,7 +102,7 @@ const Library* library(const char* op, tenon_err* err) {
   const std::lock_guard lock(mutex);
   if (!found.name.empty()) return &found;
   std::vector<std::string> paths;
-  if (const char* wanted = std::getenv("TENON_LAPACK"); wanted && *wanted) {
+  if (const char* wanted = ::secure_getenv("TENON_LAPACK"); wanted && *wanted) {
     paths.push_back(wanted);
   } else {
     append_wheels(paths);

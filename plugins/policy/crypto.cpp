@@ -44,35 +44,35 @@ const Crypto* crypto() {
   return is_complete ? &functions : nullptr;
 }
 
-Bytes data(const std::string& bytes) { return reinterpret_cast<Bytes>(bytes.data()); }
+Bytes bytes_of(std::string_view bytes) { return reinterpret_cast<Bytes>(bytes.data()); }
 
 }  // namespace
 
 bool has_crypto() { return crypto() != nullptr; }
 
-std::string sha256(const std::string& bytes) {
+std::string sha256(std::string_view bytes) {
   unsigned char digest[64];
   unsigned size = 0;
-  crypto()->digest(data(bytes), bytes.size(), digest, &size, crypto()->sha256(), nullptr);
+  crypto()->digest(bytes_of(bytes), bytes.size(), digest, &size, crypto()->sha256(), nullptr);
   std::string text;
   for (unsigned i = 0; i < 2 * size; ++i)
     text += "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
   return text;
 }
 
-bool verify_ed25519(const std::string& key, const std::string& signature,
-                    const std::string& bytes) {
+bool verify_ed25519(const std::string& key, const std::string& signature, std::string_view bytes) {
   size_t at = key.find(kKeyBegin);
   unsigned char raw[kKeyText];
   if (at == key.npos || key.size() < at + kKeyBegin.size() + kKeyText ||
-      crypto()->decode_base64(raw, data(key) + at + kKeyBegin.size(), kKeyText) <= 0)
+      crypto()->decode_base64(raw, bytes_of(key) + at + kKeyBegin.size(), kKeyText) <= 0)
     return false;
   void* parsed = crypto()->new_public_key(kEd25519, nullptr, raw, kKeyBytes);
   void* context = crypto()->new_context();
   // Without a digest: Ed25519 signs the bytes themselves.
-  bool is_valid =
-      parsed && context && crypto()->verify_init(context, nullptr, nullptr, nullptr, parsed) == 1 &&
-      crypto()->verify(context, data(signature), signature.size(), data(bytes), bytes.size()) == 1;
+  bool is_valid = parsed && context &&
+                  crypto()->verify_init(context, nullptr, nullptr, nullptr, parsed) == 1 &&
+                  crypto()->verify(context, bytes_of(signature), signature.size(), bytes_of(bytes),
+                                   bytes.size()) == 1;
   crypto()->free_context(context);
   crypto()->free_key(parsed);
   return is_valid;

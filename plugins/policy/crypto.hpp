@@ -4,14 +4,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace tenon::policy {
 
 bool has_crypto();
 
 // The two below need has_crypto().
-std::string sha256(const std::string& bytes);  // in hexadecimal, as sha256sum prints it
+std::string sha256(std::string_view bytes);  // in hexadecimal, as sha256sum prints it
 // `key`: the PEM text of a public Ed25519 key. Anything else verifies nothing.
-bool verify_ed25519(const std::string& key, const std::string& signature, const std::string& bytes);
+bool verify_ed25519(const std::string& key, const std::string& signature, std::string_view bytes);
 
 }  // namespace tenon::policy

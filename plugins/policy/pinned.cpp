@@ -19,7 +19,7 @@ std::string lock_path() {
 
 }  // namespace
 
-tenon_status check_pinned(const std::string& path, tenon_err* err) {
+tenon_status check_pinned(const std::string& path, std::string_view bytes, tenon_err* err) {
   std::string lock = lock_path();
   std::error_code error;
   if (!lock.starts_with('/') || !std::filesystem::exists(lock, error))
@@ -32,7 +32,7 @@ tenon_status check_pinned(const std::string& path, tenon_err* err) {
                 "expected a lock that only you or root can change, but " + lock +
                     " can be changed by " + writer + "; chmod go-w it, or move it");
 
-  std::string digest = sha256(read_file(path)), former;
+  std::string digest = sha256(bytes), former;
   std::string name = '/' + std::filesystem::path(path).filename().string();
   std::istringstream lines(read_file(lock));
   for (std::string line; std::getline(lines, line);) {

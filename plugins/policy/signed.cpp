@@ -9,7 +9,7 @@ namespace tenon::policy {
 
 namespace fs = std::filesystem;
 
-tenon_status check_signed(const std::string& path, tenon_err* err) {
+tenon_status check_signed(const std::string& path, std::string_view bytes, tenon_err* err) {
   std::string folder = from_environment("TENON_PLUGIN_KEYS");
   if (!folder.starts_with('/'))
     return fail(
@@ -22,7 +22,6 @@ tenon_status check_signed(const std::string& path, tenon_err* err) {
     return fail(
         err, TENON_UNAUTHENTICATED,
         path + " is not signed: there is no " + path + ".sig; ask its vendor for the signature");
-  std::string bytes = read_file(path);
   int keys = 0;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;

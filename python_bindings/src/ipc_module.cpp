@@ -8,6 +8,7 @@
 
 #include "group.hpp"
 #include "modules.hpp"
+#include "recording.hpp"
 
 namespace nb = nanobind;
 
@@ -19,6 +20,7 @@ using IpcGroup = Group<tenon_ipc_api, TENON_GROUP_IPC>;
 // (handle, offset of the first element in bytes) of the plugin's allocation under a tensor.
 nb::tuple ipc_export(nb::handle object) {
   tenon_tensor* tensor = tensor_argument(object, "share");
+  if (!may_read("ipc.share()")) throw nb::python_error();
   IpcGroup group(tensor->device);
   void* memory = nullptr;
   uint64_t bytes = 0, offset = 0;
@@ -71,6 +73,10 @@ bool fits(int32_t dtype, const std::vector<int64_t>& shape, const std::vector<in
 nb::object ipc_open(nb::handle device, nb::bytes handle_bytes, nb::handle dtype,
                     const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
                     uint64_t offset) {
+  if (!may_act("ipc.open()",
+               " takes memory of another process, and a program would keep its "
+               "elements of now; call it outside and pass the tensor"))
+    throw nb::python_error();
   tenon_ipc_handle handle;
   int32_t dtype_id;
   if (!optional_dtype(dtype.ptr(), TENON_DTYPE_F32, dtype_id)) throw nb::python_error();

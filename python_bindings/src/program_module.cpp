@@ -110,15 +110,20 @@ nb::tuple effects(const Program& program) {
 
 Program settle(const Program& first, const Program& second) {
   tenon_graph_program* settled;
-  ErrorSink err;
-  check(graph_service().program_settle(first.handle(), second.handle(), &settled, err), err);
+  // Compares data, and so waits for the device, on which another thread's work may have to come first.
+  const tenon_graph_service_api& service = graph_service();
+  call_unlocked([&](tenon_err* err) {
+    return service.program_settle(first.handle(), second.handle(), &settled, err);
+  });
   return Program(settled);
 }
 
 Program optimize(const Program& program, const std::string& passes) {
   tenon_graph_program* changed;
-  ErrorSink err;
-  check(graph_service().program_optimize(program.handle(), passes.c_str(), &changed, err), err);
+  const tenon_graph_service_api& service = graph_service();
+  call_unlocked([&](tenon_err* err) {  // "fold" runs operators, which may wait for the device
+    return service.program_optimize(program.handle(), passes.c_str(), &changed, err);
+  });
   return Program(changed);
 }
 
@@ -177,11 +182,12 @@ Program unify(nb::handle list, nb::handle programs, nb::handle requirements) {
     throw nb::python_error();
   }
   tenon_graph_program* unified;
-  ErrorSink err;
-  check(graph_service().program_unify(dimensions.data(), static_cast<uint32_t>(dimensions.size()),
-                                      handles.data(), texts.data(),
-                                      static_cast<uint32_t>(handles.size()), &unified, err),
-        err);
+  const tenon_graph_service_api& service = graph_service();
+  call_unlocked([&](tenon_err* err) {
+    return service.program_unify(dimensions.data(), static_cast<uint32_t>(dimensions.size()),
+                                 handles.data(), texts.data(),
+                                 static_cast<uint32_t>(handles.size()), &unified, err);
+  });
   return Program(unified);
 }
 

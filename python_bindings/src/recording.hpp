@@ -18,6 +18,13 @@ inline bool may_read(const char* what) {
   return recordings == 0 || ask_whether_readable(what);  // one comparison where nothing is recorded
 }
 
+// The thread is about to do what no program repeats: `rest` goes behind the line of the user's program. False, with the Python error
+// set: this thread records, and may not.
+[[gnu::cold]] bool tell_effect(const char* what, const char* rest);
+inline bool may_act(const char* what, const char* rest) {
+  return recordings == 0 || tell_effect(what, rest);
+}
+
 // While a function is recorded at several sizes: makes the numbers that Python gets for sizes, so that it knows what
 // is asked of them (tenon._sizes). NULL otherwise. Guarded by the GIL.
 inline PyObject* size_tracer = nullptr;

@@ -65,6 +65,12 @@ void tell_operator(const std::string& name) {
   if (const auto reached = reached_here.lock()) reached->operators.insert(name);
 }
 
+bool tell_effect(const char* what, const char* rest) {
+  ErrorSink err;
+  const tenon_status status = graph_service().record_effect(what, rest, err);
+  return status == TENON_OK || raise(status, err);
+}
+
 bool tell_grad(tenon_tensor* tensor) {
   if (const auto reached = reached_here.lock()) reached->assigned.insert(tensor);
   ErrorSink err;
@@ -355,6 +361,13 @@ void add_recording_functions(nb::module_& module) {
   module.def(
       "is_recording", [] { return recordings != 0 && graph_service().is_recording() != 0; },
       "Whether operator calls of this thread are being recorded.");
+  module.def(
+      "record_effect",
+      [](const char* what, const char* rest) {
+        if (!may_act(what, rest)) throw nb::python_error();
+      },
+      nb::arg("what"), nb::arg("rest"),
+      "The caller is about to do what no program repeats: an error while this thread records.");
   module.def("trace_sizes", &trace_sizes, nb::arg("tracer").none());
   module.def("region_begin", &region_begin);
   module.def("region_hide", &region_hide);

@@ -11,11 +11,21 @@
 #include <vector>
 
 #include "modules.hpp"
+#include "recording.hpp"
 
 namespace nb = nanobind;
 
 namespace tenon::python {
 namespace {
+
+// The steps of a program run on the current stream, one after another, and tell no event of it.
+void expect_no_recording(const char* what) {
+  if (!may_act(
+          what,
+          " orders the work of streams, and a program runs on the stream that is current where "
+          "it is called; order them outside of the exported function"))
+    throw nb::python_error();
+}
 
 class Event {
  public:
@@ -34,11 +44,13 @@ class Event {
 
   void record(const Stream* stream) {
     tenon_stream target = stream_argument(device_, stream);
+    expect_no_recording("Event.record()");
     call_unlocked(
         [&](tenon_err* err) { return host->event_record(device_, handle_, target, err); });
   }
   void wait(const Stream* stream) const {
     tenon_stream waiter = stream_argument(device_, stream);
+    expect_no_recording("Event.wait()");
     call_unlocked([&](tenon_err* err) { return host->event_wait(device_, handle_, waiter, err); });
   }
   void synchronize() const {
@@ -60,6 +72,7 @@ class Event {
 thread_local std::vector<tenon_stream> outer_streams;
 
 Stream& enter(Stream& self) {
+  expect_no_recording("`with stream:`");
   outer_streams.push_back(host->stream_set_current(self.device(), self.handle()));
   return self;
 }

@@ -26,6 +26,20 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
+// The lowest 64 bits, so that every whole number is a seed, as of tenon.Generator.
+uint64_t seed_bits(nb::handle seed) {
+  PyObject* number = PyNumber_Index(seed.ptr());
+  if (!number) {
+    PyErr_Clear();
+    raise_error(PyExc_TypeError, "manual_seed(): expected a whole number, got %s",
+                Py_TYPE(seed.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  const uint64_t bits = PyLong_AsUnsignedLongLongMask(number);
+  Py_DECREF(number);
+  return bits;
+}
+
 nb::object operator_by_name(const char* name) {
   PyObject* found = find_operator(name);
   if (!found && !PyErr_Occurred())
@@ -125,14 +139,21 @@ std::string plugin_describe(bool load_default) {
   return text;
 }
 
-void load_plugin(const char* path, bool load_default) {
+// The host's functions take texts that end with NUL: they would take what follows one for nothing.
+const char* without_nul(const std::string& text, const char* name) {
+  if (text.find('\0') == text.npos) return text.c_str();
+  throw nb::value_error((std::string(name) + ": expected a text without NUL, got one").c_str());
+}
+
+void load_plugin(const std::string& path, bool load_default) {
+  const char* text = without_nul(path, "path");
   if (load_default) need_plugins();
   ErrorSink err;
-  check(host->plugin_load(path, err), err);
+  check(host->plugin_load(text, err), err);
 }
 
 // `deadline`: seconds; 0: the default.
-void load_isolated_plugin(const char* path, const char* folders, double deadline) {
+void load_isolated_plugin(const std::string& path, const std::string& folders, double deadline) {
   need_plugins();
   auto* isolated = static_cast<const tenon_isolated_api*>(
       host->service_find(TENON_ISOLATED_SERVICE, TENON_ISOLATED_VERSION));
@@ -145,8 +166,8 @@ void load_isolated_plugin(const char* path, const char* folders, double deadline
     throw nb::value_error("deadline: expected a number of seconds, or None for the default");
   tenon_isolated_request request = {};
   request.struct_size = sizeof request;
-  request.path = path;
-  request.folders = folders;
+  request.path = without_nul(path, "path");
+  request.folders = without_nul(folders, "folders");
   request.deadline_ns = static_cast<uint64_t>(deadline * 1e9);
   tenon_status status;
   ErrorSink err;
@@ -157,19 +178,19 @@ void load_isolated_plugin(const char* path, const char* folders, double deadline
   check(status, err);
 }
 
-void unload_plugin(const char* name) {
+void unload_plugin(const std::string& name) {
   ErrorSink err;
-  check(host->plugin_unload(name, err), err);
+  check(host->plugin_unload(without_nul(name, "name"), err), err);
 }
 
-void allow_overrides(const char* name, bool allowed) {
+void allow_overrides(const std::string& name, bool allowed) {
   ErrorSink err;
-  check(host->plugin_allow_overrides(name, allowed, err), err);
+  check(host->plugin_allow_overrides(without_nul(name, "name"), allowed, err), err);
 }
 
-void add_plugin_folder(const char* path) {
+void add_plugin_folder(const std::string& path) {
   ErrorSink err;
-  check(host->plugin_add_folder(path, err), err);
+  check(host->plugin_add_folder(without_nul(path, "path"), err), err);
 }
 
 std::string fallback_policy() {
@@ -189,8 +210,31 @@ std::string fallback_report(bool reset) {
   return text;
 }
 
-std::pair<uint64_t, uint64_t> random_state(nb::handle device) {
-  note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
+// A program draws on from where the devices' streams are, and would leave out what sets them.
+constexpr const char* kNoSeeds =
+    " sets the seed of random numbers, or where they go on, and a program does not; call it "
+    "outside of the exported function";
+
+void manual_seed(nb::handle seed) {
+  need_plugins();
+  const uint64_t bits = seed_bits(seed);
+  if (!may_act("manual_seed()", kNoSeeds)) throw nb::python_error();
+  host->random_seed(bits);
+}
+
+void set_random_state(uint64_t seed, uint64_t offset, nb::handle device) {
+  const tenon_device_id id = device_id(device);
+  uint64_t old_seed = 0, old_offset = 0;
+  host->random_get(id, &old_seed, &old_offset);
+  if (seed == old_seed && offset == old_offset) return;
+  if (!may_act("random.set_state(), a Generator or fork_rng", kNoSeeds)) throw nb::python_error();
+  host->random_set(id, seed, offset);
+}
+
+// `is_result`: the caller's program reads the numbers, which a recorded program would keep for ever.
+// What only puts a stream back where it was does not.
+std::pair<uint64_t, uint64_t> random_state(nb::handle device, bool is_result) {
+  if (is_result) note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
   uint64_t seed = 0, offset = 0;
   host->random_get(device_id(device), &seed, &offset);
   return {seed, offset};
@@ -206,7 +250,12 @@ void add_system_functions(nb::module_& module) {
   module.def("explain", &explain, nb::arg("op"), nb::arg("device").none() = none,
              nb::arg("dtype").none() = none);
   module.def("load", &need_plugins);
-  module.def("devices", &device_list, "All devices that loaded plugins provide.");
+  module.def("devices", &device_list,
+             "The devices of loaded plugins. A plugin for a kind of device is loaded when that is "
+             "named for "
+             "the first time, as in tenon.device('cuda'), and its devices are listed from then on: "
+             "those that "
+             "nothing has named yet are missing here.");
   module.def(
       "use_deterministic_algorithms", [](bool mode) { kernel_choice().set_deterministic(mode); },
       nb::arg("mode"),
@@ -235,21 +284,14 @@ void add_system_functions(nb::module_& module) {
   module.def("set_fallback_policy", &set_fallback_policy, nb::arg("policy"));
   module.def("fallback_report", &fallback_report, nb::arg("reset") = false);
   module.def(
-      "manual_seed",
-      [](uint64_t seed) {
-        need_plugins();
-        note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
-        host->random_seed(seed);
-      },
-      nb::arg("seed"), "Start the random numbers of every device from `seed`.");
-  module.def("random_state", &random_state, nb::arg("device").none() = none);
-  module.def(
-      "set_random_state",
-      [](uint64_t seed, uint64_t offset, nb::handle device) {
-        note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
-        host->random_set(device_id(device), seed, offset);
-      },
-      nb::arg("seed"), nb::arg("offset"), nb::arg("device").none() = none);
+      "manual_seed", &manual_seed, nb::arg("seed").none(),
+      nb::sig("def manual_seed(seed: int) -> None"),
+      "Start the random numbers of every device from `seed`, a whole number of which 64 bits "
+      "count.");
+  module.def("random_state", &random_state, nb::arg("device").none() = none,
+             nb::arg("is_result") = false);
+  module.def("set_random_state", &set_random_state, nb::arg("seed"), nb::arg("offset"),
+             nb::arg("device").none() = none);
   module.def(
       "get_num_threads", [] { return host->thread_count(); }, "Threads that one operator may use.");
   module.def(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buffer protocol in both directions: how NumPy, memoryview and array.array share memory with
 // us.
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -166,10 +167,17 @@ Tensor wrap_import(Import* held, int32_t dtype, int32_t ndim, const int64_t* sha
   return {};
 }
 
-Tensor refuse_import(Import* held, const char* problem, const char* detail) {
-  raise_error(PyExc_ValueError,
-              "%s%s; use tenon.tensor(...) on a copy, such as array.copy() or array.astype(...)",
-              problem, detail);
+// Whether the numbers of a format have the byte order that this machine does not have.
+bool is_swapped(const char* format) {
+  constexpr bool kIsLittle = std::endian::native == std::endian::little;
+  return format != nullptr && (kIsLittle ? *format == '>' || *format == '!' : *format == '<');
+}
+
+Tensor refuse_import(
+    Import* held, const char* problem, const char* detail,
+    const char* advice =
+        "use tenon.tensor(...) on a copy, such as array.copy() or array.astype(...)") {
+  raise_error(PyExc_ValueError, "%s%s; %s", problem, detail, advice);
   PyBuffer_Release(&held->buffer);
   delete held;
   return {};
@@ -186,6 +194,10 @@ Tensor tensor_from_buffer(PyObject* exporter) {
   }
   const Py_buffer& buffer = held->buffer;
   int32_t dtype = dtype_of_format(buffer.format, buffer.itemsize);
+  if (dtype < 0 && is_swapped(buffer.format))
+    return refuse_import(
+        held, "expected numbers in this machine's byte order, got the element format ",
+        buffer.format, "convert them: array.astype(array.dtype.newbyteorder('='))");
   if (dtype < 0)
     return refuse_import(held, "no dtype matches the array's element format ", buffer.format);
   if (buffer.ndim > TENON_MAX_NDIM) return refuse_import(held, "the array has too many axes", "");

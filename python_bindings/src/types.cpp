@@ -136,10 +136,10 @@ namespace {
 // by running them, so they are loaded when a program names a device that is not known, and only once.
 bool load_foreign_plugins() {
   static bool is_done = false;
-  const char* folder = std::getenv("CUSTOM_DEVICE_ROOT");
+  const char* folder = ::secure_getenv("CUSTOM_DEVICE_ROOT");
   if (std::exchange(is_done, true) || !folder || !*folder) return false;
   try {
-    nb::module_::import_("tenon.compat.paddle").attr("_load_for_unknown_device")();
+    nb::module_::import_("tenon.compat.paddle").attr("_load_for_unknown_device")(folder);
     return true;
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("CUSTOM_DEVICE_ROOT");

@@ -4,12 +4,14 @@ the elements, so that these functions wait for the device."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
 from tenon import _core
 from tenon._array_api import _Groups, _groups
 from tenon._core import Tensor
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 
 
 def _operator(name):
@@ -230,10 +232,16 @@ def histogramdd(
     flat_weights = None if weights is None else weights.reshape(-1)
     counts = bincount(place, flat_weights, size + 1)[:size].reshape(shape)
     if density:
-        counts = counts.to(_float_of(counts)) / counts.sum()
+        # Whole counts have no digits of their own: the result has those of the bounds.
+        if not counts.dtype.is_floating_point:
+            counts = counts.to(functools.reduce(_core._promote, map(_float_of, edges)))
+        counts = counts / counts.sum()
         for axis, bound in enumerate(edges):
             lengths = _operator("diff")(bound)
             along = [1] * columns
             along[axis] = -1
             counts = counts / lengths.reshape(along)
     return counts, edges
+
+
+_expect_tensors(globals())

@@ -20,9 +20,10 @@ class Graph:
 
     A replay reads and writes the same memory as the capture did: give it new input by writing into
     the tensors that were captured. The graph keeps that memory until it is reset or dropped, even if
-    the tensors are gone. Numbers given as arguments and random numbers drawn are part of the recording:
-    every replay uses the same. Nothing inside `capture` may wait for the device: no printing of its tensors,
-    no .item(), no operator that runs on the host.
+    the tensors are gone. Numbers given as arguments are part of the recording: every replay uses the same. Random
+    numbers would be, too, so that each replay had the same dropout: drawing some inside `capture` is an error. Draw
+    them outside, into a tensor that was captured. Nothing inside `capture` may wait for the device: no printing of
+    its tensors, no .item(), no operator that runs on the host.
     """
 
     def __init__(self, device: _core.device | str | None = None) -> None:
@@ -36,10 +37,17 @@ class Graph:
     @contextlib.contextmanager
     def capture(self) -> Iterator[Graph]:
         """Record what this thread has the device do inside the block; nothing runs yet. An exception
-        drops the recording."""
+        drops the recording. RuntimeError: the block drew random numbers of the device."""
         self._graph.begin()
         try:
+            before = _core.random_state(self.device)
             yield self
+            if _core.random_state(self.device) != before:
+                raise RuntimeError(
+                    "Graph: expected no random numbers to be drawn inside capture(), because every replay "
+                    f"would repeat the same ones, got some of {self.device} (dropout, uniform, normal); draw "
+                    "them outside, into a tensor that the captured work reads"
+                )
         except BaseException:
             self._graph.abandon()
             raise

@@ -57,7 +57,8 @@ def set_printoptions(
         raise ValueError(
             f"set_printoptions(): expected profile 'default', 'short' or 'full', got {profile!r}"
         )
-    limit = None if threshold is None else int(min(threshold, 2**63 - 1))
+    # Infinity is how NumPy and PyTorch say that nothing is left out.
+    limit = int(min(threshold, 2**63 - 1)) if isinstance(threshold, float) else threshold
     given: dict[str, Any] = {
         "precision": precision,
         "threshold": limit,
@@ -65,6 +66,10 @@ def set_printoptions(
         "linewidth": linewidth,
     }
     for name, value in given.items():
+        if value is not None and not hasattr(value, "__index__"):
+            raise TypeError(
+                f"set_printoptions(): expected {name} to be a whole number, got {value!r}"
+            )
         if value is not None and value < (1 if name == "linewidth" else 0):
             raise ValueError(f"set_printoptions(): expected {name} of at least 0, got {value}")
     given = {name: value for name, value in given.items() if value is not None}

@@ -12,6 +12,25 @@ from tenon import _core
 
 Tensor = _core.Tensor
 
+
+class SavedTensor:
+    """A tensor kept for backward, with the version it had. Under vmap() that is the one with the
+    memory of all samples, and what comes back is a sample of it again."""
+
+    __slots__ = ("_levels", "_saved")
+
+    def __init__(self, tensor: Tensor, is_output: bool) -> None:
+        from tenon.func.batched import levels_of, raw_of
+
+        self._levels = levels_of(tensor)
+        self._saved = _core.SavedTensor(raw_of(tensor), is_output)
+
+    def unpack(self) -> Tensor:
+        from tenon.func.batched import of_levels
+
+        return of_levels(self._saved.unpack(), self._levels)
+
+
 _forbidden = threading.local()  # .reason: the message of disable_saved_tensors_hooks
 
 

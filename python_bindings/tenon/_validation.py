@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 from tenon import _core
+
+_here = threading.local()  # .depth: of blocks that this thread is in
+
+
+def is_on() -> bool:
+    """Whether kernel calls of this thread are watched."""
+    return getattr(_here, "depth", 0) > 0 or os.environ.get("TENON_VALIDATE", "") not in ("", "0")
 
 
 class validation:
@@ -53,6 +63,7 @@ class validation:
 
     def __enter__(self) -> validation:
         _core.validation_push(*self._options)
+        _here.depth = getattr(_here, "depth", 0) + 1
         self._starts.append(_core.validation_calls())
         return self
 
@@ -61,3 +72,4 @@ class validation:
         if not self._starts:
             self._calls += _core.validation_calls() - start
         _core.validation_pop()
+        _here.depth -= 1

@@ -6,7 +6,12 @@ from __future__ import annotations
 import functools
 
 from tenon import _core
-from tenon._saved_tensors import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from tenon._saved_tensors import (
+    SavedTensor,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 
 Tensor = _core.Tensor
 
@@ -130,24 +135,40 @@ def backward(outputs, gradients=None, retain_graph=None, create_graph=False):
 
 
 def grad(
-    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=False,
+    *,
+    materialize_grads=False,
 ):
-    """Gradients of `outputs` with respect to `inputs`, as a tuple; .grad is left alone.
+    """Gradients of `outputs` with respect to `inputs`, as a tuple; .grad is left alone, so that
+    `only_inputs` has no other value.
 
-    With `allow_unused`, inputs that the outputs do not depend on give None instead of an error.
+    With `allow_unused`, inputs that the outputs do not depend on give None instead of an error, with
+    `materialize_grads` zeros.
     """
-    outputs = _as_tuple(outputs)
-    retain = create_graph if retain_graph is None else retain_graph
-    return tuple(
-        _core._gradients(
-            outputs,
-            _seeds(outputs, grad_outputs),
-            _as_tuple(inputs),
-            retain,
-            create_graph,
-            allow_unused,
+    if only_inputs is not True:
+        raise NotImplementedError(
+            f"grad: expected only_inputs True, got {only_inputs!r}; backward() adds to .grad"
         )
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    found = _core._gradients(
+        outputs,
+        _seeds(outputs, grad_outputs),
+        inputs,
+        retain,
+        create_graph,
+        bool(allow_unused) or materialize_grads,
     )
+    if materialize_grads:
+        zeros = _core.operator("zeros_like")
+        found = [zeros(x) if each is None else each for each, x in zip(found, inputs, strict=True)]
+    return tuple(found)
 
 
 class _Context:
@@ -201,6 +222,8 @@ class Function:
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        from tenon.func.batched import common_levels, levels_of, raw_of, with_levels
+
         ctx = _Context()
         positions = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
@@ -209,52 +232,106 @@ class Function:
             result = cls.forward(ctx, *args, **kwargs)
         if not recording:
             return result
+        tensors = tuple(args[i] for i in positions)
         single = isinstance(result, Tensor)
         outputs = [result] if single else list(result)
-        for i, output in enumerate(outputs):
-            returned_argument = any(output is args[k] for k in positions)
-            if returned_argument and not any(output is tensor for tensor in ctx._dirty):
-                outputs[i] = output.detach()  # the argument keeps its own history
+        saved = list(ctx._to_save)
         constant = {id(tensor) for tensor in ctx._constant}
+        for i, output in enumerate(outputs):
+            if not isinstance(output, Tensor) or id(output) in constant:
+                continue
+            is_dirty = any(output is tensor for tensor in ctx._dirty)
+            if not is_dirty and any(output is arg for arg in tensors):
+                output = outputs[i] = output.detach()  # the argument keeps its own history
+            wanted = common_levels((output, *tensors))
+            if levels_of(output) == wanted:
+                continue
+            if is_dirty:
+                raise RuntimeError(
+                    f"vmap: {cls.__name__} writes into a tensor that all samples share; return a new "
+                    f"one"
+                )
+            # Each sample has a gradient of its own, so each has a result of its own.
+            outputs[i] = with_levels(output, wanted).clone()
+            saved = [outputs[i] if tensor is output else tensor for tensor in saved]
         recorded = tuple(
             out for out in outputs if isinstance(out, Tensor) and id(out) not in constant
         )
         _core._record(
             cls.__name__,
-            tuple(args[i] for i in positions),
-            recorded,
-            functools.partial(
-                cls._run_backward, ctx, positions, len(args), _shapes_of(outputs, constant)
-            ),
+            tuple(map(raw_of, tensors)),
+            tuple(map(raw_of, recorded)),
+            _BackwardCall(cls, ctx, positions, args, outputs, constant),
         )
         ctx._saved = [
             tensor
             if tensor is None
-            else _core.SavedTensor(tensor, any(tensor is out for out in recorded))
-            for tensor in ctx._to_save
+            else SavedTensor(tensor, any(tensor is out for out in recorded))
+            for tensor in saved
         ]
         ctx._to_save = ()
         if single:
             return outputs[0]
         return type(result)(outputs) if type(result) in (list, tuple) else tuple(outputs)
 
-    @classmethod
-    def _run_backward(cls, ctx, positions, count, shapes, grads):
-        given = iter(grads)
-        grads = [None if shape is None else next(given) for shape in shapes]
-        if ctx._materialize:
-            grads = [
-                _zeros(shape) if grad is None and shape is not None else grad
-                for grad, shape in zip(grads, shapes, strict=True)
+
+class _BackwardCall:
+    """Calls a Function's backward with the gradients of its results, each a sample of the batches
+    that its result was a sample of."""
+
+    def __init__(self, cls, ctx, positions, args, outputs, constant):
+        from tenon.func import batching
+
+        self.cls, self.ctx = cls, ctx
+        self.positions, self.count = positions, len(args)
+        self.levels = [batching.levels_of(args[i]) for i in positions]
+        self.results = [
+            _Result(out) if isinstance(out, Tensor) and id(out) not in constant else None
+            for out in outputs
+        ]
+        self.running = batching.running_levels()
+
+    def __call__(self, given):
+        from tenon.func import batching
+
+        given = iter(given)
+        grads = [
+            each and each.gradient(next(given), self.ctx._materialize) for each in self.results
+        ]
+        with batching.running(self.running):
+            result = self.cls.backward(self.ctx, *grads)
+            result = result if isinstance(result, tuple | list) else (result,)
+            if len(result) != self.count:
+                raise ValueError(
+                    f"{self.cls.__name__}.backward: expected {self.count} gradients, one for each "
+                    f"argument of forward, got {len(result)}"
+                )
+            return [
+                None
+                if result[i] is None
+                else batching.raw_of(batching.gradient_like(result[i], levels))
+                for i, levels in zip(self.positions, self.levels, strict=True)
             ]
-        result = cls.backward(ctx, *grads)
-        result = result if isinstance(result, tuple | list) else (result,)
-        if len(result) != count:
-            raise ValueError(
-                f"{cls.__name__}.backward: expected {count} gradients, one for each argument of forward, "
-                f"got {len(result)}"
-            )
-        return [result[i] for i in positions]
+
+
+class _Result:
+    """What is known of a result in backward: its gradient looks like it."""
+
+    def __init__(self, out):
+        from tenon.func.batched import levels_of, raw_of
+
+        raw = raw_of(out)
+        self.shape, self.dtype, self.device = raw.shape, raw.dtype, raw.device
+        self.levels = levels_of(out)
+
+    def gradient(self, grad, materialize):
+        from tenon.func.batched import of_levels
+
+        if grad is None:
+            if not materialize:
+                return None
+            grad = _core.operator("zeros")(self.shape, dtype=self.dtype, device=self.device)
+        return of_levels(grad, self.levels)
 
 
 class _Once(Function):
@@ -316,21 +393,6 @@ def hessian(function, inputs):
 
     argnums = 0 if isinstance(inputs, Tensor) else tuple(range(len(inputs)))
     return of(function, argnums)(*_as_tuple(inputs))
-
-
-def _shapes_of(outputs, constant):
-    """Shape, dtype and device of each output that has a gradient; None for the others."""
-    return [
-        (out.shape, out.dtype, out.device)
-        if isinstance(out, Tensor) and id(out) not in constant
-        else None
-        for out in outputs
-    ]
-
-
-def _zeros(description):
-    shape, dtype, device = description
-    return _core.operator("zeros")(shape, dtype=dtype, device=device)
 
 
 def detect_anomaly():

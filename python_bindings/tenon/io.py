@@ -31,6 +31,8 @@ def save(
 ) -> None:
     """Write tensors, or dicts and lists of tensors, numbers, strings and None, to `path`.
 
+    Keys of dicts are strings, numbers, None and tuples of them, and come back as they were.
+
     The file appears whole or not at all. Tensors on other devices are copied to the host.
 
     With `max_shard_size`, in bytes or as text ("5GB", "500MB"), more tensors than fit go into
@@ -49,8 +51,16 @@ def flattened(
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors by name, and metadata with the structure that they had."""
     metadata = dict(metadata or {})
-    if isinstance(state, Mapping) and all(isinstance(value, Tensor) for value in state.values()):
-        return {_checked_name(name): value for name, value in state.items()}, metadata
+    if _STRUCTURE in metadata:
+        raise ValueError(
+            f"save: expected metadata without the key {_STRUCTURE!r}, under which save itself "
+            "writes; "
+            "rename it"
+        )
+    if isinstance(state, Mapping) and all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in state.items()
+    ):
+        return dict(state), metadata
     tensors: dict[str, Tensor] = {}
     try:
         metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
@@ -105,27 +115,23 @@ def _moved(value: Any, device: Any) -> Any:
     return value
 
 
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise TypeError(f"save: expected names to be str, got {type(name).__name__} {name!r}")
-    return name
-
-
 def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
-        tensors[path or "tensor"] = value
-        return {_TENSOR: path or "tensor"}
+        name = _unused(path or "tensor", tensors)
+        tensors[name] = value
+        return {_TENSOR: name}
     if isinstance(value, Mapping):
         # Pairs, because JSON would turn integer keys into strings.
         return {
             "$dict": [
-                [key, _flatten(item, _join(path, key), tensors)] for key, item in value.items()
+                [_key(key, path), _flatten(item, _join(path, key), tensors)]
+                for key, item in value.items()
             ]
         }
     if isinstance(value, (list, tuple)):
         items = [_flatten(item, _join(path, index), tensors) for index, item in enumerate(value)]
         return items if isinstance(value, list) else {"$tuple": items}
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if _is_plain(value):
         return value
     raise TypeError(
         f"save: expected tensors, numbers, strings, None and dicts or lists of them, got "
@@ -144,9 +150,36 @@ def _unflatten(node: Any, tensors: Mapping[str, Tensor]) -> Any:
     if kind == "$tuple":
         return tuple(_unflatten(item, tensors) for item in content)
     if kind == "$dict":
-        return {key: _unflatten(item, tensors) for key, item in content}
+        # Only a tuple is a node among keys; the rest stands for itself.
+        return {_unflatten(key, {}): _unflatten(item, tensors) for key, item in content}
     raise ValueError(f"unknown node {kind!r}")
 
 
 def _join(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
+
+
+def _unused(path: str, tensors: Mapping[str, Tensor]) -> str:
+    """The path as a name, or a longer one: the paths of {"a.b": x, "a": {"b": y}} are equal."""
+    name, number = path, 1
+    while name in tensors:
+        number += 1
+        name = f"{path}#{number}"
+    return name
+
+
+def _is_plain(value: Any) -> bool:
+    """What JSON gives back as it was."""
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _key(key: Any, path: str) -> Any:
+    """A key of a dict as the structure holds it; a tuple as the node that values have, too."""
+    if _is_plain(key):
+        return key
+    if isinstance(key, tuple):
+        return {"$tuple": [_key(part, path) for part in key]}
+    raise TypeError(
+        "save: expected keys of dicts to be strings, numbers, None or tuples of them, got "
+        f"{type(key).__name__} {key!r} at {path or 'the top'!r}"
+    )

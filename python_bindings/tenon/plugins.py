@@ -28,8 +28,10 @@ def load(path, isolated=False, deadline=None, overrides=None):
 
     `overrides`: whether its kernels for others' operators on others' devices are used; None leaves
     that as it is, which is no unless `allow_overrides` or TENON_OVERRIDES names it. `isolated` runs a device plugin in a process of its own: if it crashes, or leaves a request
-    unanswered for `deadline` seconds (default: 300), that is an error here and not the end."""
-    path = os.path.abspath(os.fspath(path))
+    unanswered for `deadline` seconds (default: 300), that is an error here and not the end.
+
+    A text without a slash is no path: plugins are never searched for, so it is NotFoundError."""
+    path = _library_path(path)
     if overrides is not None:
         if isolated:
             raise ValueError("overrides: an isolated plugin has kernels for its own device alone")
@@ -44,6 +46,14 @@ def load(path, isolated=False, deadline=None, overrides=None):
 
 
 load_plugin = load
+
+
+def _library_path(path):
+    """The full path. A bare name goes to the host as it is, which refuses it and says what to write."""
+    text = os.fsdecode(path)
+    if isinstance(path, (str, bytes)) and os.sep not in text:
+        _core.plugin_load(text)
+    return os.path.abspath(text)
 
 
 def unload(name):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers: each device counts through one stream of numbers, given by a seed.
+"""Random numbers: each device counts through one stream of random bits, given by a seed.
+
+Equal seeds give the same bits on every device. Uniform numbers, integers and permutations are the same,
+too; normal numbers, and what is made of functions of numbers, may differ in the last digits between devices.
 
 A Generator is a stream of its own, which takes the place of the device's stream in a `with` block.
 The samplers take their numbers from the stream that is in place; `tenon.uniform`, `tenon.normal`
@@ -33,12 +36,16 @@ manual_seed = _core.manual_seed
 
 def get_state(device: Any = None) -> tuple[int, int]:
     """Seed and position of a device's stream."""
-    return _core.random_state(device)
+    return _core.random_state(device, is_result=True)
 
 
 def set_state(state: tuple[int, int], device: Any = None) -> None:
     """Continue a device's stream from what get_state returned."""
     seed, offset = state
+    if not (0 <= seed < 2**64 and 0 <= offset < 2**64):
+        raise ValueError(
+            f"set_state(): expected a seed and a position from get_state(), got {seed} and {offset}"
+        )
     _core.set_random_state(seed, offset, device)
 
 
@@ -93,12 +100,12 @@ class Generator:
 
     def __enter__(self) -> Generator:
         state = self.get_state()
-        self._outer.append(get_state(self.device))
+        self._outer.append(_core.random_state(self.device))
         set_state(state, self.device)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._seed, self._offset = get_state(self.device)
+        self._seed, self._offset = _core.random_state(self.device)
         set_state(self._outer.pop(), self.device)
 
     def __repr__(self) -> str:
@@ -106,14 +113,14 @@ class Generator:
 
 
 class fork_rng:
-    """A block after which the streams of `devices`, all by default, go on as if it had drawn
-    nothing."""
+    """A block after which the streams of `devices` (by default those of `tenon.devices()` when it
+    begins) go on as if it had drawn nothing."""
 
     def __init__(self, devices: Any = None) -> None:
         self._devices = list(_core.devices() if devices is None else devices)
 
     def __enter__(self) -> fork_rng:
-        self._states = [get_state(device) for device in self._devices]
+        self._states = [_core.random_state(device) for device in self._devices]
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -117,8 +117,9 @@ TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
     PREFIX "lib" OUTPUT_NAME "tenon_${name}"
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON
-    # Equal, so that neither is padded with empty entries, which the loader takes for the current folder.
-    BUILD_RPATH_USE_ORIGIN ON BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN"
+    # The same in the build tree: an RPATH to be changed at installation ends in an empty entry, which the
+    # system takes for the current folder. CMAKE_INSTALL_RPATH_USE_LINK_PATH adds the folders of what it links.
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN"
     LINK_DEPENDS "${dir}/exports.map")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     _tenon_plugin_flags(flags compile_gnu)

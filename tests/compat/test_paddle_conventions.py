@@ -209,3 +209,18 @@ def test_errors_of_a_kind(ops, how, kind, text):
     with pytest.raises(kind, match=text):
         ops.pd_enforce(tenon.tensor(X), how)
     ops.pd_enforce(tenon.tensor(X), 10)
+
+
+@pytest.mark.parametrize("index", [2, [0, 2, 2], [[1], [0]], []])
+def test_gather_takes_indices_of_three_shapes(ops, index):
+    x = np.arange(12.0).reshape(3, 4)
+    numbers = np.asarray(index, dtype="int64")
+    out, first = ops.pd_gathered(tenon.tensor(x), tenon.tensor(numbers), 1)
+    flat = numbers if numbers.ndim == 0 else numbers.reshape(-1)
+    np.testing.assert_array_equal(out.numpy(), x.take(flat, axis=1))
+    np.testing.assert_array_equal(first.numpy(), x.take(flat, axis=0))
+
+
+def test_gather_refuses_an_index_of_more_axes(ops):
+    with pytest.raises(ValueError, match=r"gather: expected an index of shape \[\], \[n\] or"):
+        ops.pd_gathered(tenon.ones((3, 3)), tenon.zeros((2, 2), dtype="int64"), 0)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Custom operators written for paddle/extension.h: built, loaded, run, differentiated."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -379,3 +381,48 @@ def test_setup_builds_a_module(tmp_path):
     finally:
         sys.path.pop(0)
     assert pd_package.pd_packaged(tenon.ones((2,))).tolist() == [2, 2]
+
+
+LOAD = """
+import sys, tenon
+from tenon.compat.paddle.utils.cpp_extension import load_op_library
+try:
+    module = load_op_library(sys.argv[1])
+    again = load_op_library(sys.argv[1])
+    print(module.pd_ruled(tenon.ones((2,))).tolist(), again.pd_ruled(tenon.ones((2,))).tolist())
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_libraries_of_operators_are_held_to_the_rules_for_plugins(tmp_path, trusted):
+    """Owner and mode of the file, and the policy: docs/plugins.md."""
+    source = tmp_path / "edited.cc"
+    source.write_text(EDITED.replace("FACTOR", "5").replace("pd_edited", "pd_ruled"))
+    module = cpp_extension.load("ruled", [source], build_directory=tmp_path / "build")
+    library = shutil.copy(module.__file__, trusted)
+
+    def load(**environment):
+        settings = {"TENON_PLUGIN_TRUST": "", **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", LOAD, library],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    assert load() == "[5.0, 5.0] [5.0, 5.0]"
+    lock = os.path.join(trusted, "lock")
+    pinned = {"TENON_PLUGIN_POLICY": "pinned", "TENON_PLUGIN_LOCK": lock}
+    out = load(**pinned)
+    assert out.startswith(f"PolicyError: {library}: ") and out.endswith("[NOT_PINNED]")
+    lines = subprocess.run(["sha256sum", library], check=True, capture_output=True).stdout
+    with open(lock, "wb") as file:
+        file.write(lines)
+    assert load(**pinned) == "[5.0, 5.0] [5.0, 5.0]"
+    os.chmod(library, 0o666)
+    out = load()
+    assert out.startswith(f"PolicyError: {library}: ") and out.endswith("[WRITABLE]")

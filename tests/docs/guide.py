@@ -2,8 +2,8 @@
 """Guides in docs/, followed command by command in an environment of their own.
 
 Blocks marked `sh` and `python` run in order in one folder; `cd` carries over. Those marked `diff` are
-applied, and those with a title, as `yaml title="acme.yaml"`, are written to that file. `pip install tenon` is what this stands in for: the environment sees the package that was
-built.
+applied, and those with a title, as `yaml title="acme.yaml"`, are written to that file. What has a title with spaces, as "not run by the tests", is left out.
+The environment sees the package that was built.
 """
 
 import os
@@ -55,7 +55,7 @@ class Reader:
         self.environment = environment
 
     def add_environment(self, name):
-        """A virtual environment in which `pip install tenon` has been run."""
+        """A virtual environment in which Tenon has been installed."""
         venv = f"{self.folder}/{name}"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -85,8 +85,7 @@ class Reader:
         for language, text in joined(blocks(page)) if one_program else blocks(page):
             began = time.monotonic()
             if language == "sh":
-                lines = [line for line in text.splitlines() if line != "pip install tenon"]
-                command = ["bash", "-euc", "\n".join([*lines, 'pwd > "$FOLDER_FILE"'])]
+                command = ["bash", "-euc", f'{text}\npwd > "$FOLDER_FILE"']
             elif language == "diff":
                 command = ["patch", "-p1"]
             else:

@@ -44,14 +44,15 @@ def row_of(mutant: Mutant, result: dict) -> str:
 
 
 def write_report(path: Path, chosen: list[Mutant], results: dict, left_out: list[Mutant],
-                 equivalent: dict, dropped: dict) -> int:  # fmt: skip
+                 equivalent: dict, dropped: dict, groups=None) -> int:  # fmt: skip
     """Writes the table and returns how many were noticed."""
+    groups = groups or [each.name for each in GROUPS]
     caught = [each for each in chosen if noticed(results.get(each.number, {}))]
     lines = ["# Mutation run", "", f"{len(caught)} of {len(chosen)} mutants noticed."]
-    for group in GROUPS:
-        of_group = [each for each in chosen if each.group == group.name]
+    for group in groups:
+        of_group = [each for each in chosen if each.group == group]
         count = sum(each in caught for each in of_group)
-        lines.append(f"- {group.name}: {count} of {len(of_group)}")
+        lines.append(f"- {group}: {count} of {len(of_group)}")
     reasons = sorted(set(dropped.values()))
     counts = ", ".join(f"{sum(w == r for w in dropped.values())} {r}" for r in reasons)
     lines += [f"- left out: {counts or 'none'}; {len(left_out)} equivalent (equivalent.txt)", ""]

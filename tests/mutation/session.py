@@ -32,6 +32,12 @@ class Switches:
         self.chosen = ctypes.c_int.in_dll(loaded, "tenon_mutant")
         self.reached = (ctypes.c_ubyte * 4096).in_dll(loaded, "tenon_mutant_reached")
 
+    def record(self):
+        """Nothing to do: compiled code always notes which switches it asks."""
+
+    def choose(self, number: int):
+        self.chosen.value = number
+
     def take_reached(self) -> list[int]:
         numbers = [i for i, asked in enumerate(bytes(self.reached)) if asked]
         ctypes.memset(self.reached, 0, len(self.reached))
@@ -41,9 +47,9 @@ class Switches:
 class Runner:
     """`state` is the folder of baseline.jsonl and results.jsonl, which grow while this runs."""
 
-    def __init__(self, state: Path, library: str, numbers: list[int], jobs: int):
+    def __init__(self, state: Path, switches, numbers: list[int], jobs: int):
         self.state, self.numbers, self.jobs = state, numbers, jobs
-        self.switches = Switches(library)
+        self.switches = switches
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
@@ -194,7 +200,9 @@ def run_tests(switches, number, items, limits, record, out):
     def say(**row):
         out.write(json.dumps(row) + "\n")
 
-    switches.chosen.value = number
+    switches.choose(number)
+    if record:
+        switches.record()
     for item, following in zip(items, [*items[1:], None]):
         say(start=item.nodeid)
         if not record:
@@ -243,13 +251,7 @@ def progress(what: str, done: int, total: int):
             print()
 
 
-def main():
-    """session.py STATE LIBRARY JOBS NUMBERS -- pytest's arguments"""
-    split = sys.argv.index("--")
-    state, library, jobs, numbers = sys.argv[1:split]
-    import tenon  # noqa: F401  the libraries, before the switches are looked for
-
-    runner = Runner(Path(state), library, [int(n) for n in numbers.split(",") if n], int(jobs))
+def run_pytest(runner: Runner, arguments: list[str]) -> int:
     options = [
         "-q",
         "-s",
@@ -259,9 +261,20 @@ def main():
         "no:faulthandler",
         "--continue-on-collection-errors",
     ]
-    code = pytest.main([*options, *sys.argv[split + 1 :]], plugins=[runner])
+    code = pytest.main([*options, *arguments], plugins=[runner])
     # To pytest no test has run, as forks of it ran them.
-    sys.exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else int(code))
+    return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else int(code)
+
+
+def main():
+    """session.py STATE LIBRARY JOBS NUMBERS -- pytest's arguments"""
+    split = sys.argv.index("--")
+    state, library, jobs, numbers = sys.argv[1:split]
+    import tenon  # noqa: F401  the libraries, before the switches are looked for
+
+    numbers = [int(n) for n in numbers.split(",") if n]
+    runner = Runner(Path(state), Switches(library), numbers, int(jobs))
+    sys.exit(run_pytest(runner, sys.argv[split + 1 :]))
 
 
 if __name__ == "__main__":

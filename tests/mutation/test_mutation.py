@@ -4,6 +4,7 @@
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import plan
+import python_changes
+import python_switches
 import report
 import spans
 from changes import Change, call_changes_of, changes_of
@@ -210,3 +213,70 @@ def test_the_report_counts_failures_crashes_and_hangs(tmp_path):
     text = path.read_text()
     assert "3 of 5 mutants noticed." in text and "1 does not compile" in text
     assert text.index("## Missed") < text.index("not reached") < text.index("## Noticed")
+
+
+PYTHON_SOURCE = '''\
+import os
+def scale(values, factor=2):
+    """Multiplies; a > b in here is no code."""
+    if factor < 0:
+        raise ValueError(f"expected {factor + 1} > 0")
+    result = [each * factor for each in values]
+    result.append(max(values))
+    return result
+class Counter:
+    def __init__(self):
+        self.count = 0
+    def __call__(self, by):
+        self.count += by
+        return (lambda x: x - by)(self.count)
+'''
+
+
+def test_changes_of_python_functions_leave_messages_and_docstrings_alone():
+    found = python_changes.changes_of_module(PYTHON_SOURCE)
+    described = {(c.function, PYTHON_SOURCE[c.start : c.end], c.new) for c in found}
+    assert described == {
+        ("scale", "factor < 0", "(factor <= 0)"),
+        ("scale", "factor < 0", "False"),
+        ("scale", "0", "(0 + 1)"),
+        ("scale", "each * factor", "((each) + (factor))"),
+        ("scale", "result.append(max(values))", "pass"),
+        ("scale", "max(values)", "min(values)"),
+        ("Counter.__init__", "0", "(0 + 1)"),
+        ("Counter.__call__", "self.count += by", "pass"),
+        ("Counter.__call__", "x - by", "((x) + (by))"),
+    }
+    assert all(python_changes.changed(PYTHON_SOURCE, each) for each in found)
+
+
+def test_python_mutants_are_switched_on_in_functions_that_live(tmp_path, monkeypatch):
+    (tmp_path / "counted.py").write_text(PYTHON_SOURCE)
+    monkeypatch.syspath_prepend(tmp_path)
+    import counted
+
+    method, counter = counted.Counter.__call__, counted.Counter()
+    assert counter(5) == 0
+    mutants = [
+        python_switches.PythonMutant(n, "nn", "counted.py", c.line, c.function, "", c.new, c)
+        for n, c in enumerate(python_changes.changes_of_module(PYTHON_SOURCE), 1)
+    ]
+    by_text = {each.after: each for each in mutants}
+    switches = python_switches.PythonSwitches(mutants, tmp_path)
+    switches._note(sys._getframe(), "call", None)  # a function of another file
+    assert switches.take_reached() == []
+    switches.record()
+    try:
+        counted.scale([1, 2])
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert {mutants[n - 1].function for n in switches.take_reached()} == {"scale"}
+    switches.choose(0)
+    assert counter(1) == 5
+    switches.choose(by_text["((x) + (by))"].number)
+    assert counter(1) == 8  # the object was there before
+    assert method(counter, 0) == 7
+    switches.choose(by_text["min(values)"].number)
+    assert counted.scale([3, 4]) == [6, 8, 3]
+    assert counter(1) == 7  # each choice starts from the source on disk

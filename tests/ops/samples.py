@@ -59,7 +59,9 @@ class Reference:
         self.defaults = {p["name"]: default(p["default"]) for p in parameters}
 
     def __call__(self, *args, **kwargs):
-        named = self.defaults | dict(zip(self.names, args)) | kwargs
+        named = (
+            self.defaults | dict(zip(self.names, args, strict=False)) | kwargs
+        )  # the rest have defaults
         named = {name: as_tuple(value) for name, value in named.items()}
         try:
             value = eval(self.code, {"np": np, "math": math, **references.FUNCTIONS, **named})

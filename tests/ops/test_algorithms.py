@@ -77,7 +77,7 @@ ISAS = ["baseline", "avx2", "avx512", "amx"]
 @pytest.mark.parametrize("isa", ISAS)
 def test_arithmetic_of_matmul(isa):
     lines = served_by(isa, *(call for call, _ in MATMULS.values()))
-    for (dtype, (_, choices)), line in zip(MATMULS.items(), lines):
+    for (dtype, (_, choices)), line in zip(MATMULS.items(), lines, strict=True):
         assert line == [f"matmul: {expected(choices, isa)}, blocked"], dtype
 
 
@@ -89,7 +89,7 @@ def test_algorithm_of_matmul_by_shape(isa):
         "tenon.ones((1024, 1024)) @ tenon.ones((1024, 1024))",
     ]
     names = ["streamed B", "dot products", "blocked"]
-    for line, name in zip(served_by(isa, *calls), names):
+    for line, name in zip(served_by(isa, *calls), names, strict=True):
         assert line == [f"matmul: native, {name}"]
 
 
@@ -97,7 +97,7 @@ def test_algorithm_of_matmul_by_shape(isa):
 def test_arithmetic_of_attention(isa):
     dtypes = {"float32": [(None, "native")], "bfloat16": BFLOAT16, "float16": [(None, "float32")]}
     lines = served_by(isa, *(ATTENTION.format(dtype) for dtype in dtypes))
-    for (dtype, choices), line in zip(dtypes.items(), lines):
+    for (dtype, choices), line in zip(dtypes.items(), lines, strict=True):
         assert line == [f"attention: {expected(choices, isa)}"], dtype
 
 
@@ -118,7 +118,7 @@ def test_algorithm_of_convolution(isa):
         CONVOLUTION.format(x, dtype, weight, dtype, stride, padding, groups)
         for x, weight, dtype, stride, padding, groups, _ in cases
     ]
-    for line, case in zip(served_by(isa, *calls), cases):
+    for line, case in zip(served_by(isa, *calls), cases, strict=True):
         assert line[:1] == [f"conv2d: {case[-1]}"], case
 
 

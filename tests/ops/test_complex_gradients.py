@@ -29,7 +29,8 @@ def weighted(results):
 
 def slope(function, arrays, steps):
     moved = [
-        float(function([a + sign * STEP * s for a, s in zip(arrays, steps)])) for sign in (1, -1)
+        float(function([a + sign * STEP * s for a, s in zip(arrays, steps, strict=True)]))
+        for sign in (1, -1)
     ]
     return (moved[0] - moved[1]) / (2 * STEP)
 
@@ -44,9 +45,11 @@ def check(function, *arrays):
         return weighted(function(*values))
 
     gradients = tenon.grad(loss(leaves), leaves, create_graph=True)
-    for gradient, a in zip(gradients, arrays):
+    for gradient, a in zip(gradients, arrays, strict=True):
         assert gradient.shape == a.shape and gradient.detach().numpy().dtype == a.dtype
-    got = sum(np.sum(np.conj(g.detach().numpy()) * s).real for g, s in zip(gradients, steps))
+    got = sum(
+        np.sum(np.conj(g.detach().numpy()) * s).real for g, s in zip(gradients, steps, strict=True)
+    )
     want = slope(lambda values: loss([T(v) for v in values]).item(), arrays, steps)
     assert abs(got - want) <= 1e-5 * max(1, abs(want)), (got, want)
 
@@ -60,7 +63,9 @@ def check(function, *arrays):
         return of_gradients(tenon.grad(loss(leaves), leaves)).item()
 
     seconds = tenon.grad(of_gradients(gradients), leaves)
-    got = sum(np.sum(np.conj(g.detach().numpy()) * s).real for g, s in zip(seconds, steps))
+    got = sum(
+        np.sum(np.conj(g.detach().numpy()) * s).real for g, s in zip(seconds, steps, strict=True)
+    )
     want = slope(second, arrays, steps)
     assert abs(got - want) <= 1e-4 * max(1, abs(want)), (got, want)
 
@@ -151,7 +156,9 @@ BINARY = {
 @pytest.mark.parametrize("kinds", ["complex complex", "real complex", "complex real"])
 def test_binary(name, kinds):
     arrays = [away_from_zero(2, 3, seed=i) for i in range(2)]
-    arrays = [abs(a) if kind == "real" else a for a, kind in zip(arrays, kinds.split())]
+    arrays = [
+        abs(a) if kind == "real" else a for a, kind in zip(arrays, kinds.split(), strict=True)
+    ]
     check(lambda x, y: [BINARY[name](x, y)], *arrays)
 
 

@@ -73,7 +73,7 @@ BROADCASTS = [
 @pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_broadcasts(name, shapes, device):
-    x, y = (np.full(shape, value) for shape, value in zip(shapes, (1.25, 0.75)))
+    x, y = (np.full(shape, value) for shape, value in zip(shapes, (1.25, 0.75), strict=True))
     result = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device))
     want = REFERENCES[name](x, y)
     assert tuple(result.shape) == want.shape

@@ -163,7 +163,7 @@ def test_large_batches_run_in_parallel_and_give_the_same():
                     )
                 ]
             )
-        for one, four in zip(*results):
+        for one, four in zip(*results, strict=True):
             np.testing.assert_array_equal(one, four)
     finally:
         tenon.set_num_threads(threads)

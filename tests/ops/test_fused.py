@@ -21,7 +21,7 @@ def test_a_cache_gives_what_the_whole_sequence_gives(device):
     keys, values = (np.pad(a, [(0, 0), (0, 0), (0, 1), (0, 0)]) for a in (key, value))
     table = np.array([[3, 0, 2]])
     blocks = [np.zeros((4, 2, 2, 6)) for _ in range(2)]
-    for block, cache in zip(blocks, (keys, values)):
+    for block, cache in zip(blocks, (keys, values), strict=True):
         for i, b in enumerate(table[0]):
             block[b] = cache[0, :, 2 * i : 2 * i + 2]
     for t in range(5):

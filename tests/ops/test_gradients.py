@@ -42,7 +42,7 @@ class Function:
 
     def __call__(self, tensors):
         args = [list(value) if isinstance(value, list) else value for value in self.args]
-        for (i, k), tensor in zip(self.slots, tensors):
+        for (i, k), tensor in zip(self.slots, tensors, strict=True):
             if k is None:
                 args[i] = tensor
             else:
@@ -54,17 +54,19 @@ class Function:
         if self.weights is None:
             self.weights = [self.tensor(self.rng.standard_normal(tuple(r.shape))) for r in results]
         total = 0.0
-        for result, weight in zip(results, self.weights):
+        for result, weight in zip(results, self.weights, strict=True):
             total = (result * weight).sum() + total
         return total
 
     def moved(self, direction, step):
-        return [x + d * step for x, d in zip(self.point, direction)]
+        return [x + d * step for x, d in zip(self.point, direction, strict=True)]
 
 
 def along(grads, direction):
     """Inner product of gradients and a direction."""
-    return sum(float((g * d).sum().item()) for g, d in zip(grads, direction) if g is not None)
+    return sum(
+        float((g * d).sum().item()) for g, d in zip(grads, direction, strict=True) if g is not None
+    )
 
 
 def leaves(tensors):
@@ -81,7 +83,7 @@ def test_first_derivative(case, device):
     function = Function(case, device)
     inputs = leaves(function.point)
     grads = tenon.grad(function(inputs), inputs, allow_unused=True)
-    for grad, x in zip(grads, inputs):
+    for grad, x in zip(grads, inputs, strict=True):
         assert grad is None or (tuple(grad.shape) == tuple(x.shape) and grad.dtype == x.dtype)
     for _ in range(2):
         direction = function.direction()
@@ -98,7 +100,7 @@ def test_second_derivative(case, device):
         """Derivative of the function along `first`, as something to differentiate again."""
         grads = tenon.grad(function(tensors), tensors, create_graph=True, allow_unused=True)
         total = None
-        for grad, d in zip(grads, first):
+        for grad, d in zip(grads, first, strict=True):
             if grad is not None:
                 part = (grad * d).sum()
                 total = part if total is None else total + part
@@ -137,7 +139,7 @@ def test_equal_operands_share_the_gradient(device):
         x, y = leaves(tenon.tensor(v, device=device) for v in ([1.0, 2.0, 3.0], [1.0, 5.0, 3.0]))
         weights = tenon.tensor([2.0, 3.0, 5.0], dtype=tenon.float64, device=device)
         result = (getattr(tenon, name)(x, y) * weights).sum()
-        for grad, part in zip(tenon.grad(result, [x, y]), (x_part, y_part)):
+        for grad, part in zip(tenon.grad(result, [x, y]), (x_part, y_part), strict=True):
             assert grad.tolist() == [1.0, part, 2.5]
 
 
@@ -161,5 +163,5 @@ def test_layer_norm_parameters_of_many_rows(shape, device):
     result = tenon.layer_norm(tenon.tensor(x, device=device), *parameters)
     got = tenon.grad((result * tenon.tensor(upstream, device=device)).sum(), parameters)
     normalized = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
-    for grad, want in zip(got, ((normalized * upstream).sum(0), upstream.sum(0))):
+    for grad, want in zip(got, ((normalized * upstream).sum(0), upstream.sum(0)), strict=True):
         np.testing.assert_allclose(grad.to("cpu").numpy(), want, rtol=1e-9, atol=1e-9)

@@ -48,5 +48,5 @@ def test_memory_beside_a_result_stays(case, dtype, device):
     except TypeError as error:
         assert "out" in str(error)
         pytest.skip("it has no out= form")
-    for (memory, _), result in zip(rooms, results):
+    for (memory, _), result in zip(rooms, results, strict=True):
         assert_guards(memory, int(np.prod(tuple(result.shape))))

@@ -122,7 +122,7 @@ def assert_near(got, want, dtype, ulps=2.0, of_largest=1e-2):
 def test_composites_round_once(case, dtype, recording):
     for magnitude in MAGNITUDES:
         got, want = call(case, dtype, magnitude, recording)
-        for low, wide in zip(got, want):
+        for low, wide in zip(got, want, strict=True):
             if str(low.dtype) == dtype:
                 assert_near(low, wide, dtype, of_largest=1 if case.op in ROUND_TWICE else 1e-2)
 
@@ -248,7 +248,7 @@ def test_kernels_agree_with_their_parts(name, function, arrays, dtype):
     for magnitude in magnitudes:
         scaled = [arrays[0] * magnitude, *arrays[1:]]
         whole, parts = both_ways(name, function, scaled, dtype)
-        for one, other in zip(whole, parts):
+        for one, other in zip(whole, parts, strict=True):
             assert one.dtype == other.dtype
             a, b = (t.detach().to("float64").numpy() for t in (one, other))
             rough = ROUGHER.get(name, 0.05) * slack * np.max(np.abs(b), initial=0.0)

@@ -70,7 +70,7 @@ def assert_same(got, want):
         return
     assert not isinstance(got, type), got
     assert len(got) == len(want)
-    for one, other in zip(got, want):
+    for one, other in zip(got, want, strict=True):
         assert (tuple(one.shape), one.dtype) == (tuple(other.shape), other.dtype)
         slack = SLACK.get(dtype_name(other), 1e-13)
         np.testing.assert_allclose(values(one), values(other), slack, slack, equal_nan=True)
@@ -180,9 +180,9 @@ def test_gradients(again, case, device):
     if isinstance(want, type):
         assert got is want
         return
-    for ours, theirs in zip(got, want):
+    for ours, theirs in zip(got, want, strict=True):
         assert [g is None for g in ours] == [g is None for g in theirs]
-        for one, other in zip(ours, theirs):
+        for one, other in zip(ours, theirs, strict=True):
             if one is not None:
                 np.testing.assert_allclose(values(one), values(other), 1e-11, 1e-11)
 

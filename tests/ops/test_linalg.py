@@ -118,7 +118,7 @@ def test_rectangular_matrices_equal_numpy(shape, dtype):
 def test_slogdet_equals_numpy(dtype):
     x = random(3, 4, 4, dtype=dtype)
     x[1, 0] = 0  # singular, whatever the rounding
-    for got, want in zip(tenon.slogdet(T(x)), np.linalg.slogdet(x)):
+    for got, want in zip(tenon.slogdet(T(x)), np.linalg.slogdet(x), strict=True):
         close(got, want, dtype)
 
 
@@ -318,7 +318,7 @@ def test_products_with_the_square_factor_of_qr(shape, dtype):
 def test_unpacking_gives_the_factors():
     for shape in ((4, 4), (2, 5, 3), (3, 5)):
         x = T(random(*shape))
-        for got, want in zip(tenon.lu_unpack(*tenon.lu_factor(x)), tenon.lu(x)):
+        for got, want in zip(tenon.lu_unpack(*tenon.lu_factor(x)), tenon.lu(x), strict=True):
             close(got, want.cpu().numpy())
     assert tenon.linalg.lu_unpack(*tenon.linalg.lu_factor(x)).P.shape == (3, 3)
     a, b = invertible(3, 3), random(3, 2)
@@ -492,7 +492,7 @@ def test_layout_does_not_matter(name, dtype):
     gaps = tenon.flip(T(storage)[:, ::2], [0, 2])[::2, :, ::2]
     for laid_out in (T(np.ascontiguousarray(x.swapaxes(-1, -2))).mT, gaps):
         assert np.array_equal(laid_out.cpu().numpy(), x)
-        for got, expected in zip(call(laid_out), want):
+        for got, expected in zip(call(laid_out), want, strict=True):
             close(got, expected)
 
 
@@ -500,7 +500,7 @@ def test_layout_does_not_matter(name, dtype):
 def test_meta_says_the_same_shapes(name):
     make, call = CALLS[name]
     x = T(make(2, 4, 4))
-    for got, want in zip(call(x.to("meta")), call(x)):
+    for got, want in zip(call(x.to("meta")), call(x), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
 
 
@@ -513,7 +513,7 @@ def test_large_batches_run_in_parallel_and_give_the_same(name):
         tenon.set_num_threads(1)
         want = [each.cpu().numpy() for each in call(T(x))]
         tenon.set_num_threads(4)
-        for got, expected in zip(call(T(x)), want):
+        for got, expected in zip(call(T(x)), want, strict=True):
             assert np.array_equal(got.cpu().numpy(), expected)
     finally:
         tenon.set_num_threads(threads)

@@ -184,11 +184,11 @@ class Function:
         return [random(*x.shape, seed=seed) for x in self.point]
 
     def moved(self, directions, step):
-        return [x + step * d for x, d in zip(self.point, directions)]
+        return [x + step * d for x, d in zip(self.point, directions, strict=True)]
 
 
 def dot(xs, ys):
-    return sum(float(np.sum(x * y)) for x, y in zip(xs, ys))
+    return sum(float(np.sum(x * y)) for x, y in zip(xs, ys, strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -210,11 +210,11 @@ def test_second_derivative(name):
     want = (dot(ahead, d) - dot(behind, d)) / (2 * STEP)
     tensors = [T(x, requires_grad=True) for x in function.point]
     first = tenon.grad(function(tensors), tensors, create_graph=True)
-    along = sum((g * T(each)).sum() for g, each in zip(first, d))
+    along = sum((g * T(each)).sum() for g, each in zip(first, d, strict=True))
     second = tenon.grad(along, tensors, allow_unused=True)
     got = dot(
         [g.cpu().numpy() for g in second if g is not None],
-        [x for x, g in zip(e, second) if g is not None],
+        [x for x, g in zip(e, second, strict=True) if g is not None],
     )
     assert abs(got - want) <= 2e-5 * max(1, abs(want)), (got, want)
 
@@ -285,13 +285,13 @@ def check_complex(function, gradient, *point, step=1e-6):
     found = gradient(weights, results)
 
     def loss(*at):
-        return sum(np.sum(np.conj(w) * r).real for w, r in zip(weights, function(*at)))
+        return sum(np.sum(np.conj(w) * r).real for w, r in zip(weights, function(*at), strict=True))
 
     directions = [complex_random(*x.shape, seed=3) for x in point]
-    ahead = loss(*[x + step * d for x, d in zip(point, directions)])
-    behind = loss(*[x - step * d for x, d in zip(point, directions)])
+    ahead = loss(*[x + step * d for x, d in zip(point, directions, strict=True)])
+    behind = loss(*[x - step * d for x, d in zip(point, directions, strict=True)])
     want = (ahead - behind) / (2 * step)
-    got = sum(np.sum(np.conj(g) * d).real for g, d in zip(found, directions))
+    got = sum(np.sum(np.conj(g) * d).real for g, d in zip(found, directions, strict=True))
     assert abs(got - want) <= 1e-5 * max(1, abs(want)), (got, want)
 
 

@@ -48,6 +48,6 @@ def test_results_over_arguments(size, dtype, device):
     param, grad, m, v = (to_tensor(x, device, dtype=dtype) for x in values)
     apart = tenon.adam_update(param, grad, m, v, step=2, weight_decay=0.1)
     over = tenon.adam_update(param, grad, m, v, step=2, weight_decay=0.1, out=(param, m, v))
-    for x, y, z in zip(apart, over, (param, m, v)):
+    for x, y, z in zip(apart, over, (param, m, v), strict=True):
         assert y is z
         np.testing.assert_array_equal(x.cpu().tolist(), z.cpu().tolist())

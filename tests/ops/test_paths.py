@@ -35,7 +35,7 @@ def bits(result):
 
 
 def assert_same(got, want):
-    for a, b in zip(bits(got), bits(want)):
+    for a, b in zip(bits(got), bits(want), strict=True):
         np.testing.assert_array_equal(a, b)
 
 

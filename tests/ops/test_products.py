@@ -258,7 +258,7 @@ def test_matmul_integer_is_exact(signed, transposed, shape, device):
         rng.choice([*range(*limits), *[limits[0], limits[1] - 1] * 64], each).astype(dtype)
         for each, limits, dtype in (
             (each, (-128, 128) if is_signed else (0, 256), "int8" if is_signed else "uint8")
-            for each, is_signed in zip(shapes, signed)
+            for each, is_signed in zip(shapes, signed, strict=True)
         )
     )
     x, y = tenon.tensor(a, device=device), tenon.tensor(b, device=device)
@@ -481,7 +481,7 @@ def test_convolution_of_reduced_floats_rounds_once(name, dtype, device):
     reduced = getattr(tenon, dtype)
     want = results(x, w, b, g)
     got = results(*(each.to(reduced) for each in (x, w, b, g)))
-    for ours, exact in zip(got, want):
+    for ours, exact in zip(got, want, strict=True):
         assert ours.dtype == reduced
         ours, exact = (
             each.to("cpu").to(tenon.float32).numpy() for each in (ours, exact.to(reduced))

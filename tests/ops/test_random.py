@@ -20,6 +20,64 @@ def test_uniform_fills_its_range(dtype, device):
     assert abs(x.mean() - 0.5) < 0.05 and abs(x.var() - 25 / 12) < 0.05
 
 
+BOUNDS = [
+    (0.0, 1.0),
+    (-1.0, 0.0),
+    (2.0, 3.0),
+    (-3.0, -2.0),
+    (1.0, 1.0001),
+    (0.0, 1e-3),
+    (-200.0, 240.0),
+]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float8_e4m3", "float8_e5m2", "float16", "bfloat16", "float32", "float64"]
+)
+def test_uniform_numbers_stay_below_the_upper_bound(dtype, device):
+    """Also where the dtype has few numbers below it, to which a number just below would round."""
+    skip_unserved(device, dtype)
+    dtype = getattr(tenon, dtype)
+    for bounds in BOUNDS:
+        low, high = (
+            tenon.tensor(b, tenon.float64).to(dtype).to(tenon.float64).item() for b in bounds
+        )
+        tenon.manual_seed(1)
+        x = tenon.uniform([8192], *bounds, dtype=dtype, device=device)
+        x = array(x.to(tenon.float32) if dtype.itemsize < 4 else x)
+        assert x.min() >= low and (x.max() < high or low == high == x.max()), bounds
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_uniform_numbers_of_the_whole_range_are_finite(dtype, device):
+    """The width of the range is no number of the dtype."""
+    skip_unserved(device, dtype)
+    largest = tenon.finfo(getattr(tenon, dtype)).max
+    tenon.manual_seed(1)
+    x = tenon.uniform([4000], -largest, largest, dtype=getattr(tenon, dtype), device=device)
+    x = array(x).astype("float64") / largest
+    assert -1 <= x.min() < -0.9 and 0.9 < x.max() < 1 and abs(x.mean()) < 0.05
+
+
+def test_uniform_refuses_bounds_that_the_dtype_does_not_hold(device):
+    text = (
+        "expected bounds of at most 65504 in magnitude, the largest number of float16, got 0 and 1"
+    )
+    with pytest.raises(ValueError, match=text):
+        tenon.uniform([2], 0.0, 1e5, dtype=tenon.float16, device=device)
+
+
+def test_uniform_numbers_are_those_of_the_seed():
+    """The numbers of a seed are kept from version to version."""
+    tenon.manual_seed(0)
+    x = tenon.uniform([5])[:3]
+    y = tenon.uniform([3], -2.0, 5.0)[:2]
+    z = tenon.uniform([3], -2.0, 5.0, dtype=tenon.float64)[:2]
+    assert x.tolist() == [0.3990464210510254, 0.8805201649665833, 0.7357127666473389]
+    assert y.tolist() == [-1.863854169845581, 0.2361201047897339]
+    assert z.tolist() == [0.9057493543977784, 0.9874373749439638]
+
+
 def test_normal_has_mean_and_deviation(device):
     tenon.manual_seed(1)
     x = array(tenon.normal([20000], 2.0, 3.0, device=device))

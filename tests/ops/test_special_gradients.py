@@ -173,7 +173,7 @@ def arrays(gradients, inputs):
     """None is a gradient of zero."""
     return [
         np.zeros(tuple(x.shape)) if g is None else g.detach().to("cpu").numpy()
-        for g, x in zip(gradients, inputs)
+        for g, x in zip(gradients, inputs, strict=True)
     ]
 
 
@@ -185,7 +185,7 @@ def test_derivatives_at_special_points(name, device):
         for v in values
     ]
     grads = tenon.grad(function(*inputs).sum(), inputs, create_graph=True, allow_unused=True)
-    for got, want in zip(arrays(grads, inputs), first):
+    for got, want in zip(arrays(grads, inputs), first, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-12, equal_nan=True)
     if second is None:
         return
@@ -193,7 +193,7 @@ def test_derivatives_at_special_points(name, device):
     again = [None] * len(inputs)
     if not isinstance(total, int):
         again = tenon.grad(total, inputs, allow_unused=True)
-    for got, want in zip(arrays(again, inputs), second):
+    for got, want in zip(arrays(again, inputs), second, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-7, atol=1e-12, equal_nan=True)
 
 

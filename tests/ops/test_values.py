@@ -35,7 +35,7 @@ def test_equals_numpy(case, dtype, device):
     wanted = reference(case, dtype)
     results = run(case, device, dtype)
     assert len(results) == len(wanted)
-    for got, want in zip(results, wanted):
+    for got, want in zip(results, wanted, strict=True):
         want = np.asarray(want)
         assert dtype_name(got) == expected_dtype(case, want, dtype)
         assert str(got.device).split(":")[0] == device.split(":")[0]
@@ -55,7 +55,7 @@ def test_meta_says_the_same_shapes(case):
     if "device" in kwargs:
         kwargs["device"] = "meta"
     predicted = results_of(getattr(tenon, case.op)(*args, **kwargs))
-    for got, want in zip(predicted, results):
+    for got, want in zip(predicted, results, strict=True):
         assert (tuple(got.shape), dtype_name(got)) == (tuple(want.shape), dtype_name(want))
         assert str(got.device).startswith("meta")
 
@@ -100,7 +100,7 @@ def test_layout_of_inputs_does_not_matter(case, layout, dtype, device):
     skip_without_floats(case, dtype, device)
     if not any(has_tensors(value) for value in arguments(case, device, dtype)[0]):
         pytest.skip("no tensors")
-    for got, want in zip(run(case, device, dtype, layout), run(case, device, dtype)):
+    for got, want in zip(run(case, device, dtype, layout), run(case, device, dtype), strict=True):
         assert_close(case, got, to_numpy(want))
 
 
@@ -122,7 +122,7 @@ def test_writes_into_given_outputs(case, dtype, device):
         for want in wanted
     )
     function(*args, **kwargs, out=outs if len(outs) > 1 else outs[0])
-    for got, want in zip(outs, wanted):
+    for got, want in zip(outs, wanted, strict=True):
         assert_close(case, got, to_numpy(want))
 
 
@@ -159,7 +159,7 @@ HALF = [
 @pytest.mark.parametrize("case", HALF, ids=str)
 def test_half_precision_is_close(case, dtype, device):
     skip_unserved(device, dtype)
-    for i, (got, want) in enumerate(zip(run(case, device, dtype), reference(case))):
+    for i, (got, want) in enumerate(zip(run(case, device, dtype), reference(case), strict=True)):
         want = np.asarray(want)
         if want.dtype.kind != "f":
             continue

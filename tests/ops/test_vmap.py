@@ -45,7 +45,7 @@ def check(case, chosen):
 
     def call(*parts):
         args = list(fixed)
-        for i, part in zip(chosen, parts):
+        for i, part in zip(chosen, parts, strict=True):
             args[i] = part
         return results_of(operator(*args, **kwargs))
 

@@ -32,6 +32,11 @@ def new_op(folder, *arguments):
         ("f --namespace names", "tenon.ops.names is there already"),
         ("f --namespace Acme", "expected a namespace like [a-z][a-z0-9_]*"),
         ("f --namespace tenon", "'tenon' is taken; choose another name"),
+        (
+            "f --namespace autograd",
+            "'autograd' is taken by a plugin of Tenon's own; choose another",
+        ),
+        ("f --namespace interpreter", "'interpreter' is taken by a plugin of Tenon's own"),
         ("f --vendor <b>", "expected a vendor's name of at most 40 letters"),
     ],
 )
@@ -46,7 +51,8 @@ def test_a_folder_with_files_is_left_alone(tmp_path):
     (tmp_path / "tenon_acme" / "mine").write_text("mine")
     code, printed = new_op(tmp_path, "glu", "--namespace", "acme")
     assert (
-        code == 1 and "tenon_acme exists and is not empty; choose another with --folder" in printed
+        code == 1
+        and "tenon_acme exists and is not empty; choose another name with --namespace" in printed
     )
     assert [path.name for path in (tmp_path / "tenon_acme").iterdir()] == ["mine"]
 

@@ -62,6 +62,23 @@ TEST(File, ForAnotherProcessorIsRefused) {
   EXPECT_TRUE(is_refused(load(scratch / "mips.so"), "WRONG_ARCH", "got 8"));
 }
 
+TEST(File, OfAnotherClassOrByteOrderSaysWhich) {
+  Scratch scratch;
+  const std::string whole = read_file(plugin_path("null"));
+  std::string bytes = whole;
+  bytes[4] = 1;  // ELFCLASS32
+  write_file(scratch / "narrow.so", bytes);
+  EXPECT_TRUE(is_refused(load(scratch / "narrow.so"), "WRONG_ARCH",
+                         "expected a file of 64 bits (ELF class 2), got ELF class 1"));
+  bytes = whole;
+  bytes[5] ^= 3;  // ELFDATA2LSB and ELFDATA2MSB
+  write_file(scratch / "swapped.so", bytes);
+  Outcome outcome = load(scratch / "swapped.so");
+  EXPECT_TRUE(is_refused(outcome, "WRONG_ARCH", "expected byte order "));
+  EXPECT_NE(outcome.text.find("big-endian"), outcome.text.npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("little-endian"), outcome.text.npos) << outcome.text;
+}
+
 TEST(Note, MustBeThere) {
   EXPECT_TRUE(is_refused(load(fs::path(TENON_TEST_PLUGIN_DIR) / "libabsent_note.so"), "NO_NOTE",
                          ".note.tenon"));

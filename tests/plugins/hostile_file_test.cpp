@@ -4,9 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <random>
+#include <vector>
 
 #include "formats/json_fields.hpp"
+#include "kernel_core/plugin/library_search.hpp"
 #include "kernel_core/plugin/note.hpp"
 #include "support.hpp"
 
@@ -15,6 +20,7 @@ namespace {
 
 // Everything that looks into the file before the system does.
 bool examine(const std::string& path) {
+  (void)core::read_library_search(path);
   core::Manifest manifest;
   return !core::read_note(path, manifest) && !core::check_note(path, manifest);
 }
@@ -26,11 +32,19 @@ TEST(HostileFile, WithRandomBytesInHeadersAndNoteIsSurvived) {
   Elf64_Ehdr header;
   whole.copy(reinterpret_cast<char*>(&header), sizeof header);
   size_t note = note_offset(whole);
+  std::vector<Elf64_Phdr> programs(header.e_phnum);
+  std::memcpy(programs.data(), whole.data() + header.e_phoff, programs.size() * sizeof(Elf64_Phdr));
+  auto dynamic = std::find_if(programs.begin(), programs.end(),
+                              [](const Elf64_Phdr& one) { return one.p_type == PT_DYNAMIC; });
+  ASSERT_NE(dynamic, programs.end());
+  ASSERT_EQ(core::read_library_search(path).folders.size(), 1);
   struct Range {
     size_t begin, size;
   };
   const Range kRanges[] = {{0, sizeof header},
                            {header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr)},
+                           {header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)},
+                           {dynamic->p_offset, dynamic->p_filesz},
                            {note, sizeof(tenon_note)}};
   std::mt19937 random(20261121);
   int file = ::open(path.c_str(), O_RDWR);
@@ -38,7 +52,7 @@ TEST(HostileFile, WithRandomBytesInHeadersAndNoteIsSurvived) {
   int sound = 0;
   for (int i = 0; i < 10000; ++i) {
     std::string mutant = whole;
-    const Range& range = kRanges[random() % 3];
+    const Range& range = kRanges[random() % std::size(kRanges)];
     for (uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
       // Small, huge and arbitrary values; huge ones hit sums that overflow.
       const char kExtremes[] = {0, 1, 0x7f, static_cast<char>(0x80), static_cast<char>(0xff)};

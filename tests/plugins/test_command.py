@@ -2,10 +2,12 @@
 """The command `tenon`: what it prints, and its exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
+import tenon as package
 from plugin_support import command as tenon
 from tenon.cli import COMMANDS, main, output
 
@@ -21,8 +23,6 @@ def test_without_a_command_it_says_which_there_are():
 
 
 def test_version(capsys):
-    import tenon as package
-
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tenon {package.__version__}\n"
 
@@ -64,6 +64,28 @@ def test_coverage():
     assert code == 1 and "got 'float31'" in err
     code, _, err = tenon("plugins", "coverage", "acme")
     assert code == 1 and "no device kind 'acme'" in err
+
+
+@pytest.mark.parametrize("command", ["list", "coverage cpu", "explain add --device cpu"])
+def test_a_plugin_that_is_not_there_is_one_line(command):
+    code, out, err = tenon("plugins", *command.split(), "--plugin", "/nowhere/missing.so")
+    assert (code, out) == (1, "")
+    assert err.startswith("tenon: no plugin can be read at /nowhere/missing.so")
+    assert err.endswith("[NOT_FOUND]\n") and err.count("\n") == 1
+
+
+def test_a_device_that_is_not_there_is_one_line():
+    code, out, err = tenon("plugins", "coverage", "nonesuch")
+    assert (code, out) == (1, "")
+    assert err.startswith("tenon: no device kind 'nonesuch'") and err.count("\n") == 1
+
+
+def test_a_file_of_the_current_folder_is_a_path_for_a_command(library, monkeypatch):
+    """A shell's user types names of files; a program that says a bare name means no path."""
+    monkeypatch.chdir(os.path.dirname(library))
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(package.sdk_path()))
+    code, out, err = tenon("plugins", "coverage", "null", "--plugin", os.path.basename(library))
+    assert code == 0 and "total host" in out, err
 
 
 def test_colour_only_for_terminals(monkeypatch, capsys):

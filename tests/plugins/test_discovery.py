@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import tenon
 from plugin_support import OWN_PLUGINS, SOURCE, announce, copy_plugin, python
 
 ANNOUNCED = """
@@ -200,3 +201,31 @@ def test_set_group_id_programs_take_no_advice(folder, library):
         pytest.skip("needs a file system that honours set-group-id")
     assert library not in describe() and other not in describe()
     assert OWN_PLUGINS in describe()
+
+
+def test_a_bare_name_is_no_path(library, monkeypatch):
+    """Plugins are never searched for, and so not in the current folder either."""
+    folder, name = os.path.split(library)
+    monkeypatch.chdir(folder)
+    for options in ({}, {"isolated": True}, {"overrides": True}):
+        with pytest.raises(
+            tenon.NotFoundError, match="expected a path, got the bare name"
+        ) as error:
+            tenon.load_plugin(name, **options)
+        assert f"write ./{name} or the full path" in str(error.value)
+    program = "import pathlib, tenon; tenon.load_plugin({}); print(tenon.device('null'))"
+    for path in (repr(f"./{name}"), f"pathlib.Path({name!r})"):
+        search = os.path.dirname(tenon.sdk_path())
+        code, out, err = python("-c", program.format(path), PYTHONPATH=search)
+        assert (code, out) == (0, "null:0\n"), err
+
+
+def test_a_path_ends_where_it_ends(library):
+    for call in (
+        tenon.load_plugin,
+        tenon.plugins.add_folder,
+        tenon.plugins.unload,
+        tenon.plugins.allow_overrides,
+    ):
+        with pytest.raises(ValueError, match="expected a text without NUL"):
+            call(f"{library}\0.txt")

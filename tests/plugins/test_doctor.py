@@ -185,7 +185,7 @@ def test_pip_hint_for_a_newer_plugin(folder):
     path, environment = package(folder, with_epoch(2))
     code, out, _ = command("plugins", "doctor", path, **environment)
     assert code == reasons.EXIT_CODES["EPOCH"]
-    assert "pip: pip install --upgrade tenon\n" in out
+    assert "pip: pip install --upgrade .  # in a newer checkout of Tenon\n" in out
 
 
 def test_pip_hint_for_an_older_plugin(folder):
@@ -235,7 +235,7 @@ def listed(library):
 def test_level_is_shown_for_the_library_that_earned_it(library):
     assert "L2" not in listed(library)
     stamp(library)
-    assert "  L2 (kit 1.0, 2026-11-21)  " in listed(library)
+    assert "  claims L2 (kit 1.0, 2026-11-21)  " in listed(library)
     with open(library, "ab") as file:
         file.write(b"\0")
     assert "  stale  " in listed(library) and "L2" not in listed(library)

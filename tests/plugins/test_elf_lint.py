@@ -99,6 +99,15 @@ def test_runpath(build):
     assert lint(build(SOUND, "-Wl,-rpath,$ORIGIN:${{ORIGIN}}/lib")) == []
 
 
+@pytest.mark.parametrize(
+    "runpath, entry", [("$ORIGIN:", "''"), (":$ORIGIN", "''"), ("lib:$ORIGIN", "'lib'")]
+)
+def test_runpath_into_the_current_folder(build, runpath, entry):
+    (warning,) = lint(build(SOUND, f"-Wl,-rpath,{runpath}"))
+    assert warning.startswith("it looks for libraries in the current folder of the program")
+    assert f"has the entry {entry}" in warning
+
+
 @pytest.mark.parametrize("name", ["tenon", "python3.11"])
 def test_libraries_that_must_not_be_needed(build, folder, name):
     empty = os.path.join(folder, f"lib{name}.so")

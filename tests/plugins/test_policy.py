@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from plugin_support import command, copy_plugin, python
+from plugin_support import FAULTY_PLUGINS, command, copy_plugin, python
 
 LOAD = """
 import sys, tenon
@@ -41,6 +41,18 @@ def test_own_plugins_are_part_of_the_host():
         "-c", "import tenon; print(tenon.ones(2).sum().item())", TENON_PLUGIN_POLICY="pinned"
     )
     assert (code, out) == (0, "2.0\n")
+
+
+def test_own_plugins_that_are_loaded_by_their_path_are_part_of_the_host(tmp_path):
+    """The interpreter of operator files lies below the host's own folder."""
+    file = tmp_path / "acme.yaml"
+    file.write_text(
+        "namespace: acme_policy\nops:\n- op: twice\n  doc: Twice.\n  sig: (Tensor x) -> Tensor\n"
+        "  kind: elementwise\n  dtypes: {compute: promote_float, allow: floating}\n  expr: x + x\n  example: twice([1.]) ~= [2.]\n"
+    )
+    program = "import tenon, sys; print(tenon.ops.load(sys.argv[1]).twice(tenon.ones(2)).tolist())"
+    code, out, err = python("-c", program, file, TENON_PLUGIN_POLICY="pinned")
+    assert (code, out) == (0, "[2.0, 2.0]\n"), err
 
 
 def test_the_policy_plugin_is_loaded_only_for_a_policy(library):
@@ -151,6 +163,31 @@ def test_lock_escapes_names_as_sha256sum_does(folder, pinned):
     with open(pinned["TENON_PLUGIN_LOCK"], "rb") as file:
         assert file.read() == lines
     assert load(odd, **pinned).startswith("loaded")
+
+
+@pytest.fixture
+def bringing(folder):
+    """A plugin that brings two libraries along, and refuses to load once it has found them."""
+    if not os.path.isdir(FAULTY_PLUGINS):
+        pytest.skip("TENON_BUILD_DIR has no test plugins")
+    beside = os.path.join(folder, "beside")
+    os.mkdir(beside)
+    for which in ("one", "two"):
+        name = f"libtenon_test_absent_{which}.so"
+        shutil.copy(os.path.join(FAULTY_PLUGINS, "../absent", name), beside)
+    return shutil.copy(os.path.join(FAULTY_PLUGINS, "libtenon_brings_along.so"), folder)
+
+
+def test_lock_lists_what_a_plugin_brings_along(folder, bringing, pinned):
+    assert load(bringing).endswith("[QUERY_FAILED]")
+    code, out, err = command("plugins", "lock", bringing, **pinned)
+    assert code == 0 and out.endswith("lock: 3 plugins\n"), err
+    assert os.path.join(folder, "beside", "libtenon_test_absent_two.so") in out
+    assert load(bringing, **pinned).endswith("[QUERY_FAILED]")  # all three were accepted
+    with open(os.path.join(folder, "beside", "libtenon_test_absent_two.so"), "ab") as file:
+        file.write(b"\0")
+    text = load(bringing, **pinned)
+    assert f"({bringing} brings it along)" in text and text.endswith("[NOT_PINNED]")
 
 
 # -- signed ---------------------------------------------------------------------------------------

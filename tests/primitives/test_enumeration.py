@@ -96,10 +96,11 @@ def differentiate(case):
     args, kwargs = arguments(case, "level1", "float32")
     inputs = [
         tensor.requires_grad_()
-        for i, (value, array) in enumerate(zip(args, case.args))
+        for i, (value, array) in enumerate(zip(args, case.args, strict=True))
         for tensor, one in zip(
             value if isinstance(value, list) else [value],
             array if isinstance(array, list) else [array],
+            strict=True,
         )
         if is_floating(one) and (case.grad is None or i in case.grad)
     ]
@@ -149,6 +150,10 @@ def test_kernels_are_primitives_alone(forward):
     assert set().union(*forward[0].values()) == set(PRIMITIVES)
 
 
+# Composites call these while they are recorded, for tensors that the host reads.
+CHECKS_OF_PROGRAMS = {"expect_between", "expect_weights"}
+
+
 def test_every_operator_was_tried(seen):
     decomposed = {
         op["name"].removeprefix("tenon::")
@@ -157,7 +162,7 @@ def test_every_operator_was_tried(seen):
         and "primitive" not in op["tags"]
         and not needs_the_host(op)
     }
-    assert decomposed - seen == set()
+    assert decomposed - seen == CHECKS_OF_PROGRAMS
 
 
 def table(ends):

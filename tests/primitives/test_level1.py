@@ -78,6 +78,7 @@ def test_sorting_is_stable_and_puts_nan_last(length, descending):
     for got, want in zip(
         tenon.sort_with_indices(tenon.tensor(x, device=DEVICE), 1, descending),
         tenon.sort_with_indices(tenon.tensor(x), 1, descending),
+        strict=True,
     ):
         np.testing.assert_array_equal(got.to("cpu").numpy(), want.numpy())
 

@@ -209,6 +209,17 @@ def test_gradients_pass_casts_and_do_not_depend_on_where_backward_runs(pair, ins
     assert x.grad.tolist() == low_x.grad.to(tenon.float32).tolist()
 
 
+def test_a_region_around_backward_casts_nothing_in_it(pair):
+    """What was computed in float32 has gradients in float32, with the same digits."""
+    x, w = (each.detach().requires_grad_() for each in pair)
+    want = tenon.grad((x @ w).square().sum(), [x, w])
+    with amp.autocast():
+        with amp.autocast(enabled=False):
+            value = (x @ w).square().sum()
+        got = tenon.grad(value, [x, w])
+    assert [each.tolist() for each in got] == [each.tolist() for each in want]
+
+
 def test_no_grad_leaves_nothing_behind(pair):
     """A cast that was made without recording must not serve a later call that records."""
     x, w = pair[0], pair[1].detach().requires_grad_()

@@ -425,3 +425,79 @@ def test_stack_and_its_gradient_along_every_axis(shape):
         stacked.backward(tenon.tensor(gradient))
         for i, leaf in enumerate(leaves):
             np.testing.assert_array_equal(leaf.grad.numpy(), np.take(gradient, i, axis))
+
+
+@pytest.mark.parametrize("bounds", [(0.3, 0.8), (0.3, None), (None, 0.8), (None, None)])
+def test_limiting_in_place_has_the_gradient_of_limiting(bounds):
+    x = tenon.tensor([0.2, 0.5, 0.9]).requires_grad_()
+    want = tenon.grad((x * 1.0).clamp(*bounds).square().sum(), x)[0].tolist()
+    y = x * 1.0
+    assert y.clamp_(*bounds) is y
+    assert tenon.grad(y.square().sum(), x)[0].tolist() == want
+    low, z = tenon.tensor(0.3, requires_grad=True), x.detach().clone()
+    z.clamp_(low)
+    assert tenon.grad(z.sum(), low)[0].item() == 1.0
+    memory = x.detach().clone()
+    place = memory.data_ptr()
+    assert memory.clamp_(*bounds).data_ptr() == place and not memory.requires_grad
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.logsumexp(),
+        lambda x: tenon.logaddexp(x[0], x[1]),
+        lambda x: tenon.logaddexp2(x[0], x[1]),
+    ],
+)
+def test_what_is_minus_infinity_has_no_share_of_a_sum_of_exponentials(function):
+    inf = float("inf")
+    for values, want in ([-inf, -inf], [0, 0]), ([-inf, 1], [0, 1]), ([2, -inf], [1, 0]):
+        x = tenon.tensor(values, dtype="float64").requires_grad_()
+        (first,) = tenon.grad(function(x), x, create_graph=True)
+        assert first.tolist() == want
+        assert tenon.grad(first.sum(), x)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_hook_that_writes_into_its_gradient_changes_its_own_branch_alone(order, create_graph):
+    x, y = (tenon.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    a, b = x * 1.0, y * 1.0
+
+    def write(grad):
+        grad.detach().mul_(10.0)
+
+    (a, b)[order].register_hook(write)
+    seed = tenon.tensor([1.0, 1.0])
+    grads = tenon.grad(a + b, [x, y], seed, create_graph=create_graph)
+    want = [[1.0, 1.0], [1.0, 1.0]]
+    want[order] = [10.0, 10.0]
+    assert [each.tolist() for each in grads] == want
+    assert seed.tolist() == [1.0, 1.0]
+
+
+def test_a_hook_of_a_module_may_not_write_into_its_gradient():
+    layer, x = tenon.nn.Linear(2, 2), tenon.ones(1, 2).requires_grad_()
+
+    def write(module, grad_input, grad_output):
+        grad_output[0].mul_(2.0)
+
+    handle = layer.register_full_backward_hook(write)
+    with pytest.raises(RuntimeError, match="a backward hook of a module wrote into a gradient"):
+        (layer(x) * tenon.ones(1, 2)).sum().backward()
+    handle.remove()
+    layer.register_full_backward_hook(lambda module, ins, outs: (ins[0] * 2.0,))
+    layer(x).sum().backward()
+    want = tenon.ones(1, 2) @ layer.weight.detach() * 2.0
+    assert x.grad.tolist() == want.tolist()
+
+
+def test_the_sixth_setting_of_grad_is_only_inputs():
+    x, y = (tenon.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="unused|depend"):
+        tenon.grad(x.sum(), [x, y], None, True, True, True)
+    assert tenon.grad(x.sum(), [x, y], None, True, True, True, True)[1] is None
+    assert tenon.grad(x.sum(), [x, y], materialize_grads=True)[1].tolist() == [0.0, 0.0]
+    with pytest.raises(NotImplementedError, match="grad: expected only_inputs True, got False"):
+        tenon.grad(x.sum(), x, only_inputs=False)

@@ -289,3 +289,83 @@ def test_a_timeline_says_which_operators_took_memory():
     assert str(line) == "no operator calls"
     with pytest.raises(ValueError, match="expected operator calls in the block"):
         line.peak
+
+
+# -- what decides how operators compute ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outer", [False, True])
+@pytest.mark.parametrize("inner", ["bfloat16", "float16", None])
+def test_the_region_of_autocast_is_that_of_the_call(inner, outer):
+    """Backward outside of the region, and inside of another one."""
+    layer = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+    x = batch((3, 4))
+
+    def run(call):
+        with tenon.amp.autocast(inner or "bfloat16", enabled=inner is not None):
+            result = call(layer, x).float().square().sum()
+        with tenon.amp.autocast("float16", enabled=outer):
+            return [g.numpy() for g in tenon.grad(result, [x, *layer.parameters()])]
+
+    plain, again = run(lambda f, x: f(x)), run(checkpoint)
+    for one, other in zip(plain, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_backward_goes_on_outside_of_every_region_after_a_checkpoint():
+    """The caller's region has no effect in the steps behind the one that computes again."""
+    first, x, seen = nn.Linear(4, 4), batch((3, 4)), []
+
+    class Seen(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append((grad @ grad.T).dtype)
+            return grad
+
+    with tenon.amp.autocast("bfloat16"):
+        y = checkpoint(first, Seen.apply(x)).float().sum()
+        y.backward()
+        assert (x @ x.T).dtype == tenon.bfloat16
+    assert seen == [tenon.float32]
+
+
+def test_settings_of_the_program_are_those_of_the_call():
+    seen = []
+
+    def function(x):
+        seen.append((tenon.get_default_dtype(), tenon._core.is_deterministic()))
+        return (x * tenon.linspace(0.0, 1.0, 4, dtype=tenon.get_default_dtype())).sin()
+
+    x = batch((3, 4))
+    tenon.set_default_dtype(tenon.float64)
+    tenon.use_deterministic_algorithms(True)
+    try:
+        y = checkpoint(function, x).sum()
+    finally:
+        tenon.set_default_dtype(tenon.float32)
+        tenon.use_deterministic_algorithms(False)
+    y.backward()
+    assert seen == [(tenon.float64, True)] * 2
+    assert tenon.get_default_dtype() == tenon.float32 and not tenon._core.is_deterministic()
+
+
+def test_an_error_in_the_second_run_leaves_settings_and_regions_as_they_were():
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        if len(calls) == 2:
+            raise ValueError("not again")
+        return (x @ x.T).sin()
+
+    x = batch((3, 4))
+    with tenon.amp.autocast():
+        y = checkpoint(function, x).sum()
+    with pytest.raises(ValueError, match="not again"):
+        y.backward()
+    assert tenon.amp.is_autocast_enabled() is False
+    assert (x @ x.T).dtype == tenon.float32

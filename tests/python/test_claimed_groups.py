@@ -382,7 +382,7 @@ def test_a_compiler_that_fails_leaves_the_steps(fault, reason):
     )
     first, second = text.splitlines()[:2]
     assert first == f"steps 0 to 3: claimed by reference:0, and run by kernels: {reason}"
-    assert second.startswith("steps 0 to 3: one kernel over float32[6, 7] reference:0")
+    assert second.startswith("steps 0 to 3: one by one over float32[6, 7] reference:0: no kernel")
 
 
 def test_a_run_that_fails_is_done_step_by_step():

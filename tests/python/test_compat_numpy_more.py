@@ -218,7 +218,7 @@ def compare(call, rtol=1e-10):
     got, want = parts(evaluate(call, With(tnp))), parts(evaluate(call, With(np)))
     assert len(got) == len(want)
     for ours, theirs in zip(got, want):
-        if isinstance(ours, tuple):
+        if isinstance(ours, (tuple, list)):
             pairs = zip(ours, theirs, strict=True)
         else:
             pairs = [(ours, theirs)]

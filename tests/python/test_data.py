@@ -3,11 +3,14 @@
 
 import collections
 import io
+import math
+import pickle
 import threading
 
 import numpy as np
 import pytest
 import tenon
+from tenon import data
 from tenon.data import (
     BatchSampler,
     ConcatDataset,
@@ -110,7 +113,7 @@ def test_collate_keeps_structure():
     ]
     batch = default_collate(samples)
     assert tuple(batch["image"].shape) == (3, 2)
-    assert batch["point"].x.tolist() == [1, 1, 1] and batch["point"].y.dtype == tenon.float32
+    assert batch["point"].x.tolist() == [1, 1, 1] and batch["point"].y.dtype == tenon.float64
     assert batch["name"] == ["a", "a", "a"]
     assert batch["row"].tolist() == [[0, 1]] * 3
     assert batch["list"][1].dtype == tenon.bool
@@ -118,6 +121,232 @@ def test_collate_keeps_structure():
         default_collate([object()])
     with pytest.raises(ValueError, match="differ in length"):
         default_collate([[1], [1, 2]])
+
+
+def test_collate_keeps_the_digits_of_floats():
+    """Times in seconds have more digits than float32."""
+    times = default_collate([1700000001.0, 2, 0.1])
+    assert times.tolist() == [1700000001.0, 2.0, 0.1]
+    assert default_collate([np.float32(0.5), np.float32(1)]).dtype == tenon.float32
+
+
+@pytest.mark.parametrize(
+    "samples, text",
+    [
+        ([tenon.ones([1]), None], "one kind in a batch, got Tensor and NoneType; pass collate_fn"),
+        ([1, "a"], "one kind in a batch, got int and str"),
+        ([{"a": 1}, 2], "one kind in a batch, got dict and int"),
+        ([np.ones(1), None], "one kind in a batch, got ndarray and NoneType"),
+    ],
+)
+def test_collate_refuses_samples_of_several_kinds(samples, text):
+    with pytest.raises(TypeError, match=text):
+        default_collate(samples)
+    with pytest.raises(ValueError, match=r"the same keys, got \['a'\] and \['a', 'b'\]"):
+        default_collate([{"a": 1}, {"a": 1, "b": 2}])
+
+
+class Holey(Dataset):
+    """Its second sample is missing."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return None if index else tenon.ones([1])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_that_is_missing_is_named(workers):
+    with pytest.raises(TypeError, match="one kind in a batch, got Tensor and NoneType"):
+        next(iter(DataLoader(Holey(), 2, num_workers=workers)))
+
+
+class Tenfold(TensorDataset):
+    def __getitem__(self, index):
+        (x,) = super().__getitem__(index)
+        return (x * 10,)
+
+
+class Halved(Subset):
+    def __getitem__(self, index):
+        return super().__getitem__(index)[0] / 2
+
+
+class Foreign:
+    """A dataset of another library, whose method `batch` makes a dataset of batches."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return index * 10
+
+    def batch(self, batch_size):
+        raise AssertionError("expected the loader to leave this alone")
+
+
+def rows(loader):
+    return [
+        row for batch in loader for row in (batch[0] if isinstance(batch, list) else batch).tolist()
+    ]
+
+
+def test_the_loader_reads_what_getitem_gives():
+    """A fast way to read a batch is taken only where it stands for the __getitem__ that there
+    is."""
+    numbers = tenon.arange(4)
+    assert rows(DataLoader(Tenfold(numbers), 2)) == [0, 10, 20, 30]
+    assert rows(DataLoader(Subset(Tenfold(numbers), [3, 1]), 2)) == [30, 10]
+    assert rows(DataLoader(Subset(Subset(Tenfold(numbers), [3, 1]), [1]), 2)) == [10]
+    assert rows(DataLoader(Halved(TensorDataset(numbers), [2, 0]), 2)) == [1, 0]
+    assert rows(DataLoader(ConcatDataset([Tenfold(numbers), TensorDataset(numbers)]), 8))[3:6] == [
+        30,
+        0,
+        1,
+    ]
+    assert rows(DataLoader(Foreign(), 2)) == [0, 10, 20]
+    dataset = TensorDataset(numbers)
+    dataset.batch = 32
+    assert rows(DataLoader(dataset, 4)) == [0, 1, 2, 3]
+
+
+def test_the_loader_asks_for_several_samples_at_once_where_that_stands_for_getitem():
+    class Bulk(Dataset):
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return index
+
+        def __getitems__(self, indices):
+            return [index + 100 for index in indices]
+
+    class Negative(Bulk):
+        def __getitem__(self, index):
+            return -index
+
+    class Wrapper:
+        """Passes on what it does not have."""
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __len__(self):
+            return len(self.inner)
+
+        def __getitem__(self, index):
+            return self.inner[index] * 7
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    assert rows(DataLoader(Bulk(), 3)) == [100, 101, 102]
+    assert rows(DataLoader(Negative(), 3)) == [0, -1, -2]
+    assert rows(DataLoader(Wrapper(Bulk()), 3)) == [0, 7, 14]
+
+
+def test_batches_of_a_subset():
+    subset = Subset(numbered(5), [4, 1])
+    assert [x.tolist() for x in subset.batch([1, 0])] == [[1, 4], [10, 40]]
+    assert Subset(Squares(5), [4, 1]).batch([1, 0])[0].tolist() == [1, 4]
+
+
+def test_parts_of_a_dataset_can_be_pickled():
+    """As spawned workers need."""
+    part, _ = random_split(numbered(10), [6, 4], seed=0)
+    again = pickle.loads(pickle.dumps(part))
+    assert rows(DataLoader(again, 6)) == part.indices
+
+
+def test_classes_take_types_in_brackets():
+    class Numbers(Dataset[int]):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return index
+
+    assert rows(DataLoader(Numbers(), 2)) == [0, 1]
+    for each in (data.IterableDataset, data.Sampler, DataLoader):
+        assert each[int] is not None
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_without_a_batch_size_gives_samples(workers):
+    dataset = Squares(5)
+    loader = DataLoader(dataset, batch_size=None, num_workers=workers)
+    assert list(loader) == [dataset[i] for i in range(5)] and len(loader) == 5
+    doubled = DataLoader(
+        dataset, None, collate_fn=lambda sample: sample[0] * 2, num_workers=workers
+    )
+    assert list(doubled) == [0, 2, 4, 6, 8]
+    (array,) = DataLoader([{"x": np.arange(2)}], None)
+    assert array["x"].tolist() == [0, 1]
+    shuffled = DataLoader(numbered(5), None, shuffle=True, seed=1)
+    assert sorted(x.item() for x, _ in shuffled) == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="leave out drop_last and batch_sampler"):
+        DataLoader(dataset, None, drop_last=True)
+    with pytest.raises(ValueError, match="expected batch_size >= 1 or None, got 0"):
+        DataLoader(dataset, 0)
+
+
+def test_samples_of_a_stream_without_a_batch_size():
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            yield from ("a", "b")
+
+    assert list(DataLoader(Stream(), None)) == ["a", "b"]
+
+
+def test_random_sampler_with_replacement_and_of_other_lengths():
+    sampler = RandomSampler(range(4), seed=1, replacement=True, num_samples=4000)
+    counts = collections.Counter(sampler)
+    assert len(sampler) == 4000 == sum(counts.values())
+    assert all(abs(counts[i] - 1000) < 150 for i in range(4))  # five standard deviations
+    twice = list(RandomSampler(range(5), seed=1, num_samples=12))
+    assert sorted(twice[:5]) == sorted(twice[5:10]) == [0, 1, 2, 3, 4] and len(set(twice[10:])) == 2
+    few = list(RandomSampler(range(5), seed=1, num_samples=2))
+    assert len(few) == len(set(few)) == 2
+    tenon.manual_seed(5)
+    first = list(RandomSampler(range(9), replacement=True))
+    tenon.manual_seed(5)
+    assert list(RandomSampler(range(9), replacement=True)) == first
+    with pytest.raises(TypeError, match="as seed, got True; pass replacement=True by its name"):
+        RandomSampler(range(4), True)
+    with pytest.raises(ValueError, match="expected num_samples >= 1, got 0"):
+        RandomSampler(range(4), num_samples=0)
+    with pytest.raises(ValueError, match="a sample or more to draw 3 from, got none"):
+        iter(RandomSampler([], num_samples=3))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-300, 1e300])
+@pytest.mark.parametrize("replacement", [False, True])
+def test_weighted_samples_do_not_depend_on_the_scale_of_weights(scale, replacement):
+    weights = [scale * weight for weight in [1.0, 0.0, 3.0] * 100]
+    drawn = [
+        index
+        for seed in range(20)
+        for index in data.WeightedRandomSampler(weights, 50, replacement, seed=seed)
+    ]
+    plain = [
+        index
+        for seed in range(20)
+        for index in data.WeightedRandomSampler([1.0, 0.0, 3.0] * 100, 50, replacement, seed=seed)
+    ]
+    assert drawn == plain
+    assert not any(index % 3 == 1 for index in drawn)
+    assert abs(sum(index < 150 for index in drawn) - 500) < 80  # five standard deviations
+
+
+def test_weighted_samples_of_the_smallest_weights():
+    """A weight of 0 is never drawn, also where the sum of weights has one digit."""
+    smallest = 5e-324
+    for replacement in (False, True):
+        sampler = data.WeightedRandomSampler([smallest, 0.0], 1, replacement)
+        assert [list(sampler) for _ in range(20)] == [[0]] * 20
+    with pytest.raises(ValueError, match="expected finite weights of at least 0"):
+        data.WeightedRandomSampler([1.0, math.inf], 1)
 
 
 @pytest.mark.parametrize("workers", [0, 3])

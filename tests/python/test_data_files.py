@@ -241,3 +241,16 @@ def test_reading_a_frozen_list_copies_no_pages():
     frozen = data.FrozenList({"number": i, "text": "x" * 100} for i in range(40_000))
     (growth,) = data.DataLoader(Growth(frozen), num_workers=1, multiprocessing_context="fork")
     assert growth.item() < frozen.nbytes / 4 and frozen.nbytes > 4_000_000
+
+
+def test_a_subclass_of_files_is_read_by_its_getitem(tmp_path):
+    class Doubled(data.NumpyDataset):
+        def __getitem__(self, index):
+            (row,) = super().__getitem__(index)
+            return (row * 2,)
+
+    np.save(tmp_path / "x.npy", np.arange(4))
+    plain, doubled = (kind(tmp_path / "x.npy") for kind in (data.NumpyDataset, Doubled))
+    for dataset, want in ((plain, [3, 0]), (doubled, [6, 0])):
+        ((rows,),) = data.DataLoader(data.Subset(dataset, [3, 0]), 2)
+        assert rows.tolist() == want

@@ -64,7 +64,7 @@ def test_weighted_samples():
     one = list(data.WeightedRandomSampler([1, 1], 20))
     tenon.manual_seed(0)
     assert list(data.WeightedRandomSampler([1, 1], 20)) == one
-    with pytest.raises(ValueError, match="expected weights of at least 0, and one above"):
+    with pytest.raises(ValueError, match="expected finite weights of at least 0, and one above"):
         data.WeightedRandomSampler([0, 0], 1)
     with pytest.raises(ValueError, match="expected num_samples from 1 to 2 without replacement"):
         data.WeightedRandomSampler([1, 0, 1], 3, replacement=False)
@@ -119,3 +119,20 @@ def test_a_sample_that_fails_is_named(workers):
         list(loader)
     notes = getattr(failure.value, "__notes__", ["DataLoader: while reading sample 7"])
     assert any("while reading sample 7" in note for note in notes)
+
+
+def test_a_pass_over_some_indices_in_random_order_is_resumed():
+    def loader():
+        return data.DataLoader(
+            range(20), 2, sampler=data.SubsetRandomSampler([3, 5, 7, 11, 13, 17], seed=1)
+        )
+
+    whole = loader()
+    list(whole)
+    second = [batch.tolist() for batch in whole]
+    running = loader()
+    list(running)
+    next(iter(running))
+    resumed = loader()
+    resumed.load_state_dict(running.state_dict())
+    assert [batch.tolist() for batch in resumed] == second[1:]

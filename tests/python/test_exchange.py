@@ -210,3 +210,13 @@ def test_arrow_gives_its_memory():
     assert pyarrow.array(tenon.ones(3).numpy()).to_pylist() == [1.0] * 3
     with pytest.raises(TypeError, match="arrays with no nulls"):
         tenon.from_dlpack(pyarrow.array([1, None]))
+
+
+def test_arrays_in_another_byte_order_are_refused_with_what_to_do():
+    swapped = np.arange(3, dtype=np.dtype("f4").newbyteorder("S"))
+    for take in (tenon.tensor, tenon.from_numpy, tenon.asarray):
+        with pytest.raises(
+            ValueError, match="this machine's byte order, got the element format .f; convert"
+        ):
+            take(swapped)
+    assert tenon.tensor(swapped.astype(swapped.dtype.newbyteorder("="))).tolist() == [0, 1, 2]

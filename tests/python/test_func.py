@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transformations of functions: against finite differences, against each other, and against loops."""
 
+import copy
+
 import numpy as np
 import pytest
 import tenon
@@ -36,7 +38,7 @@ def differences(function, x):
 
 
 def close(got, want, tolerance=1e-6):
-    want = want.detach().numpy() if isinstance(want, tenon.Tensor) else want
+    want = want.detach().numpy() if isinstance(want, tenon.Tensor) else np.asarray(want)
     assert tuple(got.shape) == want.shape
     np.testing.assert_allclose(got.detach().numpy(), want, rtol=tolerance, atol=tolerance)
 
@@ -95,7 +97,8 @@ def test_gradients_of_nests():
         w, (a, (b, c)) = tree["w"], tree["layers"]
         return scale * ((w**2).sum() + (a * b).sum() * c.sum())
 
-    gradient, value = func.value_and_grad(loss)(tree, 2.0)
+    gradient, value = func.grad_and_value(loss)(tree, 2.0)
+    assert func.value_and_grad(loss)(tree, 2.0)[0].tolist() == value.tolist()
     close(gradient["w"], tree["w"] * 4)
     a, (b, c) = tree["layers"]
     close(gradient["layers"][1][0], 2 * a * c)
@@ -298,6 +301,29 @@ def test_products_by_letters():
     close(func.vmap(lambda x: tenon.einsum("ij,ij", [x, x]))(x), (x * x).sum([1, 2]))
 
 
+@pytest.mark.parametrize("equation", ["ij->ji", "ii->i", "ij->", "ij->i"])
+def test_products_by_letters_of_one_tensor(equation):
+    x = random(3, 4, 4)
+    want = np.stack([np.einsum(equation, each) for each in x.numpy()])
+    close(func.vmap(lambda t: tenon.einsum(equation, t))(x), want)
+    close(func.vmap(lambda t: tenon.einsum(equation, [t]))(x), want)
+
+
+def test_inverses_by_factors():
+    x = random(3, 4, 4)
+    factors = tenon.linalg.cholesky(x @ x.mT + 4 * tenon.eye(4))
+    close(func.vmap(tenon.cholesky_inverse)(factors), tenon.cholesky_inverse(factors))
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 5), (0, 4, 5, 5), (0, 4, 5, 5, 5)])
+def test_convolutions_of_no_images_with_kernels_of_each_sample(shape):
+    convolve = {3: "conv1d", 4: "conv2d", 5: "conv3d"}[len(shape)]
+    convolve = getattr(nn.functional, convolve)
+    kernels = random(3, 6, 4, *[3] * (len(shape) - 2))
+    got = func.vmap(lambda w: convolve(tenon.zeros(shape, dtype="float64"), w))(kernels)
+    assert got.shape == (3, 0, 6, *[3] * (len(shape) - 2))
+
+
 def test_operators_without_a_rule_are_counted():
     before = func.rules.loops().get("kron", 0)
     x = random(3, 2, 2)
@@ -347,3 +373,142 @@ def test_once_differentiable():
     assert first.tolist() == [12.0]
     with pytest.raises(RuntimeError, match=r"backward\(\) is differentiable once only"):
         tenon.grad(first.sum(), x)
+
+
+# -- custom functions in batches --------------------------------------------------------------------
+
+
+class Square(tenon.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x
+
+
+class Product(tenon.Function):
+    """x * w and x + w, whose second result has no gradient where none asks."""
+
+    @staticmethod
+    def forward(ctx, x, factor, w):
+        ctx.save_for_backward(x, w)
+        ctx.factor = factor
+        return factor * x * w, x + w
+
+    @staticmethod
+    def backward(ctx, grad, of_sum):
+        x, w = ctx.saved_tensors
+        return grad * ctx.factor * w + of_sum, None, grad * ctx.factor * x + of_sum
+
+
+class Straight(tenon.Function):
+    """A constant, whose gradient depends on the sample."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return tenon.ones(2)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
+def test_custom_functions_have_a_gradient_for_every_sample():
+    x = tenon.tensor([[1.0, 2.0], [3.0, 4.0]])
+    total = lambda t: Square.apply(t).sum()
+    close(func.vmap(func.grad(total))(x), (2 * x).tolist())
+    close(func.grad(lambda x: func.vmap(total)(x).sum())(x), (2 * x).tolist())
+    close(func.vmap(func.hessian(total))(x), [[[2.0, 0.0], [0.0, 2.0]]] * 2)
+    value, tangent = func.vmap(lambda x: func.jvp(total, (x,), (tenon.ones(2),)))(x)
+    close(tangent, [6.0, 14.0])
+    close(func.vmap(func.vmap(func.grad(Square.apply)))(x), (2 * x).tolist())
+    close(func.vmap(func.grad(lambda t: (Straight.apply(t) * t).sum()))(x), (x * x + 1).tolist())
+
+
+def test_custom_functions_of_what_all_samples_share():
+    x, w = tenon.tensor([[1.0, 2.0], [3.0, 4.0]]), tenon.tensor([5.0, 7.0]).requires_grad_()
+    func.vmap(lambda x: Product.apply(x, 3.0, w)[0])(x).sum().backward()
+    assert w.grad.tolist() == [12.0, 18.0]  # the sum over the samples
+    of_one = lambda x: func.grad(lambda w: Product.apply(x, 3.0, w)[0].sum())(w.detach())
+    close(func.vmap(of_one)(x), (3 * x).tolist())  # one for each
+    both = lambda x: func.grad(lambda w: sum(Product.apply(x, 3.0, w)).sum())(w.detach())
+    close(func.vmap(both)(x), (3 * x + 1).tolist())
+
+
+def test_custom_functions_in_place_under_vmap_need_a_tensor_of_each_sample():
+    class AddOne(tenon.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.mark_dirty(x)
+            x.add_(1.0)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None
+
+    x, shared = tenon.tensor([[1.0], [2.0]]).requires_grad_(), tenon.zeros(1).requires_grad_()
+    with pytest.raises(RuntimeError, match="AddOne writes into a tensor that all samples share"):
+        func.vmap(lambda x: AddOne.apply(shared * 1.0, x))(x)
+
+
+def test_functions_of_the_library_have_a_gradient_for_every_sample():
+    """Hooks of modules, checkpoints, embeddings and Bessel functions are custom functions."""
+    from tenon.utils.checkpoint import checkpoint
+
+    x = tenon.tensor([[0.5, 1.0], [-2.0, 3.0]])
+    layer, seen = nn.Linear(2, 2), []
+    layer.register_full_backward_hook(lambda module, ins, outs: seen.append(tuple(outs[0].shape)))
+    want = tenon.ones(2) @ layer.weight.detach()
+    close(func.vmap(func.grad(lambda t: layer(t).sum()))(x), [want.tolist()] * 2)
+    assert seen == [(2,)]
+    again = lambda t: checkpoint(lambda u: u.sin() * func.vmap(lambda v: v * v)(t), t).sum()
+    close(func.vmap(func.grad(again))(x), (x.cos() * x * x + x.sin() * 2 * x).tolist(), 1e-5)
+    rows = tenon.tensor([[0, 1, 1], [1, 1, 1]])
+    read = lambda w, i: nn.functional.embedding(i, w, scale_grad_by_freq=True).sum()
+    table = tenon.zeros(2, 1)
+    each = func.vmap(func.grad(read), in_dims=(None, 0))(table, rows)
+    assert each.tolist() == [[[1.0], [1.0]], [[0.0], [1.0]]]
+    from tenon.compat.torch import special
+
+    bessel = lambda t: special.bessel_j0(t).sum()
+    close(func.vmap(func.grad(bessel))(x), func.grad(bessel)(x))
+    hooked = []
+
+    def with_hook(t):
+        doubled = t * 1.0
+        doubled.register_hook(lambda grad: hooked.append(tuple(grad.shape)) or grad * 2)
+        return doubled.sum()
+
+    assert func.vmap(func.grad(with_hook))(x).tolist() == [[2.0, 2.0]] * 2
+    assert hooked == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "function", [lambda t: nn.Parameter(t).sum(), lambda t: tenon.Tensor(t).sum()]
+)
+def test_a_lost_path_is_an_error_and_an_independent_one_zero(function):
+    x = tenon.ones(3, 2)
+    with pytest.raises(RuntimeError, match="vmap: expected a function of operators, got a tensor"):
+        func.vmap(func.grad(function))(x)
+    with pytest.raises(RuntimeError, match="its values and gradients are lost"):
+        func.vmap(function)(x)
+    assert func.vmap(func.grad(lambda t: t.detach().sum()))(x).tolist() == [[0.0] * 2] * 3
+
+
+def test_attributes_of_a_sample():
+    x = tenon.complex(tenon.ones(3, 2, 2), tenon.ones(3, 2, 2))
+    assert func.vmap(lambda t: t.mH)(x).tolist() == x.mH.tolist()
+    assert func.vmap(lambda t: t.H)(x).tolist() == x.mH.tolist()
+    assert func.vmap(lambda t: t.to_device("cpu") * 2)(x).tolist() == (x * 2).tolist()
+    for attribute in (lambda t: t.grad, lambda t: t.retain_grad()):
+        with pytest.raises(RuntimeError, match="of a sample, which belongs to the tensor of all"):
+            func.vmap(attribute)(tenon.ones(3, 2))
+    for read in (lambda t: t.data_ptr(), np.asarray, copy.deepcopy):
+        with pytest.raises(RuntimeError, match="expected a function that reads no values"):
+            func.vmap(read)(tenon.ones(3, 2))

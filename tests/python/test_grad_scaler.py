@@ -320,3 +320,13 @@ def test_norms_of_float16_gradients_do_not_overflow():
     assert nn.utils.clip_grad_norm_([w], 1.0).item() == pytest.approx(500.0)
     # float16 rounds to 11 bits: its relative error is up to 4.9e-4.
     assert w.grad.tolist() == pytest.approx([0.6, 0.8], rel=1e-3)
+
+
+@pytest.mark.parametrize("bad", [None, math.nan])
+def test_complex_gradients_are_unscaled(bad):
+    param = nn.Parameter(tenon.tensor([1.0 + 0j]))
+    optimizer, scaler = optim.SGD([param], lr=1.0), amp.GradScaler(init_scale=4.0)
+    param.grad = tenon.tensor([complex(4.0, -8.0 if bad is None else bad)])
+    scaler.step(optimizer)
+    scaler.update()
+    assert param.tolist() == ([0 + 2j] if bad is None else [1 + 0j])

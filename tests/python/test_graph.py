@@ -194,3 +194,21 @@ def test_a_live_graph_keeps_the_plugin():
     with pytest.raises(RuntimeError, match="1 user of its `graph` group"):
         tenon.plugins.unload("reference")
     del graph
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda x: tenon.nn.functional.dropout(x), lambda x: x + tenon.rand(3, device=DEVICE)]
+)
+def test_random_numbers_are_not_captured(draw):
+    # Every replay would repeat the same mask.
+    x = on_device([1, 2, 3])
+    graph = tenon.Graph(DEVICE)
+    with pytest.raises(RuntimeError, match="expected no random numbers to be drawn inside capture"):
+        with graph.capture():
+            draw(x)
+    assert repr(graph) == "<tenon.Graph on reference:0, empty>"
+    noise = tenon.rand(3, device=DEVICE)
+    with graph.capture():
+        y = x + noise
+    graph.replay()
+    assert y.tolist() == (x + noise).tolist()

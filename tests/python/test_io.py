@@ -122,6 +122,71 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+NESTS = {
+    "a dot in a key": {"a.b": 1.0, "a": {"b": 2.0}},
+    "an integer and its text": {1: 1.0, "1": 2.0, "list": [3.0], "list.0": 4.0},
+    "integers alone": {0: 1.0, 1: 2.0},
+    "the name of a tensor alone": {"": 1.0, "tensor": 2.0, "n": {}},
+    "a name that was made": {"a.b": 1.0, "a": {"b": 2.0}, "a.b#2": 3.0},
+    "tuples": {("a", 1): 1.0, "('a', 1)": 2.0, ("a", (None, 0.5)): {(): 3.0}},
+    "None, booleans and floats": {None: 1.0, "None": 2.0, True: 3.0, 0.5: {"x": 4.0}},
+}
+
+
+@pytest.mark.parametrize("max_shard_size", [None, 8])
+@pytest.mark.parametrize("nest", NESTS.values(), ids=NESTS)
+def test_nests_come_back_whatever_their_keys_are(tmp_path, nest, max_shard_size):
+    """Tensors are named by the path to them, and two paths may read alike."""
+
+    def mapped(value, leaf, of):
+        if isinstance(value, of):
+            return leaf(value)
+        if isinstance(value, dict):
+            return {key: mapped(item, leaf, of) for key, item in value.items()}
+        return [mapped(item, leaf, of) for item in value]
+
+    path = tmp_path / "x.safetensors"
+    tenon.save(
+        mapped(nest, lambda x: tenon.tensor([x, x]), float), path, max_shard_size=max_shard_size
+    )
+    index = tmp_path / "x.safetensors.index.json"
+    back = tenon.load(path if max_shard_size is None else index)
+    assert mapped(back, lambda t: t[1].item(), tenon.Tensor) == nest
+
+
+def test_checkpoints_hold_nests_whose_paths_read_alike(tmp_path):
+    manager = tenon.utils.CheckpointManager(tmp_path)
+    manager.save(
+        1, {"a.b": tenon.tensor([1.0]), "a": {"b": tenon.tensor([2.0])}}, asynchronous=True
+    )
+    _, back = manager.load()
+    assert back["a.b"].item() == 1 and back["a"]["b"].item() == 2
+
+
+def test_names_in_files_are_paths(tmp_path):
+    """So that files are readable to others, and to earlier versions."""
+    tenon.save({"a": {"b": tenon.tensor([1.0])}, "c": [tenon.tensor([2.0]), 1]}, tmp_path / "x")
+    tensors, metadata = safetensors.read(tmp_path / "x")
+    assert set(tensors) == {"a.b", "c.0"}
+    assert json.loads(metadata["tenon.structure"]) == {
+        "$dict": [
+            ["a", {"$dict": [["b", {"$tensor": "a.b"}]]}],
+            ["c", [{"$tensor": "c.0"}, 1]],
+        ]
+    }
+
+
+def test_keys_that_do_not_come_back_are_refused(tmp_path):
+    x = tenon.tensor([1.0])
+    with pytest.raises(TypeError, match="numbers, None or tuples of them, got bytes b'k' at 'a'"):
+        tenon.save({"a": {b"k": x}}, tmp_path / "x")
+    with pytest.raises(TypeError, match="tuples of them, got frozenset frozenset.* at 'the top'"):
+        tenon.save({("t", frozenset()): x}, tmp_path / "x")
+    with pytest.raises(ValueError, match="expected metadata without the key 'tenon.structure'"):
+        tenon.save({"a": x}, tmp_path / "x", metadata={"tenon.structure": "[]"})
+    assert not list(tmp_path.iterdir())
+
+
 def test_objects_are_refused(tmp_path):
     with pytest.raises(TypeError, match="object at 'a.1'"):
         tenon.save({"a": [1, object()]}, tmp_path / "x")

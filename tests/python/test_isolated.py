@@ -238,6 +238,7 @@ def test_killed_from_outside():
         for call in (lambda: -x, lambda: x.to("cpu"), lambda: host.to("brittle"), lambda: x + 1.0,
                      lambda: tenon.synchronize("brittle"), lambda: tenon.zeros([1 << 22], device="brittle")):
             print(error_of(call).replace(str(process), "PROCESS"))
+        print(error_of(lambda: plugins.unload("brittle")))
         del x, y
         print(host.tolist(), (host + 1.0).tolist())
         plugins.unload("brittle")
@@ -246,12 +247,13 @@ def test_killed_from_outside():
     """).split("\n")
     death = (
         "plugin brittle 0.9.0 (isolated process PROCESS) died: signal 9 (Killed); "
-        "its tensors are lost; unload it and load it again"
+        "its tensors are lost; let go of them, unload it and load it again"
     )
     assert output[0] == f"DeviceError: [negative] > {death}"
     for line in output[1:6]:
         assert line.startswith("DeviceError: ") and line.endswith(death), line
-    assert output[6:] == [
+    assert output[6].startswith("RuntimeError: plugin brittle is in use") and "IN_USE" in output[6]
+    assert output[7:] == [
         "[0.0, 1.0, 2.0, 3.0] [1.0, 2.0, 3.0, 4.0]",
         "[-0.0, -1.0, -2.0, -3.0] True",
     ]
@@ -279,7 +281,7 @@ def test_kernels_that_break(number, ending):
     for line in output[:2]:
         assert line == (
             f"DeviceError: [negative] > plugin brittle 0.9.0 (isolated process PROCESS) {ending}; "
-            "its tensors are lost; unload it and load it again"
+            "its tensors are lost; let go of them, unload it and load it again"
         )
     assert output[2] == "[-2.0, -1.0]"
 
@@ -308,7 +310,7 @@ def test_kernels_that_hang():
     """).split("\n")
     assert output[0] == (
         "DeviceError: [negative] > plugin brittle 0.9.0 (isolated process PROCESS) did not answer within "
-        "0.5 s and was ended; its tensors are lost; unload it and load it again"
+        "0.5 s and was ended; its tensors are lost; let go of them, unload it and load it again"
     )
     assert output[1] == "True False"
 

@@ -153,3 +153,53 @@ def test_metrics_begin_again():
     assert not metric.counts
     with pytest.raises(TypeError, match="Accuracy.merge: expected a Accuracy, got Mean"):
         metric.merge(metrics.Mean())
+
+
+def test_means_keep_the_digits_of_numbers():
+    mean = metrics.Mean()
+    mean.update(1700000001.0)
+    mean.update([0.1, 0.1])
+    assert mean.compute() == pytest.approx((1700000001.0 + 0.2) / 3, rel=1e-15)
+    ignored = metrics.Perplexity()
+    ignored.update(tenon.zeros([1, 2]), tenon.tensor([-100]))
+    with pytest.raises(
+        ValueError, match="Perplexity.compute: expected values that count, got none"
+    ):
+        ignored.compute()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float16", "float32"])
+def test_errors_are_those_of_the_numbers_in_any_dtype(dtype):
+    x, y = (tenon.tensor(each).to(getattr(tenon, dtype)) for each in ([3, 100], [5, 0]))
+    squared, absolute = metrics.MeanSquaredError(), metrics.MeanAbsoluteError()
+    for metric in (squared, absolute):
+        metric.update(x, y)
+    assert squared.compute() == 5002 and absolute.compute() == 51
+    with pytest.raises(
+        ValueError, match=r"expected prediction and target of one shape, got \(2, 1\) and \(2,\)"
+    ):
+        squared.update(x.unsqueeze(-1), y)
+
+
+def test_classes_that_are_none_are_refused():
+    """They would be counted as others."""
+    matrix = metrics.ConfusionMatrix(2)
+    matrix.update(tenon.tensor([3, 0]), tenon.tensor([0, 1]))
+    with pytest.raises(ValueError, match="expected classes from 0 to 1, got 1 pairs with others"):
+        matrix.compute()
+    ignored = metrics.ConfusionMatrix(2, ignore_index=7)
+    ignored.update(tenon.tensor([3, 0]), tenon.tensor([7, 1]))
+    assert ignored.compute() == [[0, 0], [1, 0]]
+    with pytest.raises(ValueError, match="expected classes as integers, or scores of 3 classes"):
+        metrics.F1(3).update(tenon.tensor([0.0, 2.0]), tenon.tensor([0, 2]))
+    with pytest.raises(ValueError, match="expected scores of two classes or more"):
+        metrics.Accuracy().update(tenon.zeros([4, 1]), tenon.tensor([0, 1, 1, 0]))
+    with pytest.raises(ValueError, match=r"Accuracy.update: expected predictions of shape \(2,\)"):
+        metrics.Accuracy().update(tenon.tensor([0, 1, 1]), tenon.tensor([0, 1]))
+
+
+def test_areas_refuse_what_has_no_order():
+    with pytest.raises(ValueError, match="AUC.update: expected targets of 0 and 1, got others"):
+        metrics.AUC().update(tenon.tensor([0.1, 0.2]), tenon.tensor([-1, 1]))
+    with pytest.raises(ValueError, match="AUC.update: expected scores that have an order, got NaN"):
+        metrics.AUC().update(tenon.tensor([0.1, math.nan]), tenon.tensor([0, 1]))

@@ -255,3 +255,88 @@ def test_a_network_learns():
         losses.append(loss.item())
     # Adam at a constant rate spikes now and then, on steps that rounding decides: one step proves nothing.
     assert min(losses[-50:]) < 1e-3
+
+
+OPTIMIZERS_OF_PARTS = (
+    "SGD Momentum Adam AdamW RMSprop Adagrad Adadelta Adamax NAdam RAdam ASGD Rprop Ftrl".split()
+)
+
+
+def distance(parameter, goal):
+    difference = parameter - goal
+    if difference.dtype.is_complex:
+        difference = tenon.as_real(difference)
+    return tenon.square(difference).sum()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS_OF_PARTS)
+def test_complex_parameters_are_updated_as_their_parts(name):
+    rng = np.random.default_rng(0)
+    start, goal = rng.normal(size=(2, 3, 2))
+    whole = nn.Parameter(tenon.as_complex(tenon.tensor(start)))
+    parts = nn.Parameter(tenon.tensor(start))
+    a, b = (getattr(optim, name)([p], lr=0.1) for p in (whole, parts))
+    for _ in range(4):
+        for parameter, optimizer in ((whole, a), (parts, b)):
+            optimizer.zero_grad()
+            target = tenon.tensor(goal)
+            complex_ = parameter.dtype.is_complex
+            distance(parameter, tenon.as_complex(target) if complex_ else target).backward()
+            optimizer.step()
+        np.testing.assert_allclose(
+            tenon.as_real(whole.detach()).numpy(), parts.detach().numpy(), rtol=1e-12
+        )
+        assert np.abs(parts.detach().numpy() - start).max() > 0
+        saved, a = a.state_dict(), getattr(optim, name)([whole], lr=0.1)
+        a.load_state_dict(saved)
+
+
+def test_lbfgs_of_complex_parameters():
+    parameter = nn.Parameter(tenon.tensor([1.0 + 2.0j, -3.0j]))
+    optimizer = optim.LBFGS([parameter], lr=0.5)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = distance(parameter, tenon.tensor([2.0 - 1.0j, 4.0 + 0.5j]))
+        loss.backward()
+        return loss
+
+    for _ in range(5):
+        optimizer.step(closure)
+    assert parameter.tolist() == pytest.approx([2 - 1j, 4 + 0.5j], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "Muon"])
+def test_optimizers_of_matrices_refuse_complex_parameters(name):
+    with pytest.raises(
+        TypeError, match=f"{name}: expected real parameters.*got complex64; train complex"
+    ):
+        getattr(optim, name)([nn.Parameter(tenon.ones([2, 2], dtype=tenon.complex64))])
+
+
+def test_limits_of_complex_gradients():
+    p = nn.Parameter(tenon.tensor([0j, 0j]))
+    q = nn.Parameter(tenon.tensor([0.0]))
+    p.grad, q.grad = tenon.tensor([3.0 + 4.0j, 0j]), tenon.tensor([12.0])
+    assert optim.clip.clip_grad_norm_([p, q], 1.3, norm_type=1.0).item() == 17
+    p.grad, q.grad = tenon.tensor([3.0 + 4.0j, 0j]), tenon.tensor([12.0])
+    assert optim.clip.clip_grad_norm_([p, q], 1.3).item() == pytest.approx(13)
+    assert p.grad.tolist() == pytest.approx(
+        [0.3 + 0.4j, 0], abs=1e-6
+    ) and q.grad.item() == pytest.approx(1.2)
+    optim.clip.clip_grad_value_([p, q], 0.35)
+    assert p.grad.tolist() == pytest.approx([0.3 + 0.35j, 0], abs=1e-6)
+    optim.clip.ClipGradByValue(0.1, 0.05)([p])
+    assert p.grad.tolist() == pytest.approx([0.1 + 0.1j, 0.05 + 0.05j], abs=1e-6)
+
+
+def test_look_ahead_of_complex_parameters():
+    parameter = nn.Parameter(tenon.tensor([0j]))
+    optimizer = optim.LookAhead(optim.SGD([parameter], lr=1.0), alpha=0.5, k=2)
+    for _ in range(2):
+        parameter.grad = tenon.tensor([1.0 - 2.0j])
+        optimizer.step()
+    assert parameter.tolist() == [-1 + 2j]
+    schedule = lr_scheduler.StepLR(optimizer, 1, 0.1)
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == 0.1

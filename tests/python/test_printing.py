@@ -44,3 +44,28 @@ def test_long_rows_are_wrapped():
 
 def test_half_precision_prints():
     assert repr(tenon.tensor([1.5], dtype="bfloat16")) == "tensor([1.5], dtype=tenon.bfloat16)"
+
+
+@pytest.mark.parametrize("name", ["precision", "edgeitems", "linewidth"])
+def test_options_that_are_no_whole_numbers_are_refused(name):
+    for value in (2.0, "2"):
+        with pytest.raises(TypeError, match=f"expected {name} to be a whole number, got {value!r}"):
+            tenon.set_printoptions(**{name: value})
+    with pytest.raises(TypeError, match="expected threshold to be a whole number, got 'all'"):
+        tenon.set_printoptions(threshold="all")
+    assert repr(tenon.tensor([1.5])) == "tensor([1.5])"
+
+
+def test_a_threshold_may_be_infinite():
+    with tenon.printoptions(threshold=float("inf")):
+        assert "..." not in repr(tenon.arange(2000))
+    with tenon.printoptions(threshold=10.0):
+        assert "..." in repr(tenon.arange(20))
+
+
+def test_a_number_in_a_text_is_a_number():
+    x = tenon.tensor([1.0, 2.0], requires_grad=True)
+    assert f"{x.sum()} {x.detach().sum():.2f} {tenon.tensor(3)}" == "3.0 3.00 3"
+    assert f"{tenon.tensor([1, 2])}" == str(tenon.tensor([1, 2]))
+    meta = tenon.ones((), device="meta")
+    assert f"{meta}" == str(meta)

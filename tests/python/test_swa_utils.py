@@ -62,3 +62,16 @@ def test_rates_go_to_that_of_the_average():
     assert rates == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2, 0.2])
     with pytest.raises(ValueError, match="expected anneal_strategy 'cos' or 'linear'"):
         swa_utils.SWALR(optimizer, 0.2, anneal_strategy="square")
+
+
+def test_averages_of_complex_parameters():
+    class Model(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(tenon.tensor([1.0 + 2.0j]))
+
+    model = Model()
+    average = swa_utils.AveragedModel(model)
+    average.update_parameters(model)
+    model.weight.detach().copy_(tenon.tensor([3.0 - 2.0j]))
+    average.update_parameters(model)
+    assert average.module.weight.tolist() == [2 + 0j]

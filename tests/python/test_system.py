@@ -172,3 +172,21 @@ def test_threads_setting():
     tenon.set_num_threads(before)
     with pytest.raises(ValueError, match="expected at least 1"):
         tenon.set_num_threads(0)
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "cpp_extension", "dlpack"])
+def test_modules_of_utils_are_attributes(name):
+    """`import tenon` is enough, as the tables of docs/from_pytorch.md have them."""
+    assert run(f"import tenon; print(tenon.utils.{name}.__name__)") == f"tenon.utils.{name}"
+
+
+def test_seeds_are_whole_numbers_of_which_64_bits_count():
+    for seed in (-1, 2**64 + 5, True):
+        tenon.manual_seed(seed)
+        assert tenon.random.initial_seed() == seed % 2**64
+        assert tenon.Generator(seed=seed).initial_seed() == seed % 2**64
+    for wrong in (1.5, "1", None):
+        with pytest.raises(TypeError, match=r"manual_seed\(\): expected a whole number, got"):
+            tenon.manual_seed(wrong)
+    with pytest.raises(ValueError, match=r"a seed and a position from get_state\(\), got -1 and 0"):
+        tenon.random.set_state((-1, 0))

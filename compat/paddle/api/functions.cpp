@@ -456,6 +456,22 @@ Tensor index_select(const Tensor& x, const Tensor& index, int axis) {
     return ops::index_select(scope, handle_of(x, "x"), handle_of(index, "index"), axis);
   });
 }
+Tensor gather(const Tensor& x, const Tensor& index, const Scalar& axis) {
+  const std::vector<int64_t> shape = index.shape();
+  if (shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
+    throw Error(TENON_INVALID_ARGUMENT,
+                "gather: expected an index of shape [], [n] or [n, 1], got one of " +
+                    std::to_string(shape.size()) + " axes");
+  return run([&](Scope& scope) {
+    const int64_t count = index.numel();
+    const tenon::Tensor flat =
+        ops::reshape(scope, handle_of(index, "index"), std::vector<int64_t>{count});
+    const tenon::Tensor rows =
+        ops::index_select(scope, handle_of(x, "x"), flat, axis.to<int64_t>());
+    if (!shape.empty()) return rows;
+    return ops::squeeze(scope, rows, std::vector<int64_t>{axis.to<int64_t>()});
+  });
+}
 Tensor take_along_axis(const Tensor& x, const Tensor& index, int axis) {
   return run([&](Scope& scope) {
     return ops::take_along_axis(scope, handle_of(x, "x"), handle_of(index, "index"), axis);

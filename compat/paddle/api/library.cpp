@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading a library of custom operators: what its static initialisers registered becomes a plugin
 // of Tenon, made in memory.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -13,6 +11,7 @@
 #include "api/gradient.hpp"
 #include "api/missing_functions.hpp"
 #include "api/registry.hpp"
+#include "core/library.hpp"
 #include "formats/json_writer.hpp"
 
 namespace tenon::paddle {
@@ -191,19 +190,27 @@ std::string describe(const Library& library) {
 }
 
 // Functions for devices that the build has no code for may be missing.
-void open_library(Library& library) {
-  if (dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
-  const std::string failure = dlerror();
-  void* handle = nullptr;
-  if (failure.find("undefined symbol") != failure.npos)
-    handle = dlopen(library.path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) throw Error(TENON_NOT_FOUND, failure);
-  std::string names;
-  for (const std::string& name : bind_missing_functions(handle))
-    names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty())
-    library.warnings.push_back("no library defines functions that it calls: " + names +
-                               "; a call of one will be an error");
+void open_operators(Library& library) {
+  tenon_library opened;
+  std::string failure;
+  try {
+    opened = open_library(library.path, 0);
+  } catch (const Error& error) {
+    failure = error.what();
+    if (error.code() != TENON_UNAVAILABLE) throw;
+  }
+  if (failure.find("undefined symbol") != failure.npos) {
+    failure.clear();
+    opened = open_library(library.path, TENON_LIBRARY_LAZY);
+    std::string names;
+    for (const std::string& name : bind_missing_functions(opened.handle))
+      names += (names.empty() ? "" : ", ") + name;
+    if (!names.empty())
+      library.warnings.push_back("no library defines functions that it calls: " + names +
+                                 "; a call of one will be an error");
+  }
+  if (!failure.empty()) throw Error(TENON_NOT_FOUND, failure);
+  rename_library(opened.opened_as, library.path);
 }
 
 const Library& load(const std::string& path, const std::string& name) {
@@ -231,7 +238,7 @@ const Library& load(const std::string& path, const std::string& name) {
   }
   auto* library = new Library{.name = name, .path = path};
   try {
-    open_library(*library);
+    open_operators(*library);
     check_faults(path);
     declare(*library);
     attach(*library);

@@ -46,6 +46,21 @@ std::vector<std::string> registered_by(const std::string& library) {
   return names;
 }
 
+void rename_library(const std::string& opened_as, const std::string& path) {
+  if (opened_as == path) return;
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  for (auto& [name, family] : self.operators)
+    for (::paddle::OpMetaInfo& info : family)
+      if (info.library == opened_as) info.library = path;
+  for (Fault& fault : self.faults) {
+    if (fault.library != opened_as) continue;
+    fault.library = path;
+    for (size_t at = 0; (at = fault.text.find(opened_as, at)) != std::string::npos;)
+      fault.text.replace(at, opened_as.size(), path);
+  }
+}
+
 void forget(const std::vector<std::string>& names) {
   Registry& self = registry();
   std::lock_guard lock(self.mutex);

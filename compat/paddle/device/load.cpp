@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/library.hpp"
 #include "device/plugin.hpp"
 
 namespace tenon::paddle {
@@ -36,28 +37,22 @@ std::string explain(const std::string& text) {
 
 // The library's handle; its registrations are remembered by it. Throws what the dynamic linker
 // says.
-void* open_library(const std::string& path) {
+void* open_device_library(const std::string& path, uint32_t flags) {
   RegistrationScope scope;
-  void* handle = nullptr;
+  tenon_library library;
   try {
-    handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  } catch (const std::exception& error) {
-    throw Error(TENON_INTERNAL, std::string("a static initialiser threw: ") + error.what());
-  } catch (...) {
-    throw Error(TENON_INTERNAL, "a static initialiser threw what is no std::exception");
-  }
-  if (!handle) {
-    const char* text = dlerror();
-    throw Error(TENON_UNAVAILABLE,
-                "the library cannot be opened: " + explain(text ? text : "no reason given"));
+    library = open_library(path, flags);
+  } catch (const Error& error) {
+    if (error.code() != TENON_UNAVAILABLE) throw;
+    throw Error(TENON_UNAVAILABLE, "the library cannot be opened: " + explain(error.what()));
   }
   if (std::string failure = take_failure(); !failure.empty()) throw Error(TENON_INTERNAL, failure);
   auto collected = scope.take();
-  if (!collected.empty()) loaded().registrations[handle] = std::move(collected);
-  return handle;
+  if (!collected.empty()) loaded().registrations[library.handle] = std::move(collected);
+  return library.handle;
 }
 
-void load_device(const std::string& path) {
+void load_device(const std::string& path, uint32_t flags) {
   std::lock_guard lock(loaded().mutex);
   for (const auto& plugin : loaded().plugins)
     if (plugin->path() == path) return;
@@ -65,7 +60,7 @@ void load_device(const std::string& path) {
   if (slot == kMostPlugins)
     throw Error(TENON_OUT_OF_RANGE,
                 "expected at most " + std::to_string(kMostPlugins) + " device plugins of Paddle");
-  void* handle = open_library(path);
+  void* handle = open_device_library(path, flags);
   const auto init = reinterpret_cast<InitPluginFn>(dlsym(handle, "InitPlugin"));
   if (!init)
     throw Error(TENON_NOT_FOUND,
@@ -87,13 +82,15 @@ void load_device(const std::string& path) {
 
 using namespace tenon::paddle;
 
-tenon_status tenon_paddle_load_device(const char* path, tenon_err* err) {
+namespace {
+
+tenon_status load(const char* path, uint32_t flags, tenon_err* err) {
   const tenon_status status = tenon::guarded(err, [&] {
     char* resolved = path ? realpath(path, nullptr) : nullptr;
     if (!resolved) throw Error(TENON_NOT_FOUND, "there is no such file");
     const std::string absolute = resolved;
     std::free(resolved);
-    load_device(absolute);
+    load_device(absolute, flags);
   });
   if (status != TENON_OK) {
     const std::string context =
@@ -103,9 +100,16 @@ tenon_status tenon_paddle_load_device(const char* path, tenon_err* err) {
   return status;
 }
 
-tenon_status tenon_paddle_load_device_text(const char* path, tenon_sink_fn sink, void* user) {
+}  // namespace
+
+tenon_status tenon_paddle_load_device(const char* path, tenon_err* err) {
+  return load(path, 0, err);
+}
+
+tenon_status tenon_paddle_load_device_text(const char* path, int32_t is_found, tenon_sink_fn sink,
+                                           void* user) {
   ErrorSink err;
-  const tenon_status status = tenon_paddle_load_device(path, err);
+  const tenon_status status = load(path, is_found ? TENON_LIBRARY_FOUND : 0, err);
   if (status != TENON_OK) {
     const std::string_view text = tenon::host->err_text(err);
     sink(user, text.data(), text.size());

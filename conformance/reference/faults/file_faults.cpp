@@ -9,6 +9,7 @@ FAULT(extra_export) {}
 FAULT(gnu_unique) {}
 FAULT(needs_libtenon) {}
 FAULT(runpath_absolute) {}
+FAULT(runpath_empty) {}
 FAULT(exec_stack) {}
 FAULT(ignores_epoch) {}
 

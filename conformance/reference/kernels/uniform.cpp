@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uniform numbers from Philox4x32-10 (Salmon, Moraes, Dror and Shaw, SC 2011): block i of the
 // stream is a function of seed and i alone, so equal seeds give equal numbers on every device.
-#include <algorithm>
-#include <cmath>
+#include <tenon/uniform_range.hpp>
 
 #include "kernels.hpp"
 #include "launch.hpp"
@@ -38,18 +37,16 @@ tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, doubl
   uint64_t seed, offset;  // taken now, in the order of the calls
   tenon::host->random_reserve(ctx, blocks, &seed, &offset);
   return launch(ctx, "uniform", err, [=, to = out->data, n = out->numel, dtype = out->dtype] {
-    // Rounding must not lift a number to `high`.
-    const float top = std::nextafter(static_cast<float>(high), static_cast<float>(low));
+    const tenon::UniformRange range(dtype, low, high);
     with_type(dtype, [&]<class T>(Type<T>) {
       if constexpr (is_floating<T>) {
         for (int64_t i = 0; i < n; ++i) {
           const auto bits = philox(seed, offset + static_cast<uint64_t>(i / per_block));
           const auto part = static_cast<size_t>(i % per_block);
           if constexpr (std::is_same_v<T, double>) {
-            static_cast<T*>(to)[i] = low + (high - low) * unit(bits[2 * part], bits[2 * part + 1]);
+            static_cast<T*>(to)[i] = range(unit(bits[2 * part], bits[2 * part + 1]));
           } else {
-            const auto x = static_cast<float>(low + (high - low) * unit(bits[part]));
-            static_cast<T*>(to)[i] = T(low < high ? std::min(x, top) : x);
+            static_cast<T*>(to)[i] = T(static_cast<float>(range(unit(bits[part]))));
           }
         }
       }

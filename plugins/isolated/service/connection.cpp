@@ -43,7 +43,7 @@ tenon_status Connection::fail_gone(tenon_err* err) const {
                     "with spawn, or load it there");
   return fail(err, TENON_UNAVAILABLE,
               origin() + " " + process_->how_it_ended() +
-                  "; its tensors are lost; unload it and load it again");
+                  "; its tensors are lost; let go of them, unload it and load it again");
 }
 
 uint32_t Connection::take_lane() {

@@ -29,14 +29,14 @@ TK_FUNCTION philox_block philox(tk_u64 seed, tk_u64 block) {
 #endif
 
 #if defined(UNIFORM)
-#define PARAMETERS WIDE low, WIDE width, T last, tk_i32 bounded
+/* Rounding must not lift a number to the upper end. */
+#define PARAMETERS WIDE low, WIDE width, WIDE scale, T last, tk_i32 bounded
 #if PER_BLOCK == 2
-#define PART(b, i) (low + width * UNIT64((b).v[2 * (i)], (b).v[2 * (i) + 1]))
-#define NUMBER(b, i) PART(b, i)
-#else /* rounding must not lift a number to the upper end */
-#define PART(b, i) ((T)(low + width * UNIT32((b).v[i])))
-#define NUMBER(b, i) (bounded && PART(b, i) > last ? last : PART(b, i))
+#define PART(b, i) (scale * (low + width * UNIT64((b).v[2 * (i)], (b).v[2 * (i) + 1])))
+#else
+#define PART(b, i) ((T)(scale * (low + width * UNIT32((b).v[i]))))
 #endif
+#define NUMBER(b, i) (bounded && PART(b, i) > last ? last : PART(b, i))
 
 #elif defined(NORMAL)
 /* Box and Muller: two uniform numbers, the first not 0, make two normal ones. */

@@ -4,12 +4,13 @@
 #include "launch.hpp"
 #include "source.hpp"
 
-#include <cmath>
+#include <tenon/uniform_range.hpp>
 
 namespace tenon::kernel_c {
 namespace {
 
-// Draws `per_block` numbers from each block of random bits. `put` adds the parameters of the kind.
+// Draws `per_block` numbers from each block of random bits. `put(launch, wide, has_f64)` adds the
+// parameters of the kind, by `wide` those in the type that numbers are computed in.
 template <class Put>
 tenon_status draw(const char* name, const char* kind, int per_block, tenon_ctx* ctx,
                   tenon_tensor* out, tenon_err* err, Put put) {
@@ -35,7 +36,8 @@ tenon_status draw(const char* name, const char* kind, int per_block, tenon_ctx* 
   Launch launch(ctx, *device, err);
   launch.buffer(out);
   const int wide = f64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
-  put(launch, [&](double value) { launch.number(wide, boxed(value)); });
+  put(
+      launch, [&](double value) { launch.number(wide, boxed(value)); }, f64);
   launch.value(seed);
   launch.value(offset);
   launch.value(blocks);
@@ -51,13 +53,15 @@ tenon_status uniform(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
                      tenon_err* err) {
   const double low = tenon_arg_float(&args[1]), high = tenon_arg_float(&args[2]);
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
-  return draw("uniform", kUniform, per_block(out), ctx, out, err, [&](Launch& launch, auto wide) {
-    wide(low);
-    wide(high - low);
-    const double last = std::nextafter(static_cast<float>(high), static_cast<float>(low));
-    launch.number(out->dtype, boxed(last));
-    launch.value(int32_t{low < high});
-  });
+  return draw("uniform", kUniform, per_block(out), ctx, out, err,
+              [&](Launch& launch, auto wide, bool has_f64) {
+                const UniformRange range(out->dtype, low, high, has_f64);
+                wide(range.low);
+                wide(range.width);
+                wide(range.scale);
+                launch.number(out->dtype, boxed(range.last));
+                launch.value(int32_t{range.bounded});
+              });
 }
 
 tenon_status normal(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
@@ -67,7 +71,7 @@ tenon_status normal(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_val
     return fail(err, TENON_INVALID_ARGUMENT,
                 "[normal] expected std of at least 0, got " + std::to_string(deviation));
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
-  return draw("normal", kNormal, per_block(out), ctx, out, err, [&](Launch&, auto wide) {
+  return draw("normal", kNormal, per_block(out), ctx, out, err, [&](Launch&, auto wide, bool) {
     wide(mean);
     wide(deviation);
     wide(6.283185307179586);
@@ -82,7 +86,7 @@ tenon_status randint(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
     return fail(err, TENON_INVALID_ARGUMENT,
                 "[randint] expected low < high, got " + std::to_string(low) + " and " +
                     std::to_string(high));
-  return draw("randint", kRandint, 2, ctx, out, err, [&](Launch& launch, auto) {
+  return draw("randint", kRandint, 2, ctx, out, err, [&](Launch& launch, auto, bool) {
     launch.value(static_cast<uint64_t>(low));
     launch.value(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));
   });

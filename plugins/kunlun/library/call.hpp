@@ -16,6 +16,7 @@
 
 #include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runtime/device.hpp"
@@ -78,7 +79,7 @@ class Call {
   }
   template <class T>
   T narrow(int64_t value) {  // for a parameter of fewer bits
-    if (static_cast<T>(value) != value) refuse(value, sizeof(T));
+    if (!std::in_range<T>(value)) refuse(value, sizeof(T));
     return static_cast<T>(value);
   }
   double number(const tenon_value& value) const {

@@ -126,7 +126,7 @@ Tensor log_likelihood(Scope& scope, const States& states, const std::vector<Tens
   return ops::where(scope, is_empty, 0, total);
 }
 
-tenon_status check_lengths(const char* op, const Tensor& lengths, const char* name, int64_t most,
+tenon_status check_lengths(const char* op, Tensor& lengths, const char* name, int64_t most,
                            tenon_err* err) {
   return expect_between(TENON_INVALID_ARGUMENT, op, name, lengths, 0, static_cast<double>(most),
                         err);
@@ -180,9 +180,8 @@ TENON_DECOMPOSE(ctc_loss_grad) {
 
 namespace {
 
-tenon_status check_transducer(const Tensor& log_probs, const Tensor& targets,
-                              const Tensor& input_lengths, const Tensor& target_lengths,
-                              int64_t blank, tenon_err* err) {
+tenon_status check_transducer(const Tensor& log_probs, const Tensor& targets, Tensor& input_lengths,
+                              Tensor& target_lengths, int64_t blank, tenon_err* err) {
   const char* op = "rnnt_loss";
   TENON_TRY(expect_ndim(op, "log_probs", *log_probs.get(), 4, "[N, T, S + 1, C]", err));
   if (!is_real_floating(log_probs->dtype))

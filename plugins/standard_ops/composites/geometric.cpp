@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments of rows, and graphs: gathers, scatters and sorts of rows.
 #include "composites/compose.hpp"
+#include "composites/data_reads.hpp"
 
 namespace tenon::standard_ops {
 namespace {
 
-// The one element of an int64 tensor, which the host waits for.
-int64_t read_number(Scope& scope, const Tensor& x) {
+// The one element of an int64 tensor, which the host waits for: a size of the result. `fix`: for those who record a program.
+int64_t read_number(Scope& scope, const char* op, const char* fix, const Tensor& x) {
   if (scope.ok() && x->device == TENON_DEVICE_META)
     scope.fail(TENON_UNSUPPORTED,
                "nothing but its data says the result's shape, and meta tensors have none");
   if (!scope.ok()) return 0;
+  if (is_recorded()) {
+    const std::string rest =
+        " has a result whose shape depends on data, and a program has fixed shapes; " +
+        std::string(fix);
+    if (!scope.check(expect_readable(op, x, rest.c_str(), scope.err()))) return 0;
+  }
   Tensor here = ops::to_device(scope, ops::contiguous(scope, x), host->device_host());
   return scope.ok() ? *static_cast<const int64_t*>(here->data) : 0;
 }
@@ -112,7 +119,7 @@ tenon_status segments(const char* op, const tenon_value* args, tenon_value* outs
   int64_t count = is_none(args[2]) ? 0 : int_of(args[2]);
   TENON_TRY(expect_count(op, count, err));
   if (is_none(args[2]) && index->numel > 0)
-    count = read_number(scope, as_int64(scope, ops::max(scope, index))) + 1;
+    count = read_number(scope, op, "pass the count", as_int64(scope, ops::max(scope, index))) + 1;
   if (!scope.ok()) return scope.status();
   TENON_TRY(expect_count(op, count, err));
   return finish(scope, outs, reduce_segments(scope, x, index, count, reduce));
@@ -324,8 +331,10 @@ TENON_DECOMPOSE(sample_neighbors) {
   Tensor ends = ops::cumsum(scope, degree, 0);
   if (!scope.ok()) return scope.status();
   const int64_t count = nodes->shape[0];
-  const int64_t total =
-      count > 0 ? read_number(scope, ops::narrow(scope, ends, 0, count - 1, 1)) : 0;
+  const int64_t total = count > 0
+                            ? read_number(scope, op, "call it outside of the exported function",
+                                          ops::narrow(scope, ends, 0, count - 1, 1))
+                            : 0;
   Tensor node = groups_of(scope, ends, total);
   Tensor first = ops::subtract(scope, ends, degree);  // of each node among all edges
   const auto in_node = [&](const Tensor& of_nodes, const Tensor& which) {

@@ -2,7 +2,6 @@
 // Random choice: uniform numbers compared with probabilities. The numbers are float32 or float64
 // whatever the dtype of the probabilities, since those of smaller floats are too coarse: float16
 // has none between 0 and 6e-8, and most of its numbers below 1 lie 5e-4 apart.
-#include <cmath>
 #include <limits>
 
 #include "composites/domain.hpp"
@@ -20,27 +19,6 @@ tenon_status expect_real(const char* op, const char* what, const Tensor& x, teno
   if (!(shapes::bit(x->dtype) & shapes::kComplex)) return TENON_OK;
   return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected real %s, got %s", what,
                       host->dtype_name(x->dtype));
-}
-
-// Weights are proportional to probabilities: finite, not negative, and enough of them above zero.
-tenon_status expect_weights(const Tensor& weights, int64_t needed, tenon_err* err) {
-  return for_each_row(weights, err, [&](std::span<const double> row) -> tenon_status {
-    int64_t positive = 0;
-    for (double weight : row) {
-      if (!(weight >= 0 && std::isfinite(weight)))
-        return shapes::fail(err, TENON_INVALID_ARGUMENT, "multinomial",
-                            "expected finite weights of at least 0, got %g", weight);
-      positive += weight > 0;
-    }
-    if (positive >= std::max<int64_t>(needed, 1)) return TENON_OK;
-    if (positive == 0)
-      return shapes::fail(err, TENON_INVALID_ARGUMENT, "multinomial",
-                          "expected weights of which one at least is above 0, got zeros alone");
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "multinomial",
-                        "expected at least %lld weights above 0 for as many draws without "
-                        "replacement, got %lld; pass replacement=true",
-                        ll(needed), ll(positive));
-  });
 }
 
 // A uniform number below the sum of all weights falls into the share of one of them. Kept below the

@@ -100,9 +100,8 @@ Tensor product_by_sorting(Scope& scope, const Tensor& x, const Tensor& index, co
 }
 
 // `source` has the shape of `index`.
-tenon_status merged(Scope& scope, const char* op, Tensor x, const Tensor& index,
-                    const Tensor& source, int64_t along, Merge merge, bool include_self,
-                    Tensor* result, tenon_err* err) {
+tenon_status merged(Scope& scope, const char* op, Tensor x, Tensor index, const Tensor& source,
+                    int64_t along, Merge merge, bool include_self, Tensor* result, tenon_err* err) {
   int32_t axis;
   TENON_TRY(resolve_axis_along(op, along, x->ndim, &axis, err));
   const int64_t length = x->ndim > 0 ? x->shape[axis] : 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences of different lengths and decoding, a step at a time for all sequences.
+#include "composites/data_reads.hpp"
 #include "composites/domain.hpp"
 
 namespace tenon::standard_ops {
@@ -20,8 +21,7 @@ tenon_status expect_lengths(const char* op, const Tensor& lengths, int64_t batch
 }
 
 // x [N, T, ...] and lengths from 0 to T.
-tenon_status expect_sequences(const char* op, const Tensor& x, const Tensor& lengths,
-                              tenon_err* err) {
+tenon_status expect_sequences(const char* op, const Tensor& x, Tensor& lengths, tenon_err* err) {
   if (x->ndim < 2)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected x [N, T, ...], got shape %s",
                         shape_text(*x.get()).c_str());
@@ -214,6 +214,11 @@ TENON_DECOMPOSE(sequence_pad) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected a count of at least 0, got %lld",
                         ll(count));
   if (is_none(args[2]) && lengths->numel > 0) {
+    TENON_TRY(expect_readable(
+        op, lengths,
+        " gives a result as long as the longest of its lengths, and a program has fixed shapes; "
+        "pass the count",
+        err));
     Tensor longest = ops::to_device(scope, ops::max(scope, lengths), host->device_host());
     if (!scope.ok()) return scope.status();
     count = *static_cast<const int64_t*>(longest->data);

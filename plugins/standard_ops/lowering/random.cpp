@@ -2,6 +2,8 @@
 // Random numbers from the words of primitive_random: the numbers that every device makes.
 #include <numbers>
 
+#include <tenon/uniform_range.hpp>
+
 #include "lowering/lower.hpp"
 
 namespace tenon::standard_ops {
@@ -59,12 +61,13 @@ TENON_DECOMPOSE(uniform) {
   Tensor words = draw.words(scope, draw.count, draw.is_double() ? 2 : 1);
   Tensor x = draw.is_double() ? unit64(scope, column(scope, words, 0), column(scope, words, 1))
                               : unit32(scope, column(scope, words, 0));
-  if (low == 0 && high == 1) return draw.give(scope, x, outs);
-  x = add(scope, multiply(scope, x, high - low), low);
-  // Rounding must not lift a number to `high`.
-  const float last = std::nextafter(static_cast<float>(high), static_cast<float>(low));
-  if (low < high && !draw.is_double())
-    x = primitive::binary(scope, TENON_BINARY_MINIMUM, x, static_cast<double>(last));
+  const UniformRange range(draw.dtype, low, high, draw.is_double());
+  const bool is_unit = low == 0 && high == 1;
+  if (!is_unit) x = add(scope, multiply(scope, x, range.width), range.low);
+  if (range.scale != 1) x = multiply(scope, x, range.scale);
+  // Rounding must not lift a number to `high`; in [0, 1) it does so in smaller floats only.
+  if (range.bounded && !(is_unit && (draw.is_double() || draw.dtype == TENON_DTYPE_F32)))
+    x = primitive::binary(scope, TENON_BINARY_MINIMUM, x, range.last);
   return draw.give(scope, x, outs);
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape and dtype of new tensors.
+#include <algorithm>
 #include <cmath>
+
+#include <tenon/uniform_range.hpp>
 
 #include "shapes/infer.hpp"
 
@@ -153,7 +156,14 @@ TENON_INFER(uniform) {
   if (!(low <= high && std::isfinite(low) && std::isfinite(high)))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "uniform",
                         "expected finite bounds with low <= high, got %g and %g", low, high);
-  set_new(outs[0], dtype_or(args[3], TENON_DTYPE_F32), ints_of(args[0]));
+  const int32_t dtype = dtype_or(args[3], TENON_DTYPE_F32);
+  const double largest = largest_finite(dtype);
+  if (largest > 0 && std::max(std::abs(low), std::abs(high)) > largest)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "uniform",
+                        "expected bounds of at most %g in magnitude, the largest number of %s, got "
+                        "%g and %g; pass a wider dtype",
+                        largest, host->dtype_name(dtype), low, high);
+  set_new(outs[0], dtype, ints_of(args[0]));
   return TENON_OK;
 }
 

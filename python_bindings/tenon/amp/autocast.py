@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -13,6 +14,16 @@ from tenon import _core
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LEVELS = {"O0": 0, "O1": 1, "O2": 2}
+
+
+class _Entered(threading.local):
+    """The regions that a thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.regions: list[autocast] = []
+
+
+_entered = _Entered()
 
 
 class autocast:
@@ -68,9 +79,11 @@ class autocast:
             _core.amp_push_off()
         else:
             self._region.push()
+        _entered.regions.append(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        _entered.regions.pop()
         _core.amp_pop()
 
     def __call__(self, function: F) -> F:
@@ -97,6 +110,11 @@ def _names(names: Iterable[str] | None, color: str) -> list[str]:
             f"{names!r}; write [{names!r}]"
         )
     return sorted(set(names))
+
+
+def current_region() -> autocast | None:
+    """The innermost region of this thread, to be entered again where a call is repeated."""
+    return _entered.regions[-1] if _entered.regions else None
 
 
 def is_autocast_enabled() -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 from tenon.optim import Optimizer
+from tenon.optim.optimizer import parts
 
 
 class _Stage(Enum):
@@ -119,6 +120,7 @@ class GradScaler:
                     inverses[place] = 1.0 / self._scale_on(grad.device)
                     state.found_inf[place] = tenon.zeros([], device=grad.device)
                 found = state.found_inf[place]
+                grad = parts(grad)  # of a complex one, which are written there
                 tenon.check_finite_and_unscale(grad, inverses[place], found, out=(grad, found))
         state.stage = _Stage.UNSCALED
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import tenon
 from tenon import Tensor, signal
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 from tenon.nn import functional as F
 
 
@@ -18,7 +20,7 @@ def spectrogram(
     hop_length: int | None = None,
     win_length: int | None = None,
     power: float | None = 2.0,
-    normalized: bool = False,
+    normalized: bool | str = False,
     center: bool = True,
     pad_mode: str = "reflect",
     onesided: bool = True,
@@ -28,7 +30,8 @@ def spectrogram(
 
     `pad` zeros are added at both ends, the window is a periodic Hann window of `win_length` (n_fft
     by default) unless given, and frames are `hop_length` (win_length / 2 by default) apart.
-    `normalized` divides by the norm of the window.
+    `normalized` divides by the norm of the window (True or 'window') or by the root of n_fft
+    ('frame_length').
     """
     win_length = n_fft if win_length is None else win_length
     hop_length = win_length // 2 if hop_length is None else hop_length
@@ -40,8 +43,18 @@ def spectrogram(
         waveform, n_fft, hop_length, win_length, window, center, pad_mode, onesided=onesided
     )
     if normalized:
-        result = result / tenon.sqrt(tenon.square(window).sum())
+        result = result / _norm(normalized, window, n_fft)
     return result if power is None else magnitude(result, power)
+
+
+def _norm(normalized: bool | str, window: Tensor, n_fft: int) -> Any:
+    if normalized == "frame_length":
+        return math.sqrt(n_fft)
+    if normalized is True or normalized == "window":
+        return tenon.sqrt(tenon.square(window).sum())
+    raise ValueError(
+        f"spectrogram: expected normalized True, False, 'window' or 'frame_length', got {normalized!r}"
+    )
 
 
 def magnitude(x: Tensor, power: float = 1.0) -> Tensor:
@@ -59,7 +72,7 @@ def inverse_spectrogram(
     n_fft: int = 400,
     hop_length: int | None = None,
     win_length: int | None = None,
-    normalized: bool = False,
+    normalized: bool | str = False,
     center: bool = True,
 ) -> Tensor:
     """The waveform whose spectrogram(power=None) is `spectra`."""
@@ -69,7 +82,7 @@ def inverse_spectrogram(
         real = tenon.float64 if spectra.dtype == tenon.complex128 else tenon.float32
         window = signal.hann_window(win_length, dtype=real, device=spectra.device)
     if normalized:
-        spectra = spectra * tenon.sqrt(tenon.square(window).sum())
+        spectra = spectra * _norm(normalized, window, n_fft)
     return signal.istft(spectra, n_fft, hop_length, win_length, window, center, length=length)
 
 
@@ -295,3 +308,6 @@ def resample(
     y = F.conv1d(x, filters.unsqueeze(1), stride=old)  # [rows, new, blocks]
     y = y.transpose(1, 2).reshape([x.shape[0], -1])[:, : math.ceil(new * length / old)]
     return y.reshape([*waveform.shape[:-1], y.shape[-1]])
+
+
+_expect_tensors(globals())

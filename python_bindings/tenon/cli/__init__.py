@@ -80,6 +80,12 @@ def main(argv=None):
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, RuntimeError, OSError, MemoryError) as error:  # what the host refused
+    except Exception as error:
+        import tenon
+
+        # What the host refused. Anything else is a fault of this command, and shows where.
+        refusals = (ValueError, RuntimeError, OSError, MemoryError, tenon.NotFoundError)
+        if not isinstance(error, refusals):
+            raise
         print(f"tenon: {error}", file=sys.stderr)
         return FAILED

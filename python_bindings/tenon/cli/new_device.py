@@ -23,9 +23,9 @@ def add_arguments(parser):
 def run(arguments):
     name = arguments.name
     template.check_name(name, "a name")
+    template.check_plugin_name(name)
     vendor = template.vendor_name(arguments.vendor, name)
-    folder = arguments.folder or f"tenon_{name}"
-    template.check_folder(folder)
+    folder = template.folder_to_write(arguments.folder, name, "NAME")
     names = {"acme": name, "ACME": name.upper(), "Acme": vendor}
     template.print_written(template.write(template_folder(), folder, names))
     print(

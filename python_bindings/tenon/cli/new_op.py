@@ -38,8 +38,8 @@ def run(arguments):
     namespace = arguments.namespace or name
     _check_namespace(namespace)
     vendor = template.vendor_name(arguments.vendor, namespace)
-    folder = arguments.folder or f"tenon_{namespace}"
-    template.check_folder(folder)
+    template.check_plugin_name(namespace, "--namespace")
+    folder = template.folder_to_write(arguments.folder, namespace, "--namespace")
 
     names = {"acme": namespace, "Acme": vendor, "swiglu": name}
     written = []

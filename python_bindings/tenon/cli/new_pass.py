@@ -12,7 +12,10 @@ HELP = "write a package with a pass over programs"
 
 def add_arguments(parser):
     parser.add_argument("name", help="the pass's name: lower case, at most 32 characters")
-    parser.add_argument("--package", help="users import tenon_<package>; default: the pass's name")
+    parser.add_argument(
+        "--package",
+        help="users import tenon_<package>, whose plugin has that name; default: the pass's name",
+    )
     parser.add_argument("--folder", help="where to write it; default: tenon_<package>")
     parser.add_argument(
         "--vendor", help="the vendor's name in texts; default: the package, capitalised"
@@ -24,9 +27,9 @@ def run(arguments):
     template.check_name(name, "a pass's name", longest=32)
     package = arguments.package or name[:16].rstrip("_")
     template.check_name(package, "a package")
+    template.check_plugin_name(package, "--package")
     vendor = template.vendor_name(arguments.vendor, package)
-    folder = arguments.folder or f"tenon_{package}"
-    template.check_folder(folder)
+    folder = template.folder_to_write(arguments.folder, package, "--package")
     names = {"acme": package, "ACME": package.upper(), "Acme": vendor, "fold_scales": name}
     template.print_written(template.write(template.find("pass"), folder, names))
     print(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects from templates: what `tenon new-device`, `new-op` and `new-pass` share."""
 
+import glob
 import os
 import re
 
@@ -23,6 +24,32 @@ def check_name(name, what, longest=16):
         raise CommandError(f"'{name}' is taken; choose another name")
 
 
+def check_plugin_name(name, option=None):
+    """Refuse the name of one of Tenon's own plugins, or of a device of theirs, loaded or not: a process
+    has one plugin of a name. `option`: what chooses another."""
+    if name in _own_names():
+        advice = f"another name with {option}" if option else "another name"
+        raise CommandError(f"'{name}' is taken by a plugin of Tenon's own; choose {advice}")
+
+
+def _own_names():
+    import json
+
+    from tenon import _core
+
+    report = json.loads(_core.plugin_describe(load_default=False))
+    beside = os.path.dirname(report["host"]["library"])
+    folders = [os.path.realpath(beside + below) for below in ("/../plugins", "/tenon/plugins")]
+    names = {"reference"}  # of the conformance kit
+    for plugin in report["plugins"]:
+        if os.path.dirname(plugin["path"]) in folders:
+            names |= {plugin["name"], *plugin["devices"], *plugin["namespaces"]}
+    for folder in folders:  # plugins that are loaded by their paths alone
+        for found in glob.glob(os.path.join(glob.escape(folder), "on_demand", "libtenon_*.so")):
+            names.add(os.path.basename(found).removeprefix("libtenon_").removesuffix(".so"))
+    return names
+
+
 def vendor_name(given, name):
     """The vendor's name in texts; default: the name, capitalised."""
     vendor = given or name.replace("_", " ").title()
@@ -33,9 +60,25 @@ def vendor_name(given, name):
     return vendor
 
 
-def check_folder(folder):
+def folder_to_write(given, package, option):
+    """The folder to write: `given`, or tenon_<package>. Refused if it holds something, or if a package of
+    that name lies here in another folder: two plugins of one name do not load together. `option`: what
+    chooses another package."""
+    own = f"tenon_{package}"
+    folder = given or own
     if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
-        raise CommandError(f"{folder} exists and is not empty; choose another with --folder")
+        advice = "another with --folder" if given else f"another name with {option}"
+        raise CommandError(f"{folder} exists and is not empty; choose {advice}")
+    if given and _is_project(own):
+        raise CommandError(
+            f"{own} holds a plugin '{package}' already, and two of one name do not load together; "
+            f"choose another name with {option}"
+        )
+    return folder
+
+
+def _is_project(folder):
+    return os.path.exists(os.path.join(folder, "pyproject.toml"))
 
 
 def find(*path):

@@ -32,10 +32,6 @@ KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "dims": ("axes", "axis", "repeats"),
     "axes": ("axis",),
     "axis": ("axes",),
-    "dim0": ("axis0",),
-    "dim1": ("axis1",),
-    "axis1": ("axis0",),
-    "axis2": ("axis1",),
     "keepdims": ("keepdim",),
     "size": ("shape",),
     "shifts": ("shift",),
@@ -46,6 +42,10 @@ KEYWORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Of two axes, where the other library counts from 1 and Tenon from 0.
+_TWO_AXES = {"axis1": "axis0", "axis2": "axis1"}
+
+
 def _of_operator(op: Any) -> dict[str, str]:
     """The other libraries' keywords of an operator, with its own."""
     own = [each.name for each in parameters(op.schema)]
@@ -54,6 +54,22 @@ def _of_operator(op: Any) -> dict[str, str]:
         found = next((name for name in ours if name in own), None)
         if found is not None and theirs not in own:
             result[theirs] = found
+    return result
+
+
+def renamed(name: str, keywords: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by Tenon's keywords. Two keywords for one parameter are an error."""
+    if "axis2" in given and "axis2" not in keywords:
+        keywords = {**keywords, **_TWO_AXES}
+    result: dict[str, Any] = {}
+    for key, value in given.items():
+        ours = keywords.get(key, key)
+        if ours in result:
+            other = next(each for each in given if keywords.get(each, each) == ours)
+            raise TypeError(
+                f"{name}(): expected one value for {ours!r}, got two, by the keywords {other!r} and {key!r}"
+            )
+        result[ours] = value
     return result
 
 
@@ -79,7 +95,7 @@ def operator(name: str, convert: Callable[[Any], Any] | None = None) -> Callable
     @functools.wraps(op, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            kwargs = {keywords.get(key, key): value for key, value in kwargs.items()}
+            kwargs = renamed(op.__name__, keywords, kwargs)
         if convert is not None:
             args = tuple(converted(i, value) for i, value in enumerate(args))
             kwargs = {key: converted(positions.get(key), value) for key, value in kwargs.items()}
@@ -99,6 +115,7 @@ class Namespace:
         ours: Mapping[str, str],
         convert: Callable[[Any], Any] | None = None,
         methods: Iterable[str] = (),
+        adapt: Callable[[str, Any], Any] | None = None,
     ) -> None:
         self._methods = frozenset(methods)  # spellings that name a method there, no function
         self.library = library  # "torch", a key of the generated table
@@ -106,6 +123,7 @@ class Namespace:
         self._same = frozenset(same)  # operators whose arguments and results agree
         self._ours = ours  # their name -> "tenon's attribute.by path"
         self._convert = convert
+        self._adapt = adapt  # a name and its function -> the function as the library calls it
 
     @functools.cached_property
     def spellings(self) -> dict[str, str]:
@@ -129,6 +147,13 @@ class Namespace:
 
     def find(self, name: str) -> Any:
         """What the library calls `name`; AttributeError if it is not covered."""
+        found = self._find(name)
+        return found if self._adapt is None else self._adapt(name, found)
+
+    def _operator(self, name: str) -> Any:
+        return _core.operator(name) if self._adapt else operator(name, self._convert)
+
+    def _find(self, name: str) -> Any:
         if name in self.own:
             return self.own[name]
         if name in self._ours:
@@ -137,10 +162,10 @@ class Namespace:
                 value = getattr(value, part)
             return value
         if name in self._same:
-            return operator(name, self._convert)
+            return self._operator(name)
         if name in self.spellings:
-            return operator(self.spellings[name], self._convert)
-        if name.endswith("_") and name[:-1] in self._same:
+            return self._operator(self.spellings[name])
+        if name.endswith("_") and name[:-1] in self._same and self._adapt is None:
             try:
                 return operator(name)
             except AttributeError:

@@ -6,19 +6,23 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import tenon
 from tenon import Tensor
 
+from .collate import default_collate
 from .sampler import permutation
 
+Sample = TypeVar("Sample", covariant=True)
 
-class Dataset:
+
+class Dataset(Generic[Sample]):
     """Subclasses define __len__ and __getitem__.
 
     A dataset that can fetch many samples faster than one by one also defines `batch(indices)`,
-    which returns them already collated; the DataLoader prefers it.
+    which returns them already collated. The DataLoader prefers it, but not where a subclass has
+    overridden __getitem__ alone: then `batch` would not read what __getitem__ does.
     """
 
     def __len__(self) -> int:
@@ -28,7 +32,7 @@ class Dataset:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__()")
 
 
-class IterableDataset:
+class IterableDataset(Generic[Sample]):
     """Samples that come one after another, without a length or an index. Subclasses define __iter__."""
 
     def __iter__(self) -> Iterator[Any]:
@@ -73,14 +77,18 @@ class Subset(Dataset):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = list(indices)
-        if hasattr(dataset, "batch"):
-            self.batch = lambda rows: dataset.batch([self.indices[row] for row in rows])
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def __getitem__(self, index: int) -> Any:
         return self.dataset[self.indices[index]]
+
+    def batch(self, indices: Sequence[int]) -> Any:
+        """Several samples, collated."""
+        if reads_batches(self):
+            return self.dataset.batch([self.indices[index] for index in indices])
+        return default_collate([self[index] for index in indices])
 
 
 class StackDataset(Dataset):
@@ -125,6 +133,28 @@ class ConcatDataset(Dataset):
         index %= len(self)
         which = bisect.bisect_right(self.ends, index)
         return self.datasets[which][index - (self.ends[which - 1] if which else 0)]
+
+
+def stands_for_getitem(dataset: Any, method: str) -> bool:
+    """Whether the class of `dataset` defines `method`, and no class derived from that one has
+    overridden __getitem__ since. Only classes are asked: an attribute of the object of that name is
+    something else."""
+    for each in type(dataset).__mro__:
+        if method in vars(each):
+            return callable(getattr(each, method))
+        if "__getitem__" in vars(each):
+            return False
+    return False
+
+
+def reads_batches(dataset: Any) -> bool:
+    """Whether `dataset.batch(indices)` reads in one go what __getitem__ would. `batch` is a common
+    name, so that only a Dataset of this package is trusted with it."""
+    if not isinstance(dataset, Dataset) or not stands_for_getitem(dataset, "batch"):
+        return False
+    if type(dataset).batch is Subset.batch:  # type: ignore[attr-defined]
+        return reads_batches(dataset.dataset)  # type: ignore[attr-defined]
+    return "batch" not in getattr(dataset, "__dict__", {})
 
 
 def random_split(

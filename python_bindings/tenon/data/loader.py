@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import tenon
 
@@ -14,11 +14,15 @@ from .reading import END, Pass, Reader, Task, generator_states, restore_generato
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers import ThreadWorker, Worker, WorkerError, in_order
 
+Batch = TypeVar("Batch", covariant=True)
 
-class DataLoader:
+
+class DataLoader(Generic[Batch]):
     """Iterate over batches of `dataset`; each `for` loop is one pass.
 
-    batch_size, drop_last  samples of a batch; whether a smaller last batch is left out
+    batch_size, drop_last  samples of a batch; whether a smaller last batch is left out.
+                           batch_size=None gives single samples, whose arrays become tensors, and
+                           collate_fn takes one sample
     shuffle, seed          a new random order for each pass; `seed` fixes it and what samples draw, else
                            tenon.manual_seed decides
     sampler, batch_sampler the indices in the order to read, or lists of them, instead of these
@@ -35,7 +39,7 @@ class DataLoader:
     device                 copy the batches' tensors there, ahead and on a stream where it has these
     pin_memory             by way of pinned memory, from which a device such as a GPU copies while the program
                            goes on. It is kept from batch to batch. Changes nothing where the device
-                           has no streams, as the CPU
+                           has no streams, as the CPU, and without `device`, where nothing is copied
 
     An iterable dataset decides the order itself; with workers it yields to each its share, see
     get_worker_info(). Batches are the same for any number of workers, in processes or threads, if samples
@@ -47,7 +51,7 @@ class DataLoader:
     def __init__(
         self,
         dataset: Any,
-        batch_size: int = 1,
+        batch_size: int | None = 1,
         shuffle: bool = False,
         *,
         sampler: Iterable[Any] | None = None,
@@ -65,11 +69,6 @@ class DataLoader:
         device: Any = None,
         pin_memory: bool = False,
     ) -> None:
-        if pin_memory and device is None:
-            raise ValueError(
-                "DataLoader: pin_memory is for batches that are copied to a device; pass device= too, as in "
-                "device='cuda'"
-            )
         if num_workers < 0 or (prefetch_factor is not None and prefetch_factor < 1):
             raise ValueError(
                 f"DataLoader: expected num_workers >= 0 and prefetch_factor >= 1, got "
@@ -100,14 +99,20 @@ class DataLoader:
             )
         if (sampler is not None or batch_sampler is not None) and shuffle:
             raise ValueError("DataLoader: a sampler decides the order; leave out shuffle=True")
-        if batch_size < 1:
-            raise ValueError(f"DataLoader: expected batch_size >= 1, got {batch_size}")
+        if batch_size is None and (drop_last or batch_sampler is not None):
+            raise ValueError(
+                "DataLoader: batch_size=None gives single samples; leave out drop_last and "
+                "batch_sampler"
+            )
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"DataLoader: expected batch_size >= 1 or None, got {batch_size}")
         if self.is_iterable:
             batch_sampler = []
         elif batch_sampler is None:
             if sampler is None:
                 sampler = RandomSampler(dataset, seed) if shuffle else SequentialSampler(dataset)
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            # Single samples are read as batches of one that nothing is made of.
+            batch_sampler = BatchSampler(sampler, batch_size or 1, drop_last)
         elif sampler is not None or drop_last or batch_size != 1:
             raise ValueError("DataLoader: batch_sampler replaces sampler, batch_size and drop_last")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last

@@ -14,7 +14,8 @@ from typing import Any
 
 import tenon
 
-from .collate import Allocate, collate_into
+from .collate import Allocate, collate_into, convert
+from .dataset import reads_batches, stands_for_getitem
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ END = object()  # the batch after the last one of a stream
 
 
 class Reader:
-    """Reads batches of a dataset. Each worker has one.
+    """Reads batches of a dataset, or single samples if `batch_size` is None. Each worker has one.
 
     position          receives the place of the sample that is being read within its batch
     is_wanted         whether the loader still waits for the batch
@@ -177,7 +178,7 @@ class Reader:
         self,
         dataset: Any,
         collate_fn: Callable[[Sequence[Any]], Any] | None,
-        batch_size: int,
+        batch_size: int | None,
         drop_last: bool,
         is_iterable: bool,
     ) -> None:
@@ -236,10 +237,11 @@ class Reader:
         dataset = self.dataset
         self.position[0] = -1  # the batch as a whole
         _context.index = tuple(indices)
-        if self.collate_fn is None and hasattr(dataset, "batch"):
-            return dataset.batch(indices)
-        if hasattr(dataset, "__getitems__"):
-            return self._collate(dataset.__getitems__(indices))
+        if self.batch_size is not None:
+            if self.collate_fn is None and reads_batches(dataset):
+                return dataset.batch(indices)
+            if stands_for_getitem(dataset, "__getitems__"):
+                return self._collate(dataset.__getitems__(indices))
         samples = []
         for place, index in enumerate(indices):
             self.position[0] = place
@@ -259,7 +261,8 @@ class Reader:
         if self._stream is None:
             _context.asked = self._shares
             self._stream = iter(self.dataset)
-        samples = list(itertools.islice(self._numbered(self._stream), self.batch_size))
+        wanted = self.batch_size or 1
+        samples = list(itertools.islice(self._numbered(self._stream), wanted))
         if workers > 1 and samples and not _context.asked:
             raise ValueError(
                 f"DataLoader: expected the iterable dataset {type(self.dataset).__name__} to yield a "
@@ -267,7 +270,7 @@ class Reader:
                 f"{worker}; let __iter__ ask tenon.data.get_worker_info() for id and num_workers, or "
                 "pass num_workers=1"
             )
-        if not samples or (len(samples) < self.batch_size and self.drop_last):
+        if not samples or (len(samples) < wanted and self.drop_last):
             return END
         return self._collate(samples)
 
@@ -288,6 +291,8 @@ class Reader:
             yield sample
 
     def _collate(self, samples: Sequence[Any]) -> Any:
+        if self.batch_size is None:
+            return (self.collate_fn or convert)(samples[0])
         if self.collate_fn is not None:
             return self.collate_fn(samples)
         return collate_into(samples, self.allocate)

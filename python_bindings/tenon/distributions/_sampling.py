@@ -17,15 +17,36 @@ def uniform_like(x: Tensor) -> Tensor:
     return tenon.uniform(x.shape, dtype=x.dtype, device=x.device)
 
 
+def _exponential(x: Tensor) -> Tensor:
+    """In float32 at least: smaller floats have few numbers near 1, from which the large variates
+    come."""
+    dtype = x.dtype if x.dtype == tenon.float64 else tenon.float32
+    return -tenon.log1p(-tenon.uniform(x.shape, dtype=dtype, device=x.device))
+
+
 def exponential_like(x: Tensor) -> Tensor:
     """Numbers of the exponential distribution of rate 1; never infinite."""
-    return -tenon.log1p(-uniform_like(x))
+    return _exponential(x).to(x.dtype)
 
 
 def gumbel_like(x: Tensor) -> Tensor:
     """Numbers of the standard Gumbel distribution; never infinite."""
-    tiny = tenon.finfo(x.dtype).smallest_normal
-    return -tenon.log(tenon.clip(exponential_like(x), tiny, None))
+    wide = _exponential(x)
+    return -tenon.log(tenon.clip(wide, tenon.finfo(wide.dtype).smallest_normal, None)).to(x.dtype)
+
+
+def inside_unit(x: Tensor) -> Tensor:
+    """Numbers that were rounded to 0 or 1 as the nearest ones between: a density may be infinite,
+    or have no finite logarithm, at the ends."""
+    info = tenon.finfo(x.dtype)
+    return tenon.clip(x, info.smallest_normal, 1 - info.eps / 2)
+
+
+def within_range(x: Tensor) -> Tensor:
+    """Positive numbers that were rounded to 0 or infinity as the nearest ones between: the density
+    at 0 may be infinite, and at infinity it is 0."""
+    info = tenon.finfo(x.dtype)
+    return tenon.clip(x, info.smallest_normal, info.max)
 
 
 class _LogStandardGamma(Function):

@@ -10,8 +10,9 @@ import tenon
 from tenon import Tensor
 
 from . import constraints
-from ._sampling import exponential_like, log_standard_gamma
-from ._special import betainc, betaln
+from ._sampling import exponential_like, inside_unit, log_standard_gamma, within_range
+from ._special import betainc
+from ._stable import betaln, xlogy
 from .distribution import Distribution, Number, broadcast_all
 
 _EULER = 0.5772156649015329
@@ -57,18 +58,20 @@ class Kumaraswamy(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         like = tenon.expand(self.concentration1.detach(), self._extended(sample_shape))
         share = -tenon.expm1(-exponential_like(like) / self.concentration0)
-        return tenon.pow(share, 1 / self.concentration1)
+        return inside_unit(tenon.pow(share, 1 / self.concentration1))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        power = tenon.pow(value, a)
-        return tenon.log(a * b) + tenon.xlogy(a - 1, value) + tenon.xlog1py(b - 1, -power)
+        return tenon.log(a * b) + xlogy(a - 1, value) + xlogy(b - 1, self._above(value))
+
+    def _above(self, value: Tensor) -> Tensor:
+        """1 - value ** concentration1, also where that power rounds to 1."""
+        return -tenon.expm1(self.concentration1 * tenon.log(value))
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        below = tenon.pow(value, self.concentration1)
-        return -tenon.expm1(self.concentration0 * tenon.log1p(-below))
+        return -tenon.expm1(self.concentration0 * tenon.log(self._above(value)))
 
     def icdf(self, value: Tensor) -> Tensor:
         share = -tenon.expm1(tenon.log1p(-value) / self.concentration0)
@@ -114,20 +117,26 @@ class FisherSnedecor(Distribution):
         shape = self._extended(sample_shape)
         first, second = tenon.expand(self.df1, shape), tenon.expand(self.df2, shape)
         log_ratio = log_standard_gamma(first / 2) - log_standard_gamma(second / 2)
-        return tenon.exp(log_ratio + tenon.log(second / first))
+        return within_range(tenon.exp(log_ratio + tenon.log(second / first)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         ratio = self.df1 / self.df2
         half = self.df1 / 2
+        # log(1 + ratio * value), also where the product is infinite.
+        logs = tenon.log(ratio) + tenon.log(tenon.where(value > 0, value, 1.0))
+        is_large = logs > 60  # then the 1 is rounded away
+        log_sum = tenon.log1p(ratio * tenon.where(is_large, 0.0, value))
+        log_sum = tenon.where(is_large, logs, log_sum)
         return (
             half * tenon.log(ratio)
-            + tenon.xlogy(half - 1, value)
-            - (self.df1 + self.df2) / 2 * tenon.log1p(ratio * value)
+            + xlogy(half - 1, value)
+            - (self.df1 + self.df2) / 2 * log_sum
             - betaln(half, self.df2 / 2)
         )
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         scaled = self.df1 * value
-        return betainc(self.df1 / 2, self.df2 / 2, scaled / (scaled + self.df2))
+        total = scaled + self.df2
+        return betainc(self.df1 / 2, self.df2 / 2, scaled / total, self.df2 / total)

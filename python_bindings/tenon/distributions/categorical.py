@@ -12,7 +12,8 @@ from tenon import Tensor
 from tenon.nn import functional as F
 
 from . import constraints
-from ._sampling import gumbel_like
+from ._sampling import gumbel_like, inside_unit
+from ._stable import weighted
 from .constraints import Constraint
 from .distribution import Distribution, Number, broadcast_all
 
@@ -117,7 +118,7 @@ class Categorical(Distribution):
         return tenon.gather(below, tenon.expand(index, batch).unsqueeze(-1), -1).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        return -(self.probs * self.logits).sum(axis=-1)
+        return -weighted(self.probs, self.logits).sum(axis=-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = tenon.arange(self.num_events, device=self.probs.device)
@@ -155,7 +156,7 @@ class OneHotCategorical(Categorical):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return (value * self.logits).sum(axis=-1)
+        return weighted(value, self.logits).sum(axis=-1)
 
     def cdf(self, value: Tensor) -> Tensor:
         return self._absent("cdf")
@@ -234,8 +235,7 @@ class Multinomial(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        # 0 draws of a category of probability 0 are certain.
-        draws = tenon.where(value == 0, tenon.zeros_like(value), value * self.logits)
+        draws = weighted(value, self.logits)  # 0 draws of a category of probability 0 are certain
         choices = math.lgamma(self.total_count + 1) - tenon.lgamma(value + 1).sum(axis=-1)
         return choices + draws.sum(axis=-1)
 
@@ -279,7 +279,7 @@ class RelaxedBernoulli(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         like = tenon.expand(self.logits.detach(), self._extended(sample_shape))
         noise = gumbel_like(like) - gumbel_like(like)
-        return tenon.sigmoid((self.logits + noise) / self.temperature)
+        return inside_unit(tenon.sigmoid((self.logits + noise) / self.temperature))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -293,37 +293,34 @@ class RelaxedOneHotCategorical(Distribution):
     """softmax of Gumbel variates around `logits`, divided by `temperature`: a differentiable sample
     near a vector with one 1 (Jang et al., 2017; Maddison et al., 2017)."""
 
-    arg_constraints = Categorical.arg_constraints
+    arg_constraints = {"temperature": constraints.positive, **Categorical.arg_constraints}
     _support = constraints.simplex
     has_rsample = True
 
     def __init__(
         self,
-        temperature: float,
+        temperature: Number,
         probs: Tensor | None = None,
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if not temperature > 0:
-            raise ValueError(
-                f"RelaxedOneHotCategorical: expected a temperature above 0, got {temperature}"
-            )
         base = Categorical(probs, logits, validate_args)
-        self.temperature, self.logits = float(temperature), base.logits
-        super().__init__(base.batch_shape, (base.num_events,), validate_args)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"temperature": self.temperature}
+        # One temperature for each vector.
+        self.temperature, first = broadcast_all(temperature, base.logits[..., 0])
+        shape = [*first.shape, base.num_events]
+        self.logits = tenon.expand(base.logits.to(first.dtype), shape)
+        super().__init__(first.shape, (base.num_events,), validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         like = tenon.expand(self.logits.detach(), self._extended(sample_shape))
-        return F.softmax((self.logits + gumbel_like(like)) / self.temperature, -1)
+        scores = (self.logits + gumbel_like(like)) / self.temperature.unsqueeze(-1)
+        return inside_unit(F.softmax(scores, -1))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         n = self.event_shape[0]
         log_value = tenon.log(value)
-        score = self.logits - self.temperature * log_value
+        score = self.logits - self.temperature.unsqueeze(-1) * log_value
         score = (score - tenon.logsumexp(score, -1, keepdim=True)).sum(axis=-1)
-        scale = math.lgamma(n) + (n - 1) * math.log(self.temperature)
+        scale = math.lgamma(n) + (n - 1) * tenon.log(self.temperature)
         return score + scale - log_value.sum(axis=-1)

@@ -10,6 +10,7 @@ import tenon
 from tenon import Tensor
 
 from . import constraints
+from ._stable import weighted
 from .constraints import Constraint
 from .distribution import Distribution, sum_rightmost
 from .transforms import ComposeTransform, Transform
@@ -207,7 +208,7 @@ class MixtureSameFamily(Distribution):
         return probs.reshape([*probs.shape, *[1] * len(self.event_shape)])
 
     def _expected(self, value: Tensor) -> Tensor:
-        return (self._weights() * value).sum(axis=-1 - len(self.event_shape))
+        return weighted(self._weights(), value).sum(axis=-1 - len(self.event_shape))
 
     @property
     def mean(self) -> Tensor:

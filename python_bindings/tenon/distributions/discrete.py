@@ -13,8 +13,11 @@ from tenon import Tensor
 from . import constraints
 from ._sampling import exponential_like, log_standard_gamma
 from ._special import betainc
+from ._stable import lgamma_difference, log_poisson, weighted, xlog1py, xlogy
 from .constraints import Constraint
 from .distribution import Distribution, Number, broadcast_all
+
+_MANY = 64.0  # trials, from which on the terms of a logarithm of a probability nearly cancel
 
 
 class _ProbsOrLogits(Distribution):
@@ -58,6 +61,31 @@ class _ProbsOrLogits(Distribution):
             return -tenon.softplus(-self.logits), -tenon.softplus(self.logits)
         return tenon.log(self.probs), tenon.log1p(-self.probs)
 
+    def _both(self) -> tuple[Tensor, Tensor]:
+        """The probability and its complement."""
+        if "logits" in vars(self):
+            return tenon.sigmoid(self.logits), tenon.sigmoid(-self.logits)
+        return self.probs, 1 - self.probs
+
+    def _log_likelihood(self, ones: Tensor, zeros: Tensor) -> Tensor:
+        """The logarithm of the probability of so many successes and failures in an order; 0 of a
+        probability of 0 are certain."""
+        if "logits" in vars(self):
+            log_one, log_zero = self._log_probs()
+            return weighted(ones, log_one) + weighted(zeros, log_zero)
+        return xlogy(ones, self.probs) + xlog1py(zeros, -self.probs)
+
+    def _trial_entropy(self) -> Tensor:
+        """The entropy of one trial."""
+        p, q = self._both()
+        if "logits" in vars(self):
+            log_one, log_zero = self._log_probs()
+            return -weighted(p, log_one) - weighted(q, log_zero)
+        # 1 - p has lost the digits of a small p.
+        is_small = p < 0.5
+        rest = tenon.log1p(-tenon.where(is_small, p, 0.0))
+        return tenon.entr(p) + tenon.where(is_small, -q * rest, tenon.entr(q))
+
 
 class Bernoulli(_ProbsOrLogits):
     """1 with probability `probs`, else 0; `logits` are log-odds."""
@@ -95,17 +123,14 @@ class Bernoulli(_ProbsOrLogits):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        if "logits" in vars(self):
-            return value * self.logits - tenon.softplus(self.logits)
-        return tenon.xlogy(value, self.probs) + tenon.xlog1py(1 - value, -self.probs)
+        return self._log_likelihood(value, 1 - value)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         return tenon.where(value < 1, 1 - self.probs, tenon.ones_like(self.probs))
 
     def entropy(self) -> Tensor:
-        p = self.probs
-        return tenon.entr(p) + tenon.entr(1 - p)
+        return self._trial_entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         given = self._given
@@ -151,10 +176,7 @@ class Geometric(_ProbsOrLogits):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        log_success, log_failure = self._log_probs()
-        # 0 failures of probability 0 are certain.
-        failures = tenon.where(value == 0, tenon.zeros_like(log_failure), log_failure)
-        return value * failures + log_success
+        return self._log_likelihood(tenon.ones_like(value), value)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -162,8 +184,7 @@ class Geometric(_ProbsOrLogits):
         return -tenon.expm1((value + 1) * log_failure)
 
     def entropy(self) -> Tensor:
-        p = self.probs
-        return (tenon.entr(p) + tenon.entr(1 - p)) / p
+        return self._trial_entropy() / self.probs
 
 
 class Poisson(Distribution):
@@ -193,7 +214,7 @@ class Poisson(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return tenon.xlogy(value, self.rate) - self.rate - tenon.lgamma(value + 1)
+        return log_poisson(value, self.rate)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -241,18 +262,15 @@ class Binomial(_ProbsOrLogits):
             tenon.expand(self.total_count, shape), tenon.expand(self.probs, shape)
         )
 
-    def _log_choices(self, value: Tensor) -> Tensor:
-        n = self.total_count
-        return tenon.lgamma(n + 1) - tenon.lgamma(value + 1) - tenon.lgamma(n - value + 1)
-
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        rest = self.total_count - value
-        if "logits" in vars(self):
-            chosen = value * self.logits - self.total_count * tenon.softplus(self.logits)
-        else:
-            chosen = tenon.xlogy(value, self.probs) + tenon.xlog1py(rest, -self.probs)
-        return self._log_choices(value) + chosen
+        n = self.total_count
+        rest = n - value
+        choices = tenon.lgamma(n + 1) - tenon.lgamma(value + 1) - tenon.lgamma(rest + 1)
+        few = choices + self._log_likelihood(value, rest)
+        p, q = self._both()
+        many = log_poisson(value, n * p) + log_poisson(rest, n * q) - log_poisson(n, n)
+        return tenon.where(n < _MANY, few, many)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -320,11 +338,20 @@ class NegativeBinomial(_ProbsOrLogits):
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         n = self.total_count
-        log_success, log_failure = self._log_probs()
-        choices = tenon.lgamma(n + value) - tenon.lgamma(value + 1) - tenon.lgamma(n)
-        successes = tenon.where(value == 0, tenon.zeros_like(log_success), log_success)
-        return choices + value * successes + n * log_failure
+        # Before no success there is nothing to choose, also with a count of 0, where lgamma is
+        # infinite.
+        some = tenon.where(value == 0, 1.0, n)
+        choices = lgamma_difference(some, value) - tenon.lgamma(value + 1)
+        few = choices + self._log_likelihood(value, n)
+        p, q = self._both()
+        enough = tenon.where(n > 0, n, 1.0)
+        total = enough + value
+        many = log_poisson(value, total * p) + log_poisson(enough, total * q)
+        many = many - log_poisson(total, total) + tenon.log(enough / total)
+        return tenon.where((n > 0) & (total >= _MANY), many, few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return betainc(self.total_count, value + 1, 1 - self.probs)
+        n = self.total_count
+        below = betainc(tenon.where(n > 0, n, 1.0), value + 1, 1 - self.probs)
+        return tenon.where(n > 0, below, 1.0)  # a count of 0: no success is certain

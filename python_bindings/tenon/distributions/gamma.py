@@ -11,11 +11,13 @@ from tenon import Tensor
 from tenon.nn import functional as F
 
 from . import constraints
-from ._sampling import exponential_like, log_standard_gamma
-from ._special import betainc, betaln
+from ._sampling import exponential_like, inside_unit, log_standard_gamma, within_range
+from ._special import betainc
+from ._stable import betaln, lgamma_entropy, log_poisson, xlog1py, xlogy
 from .distribution import Distribution, Number, broadcast_all
 
 _EULER = 0.5772156649015329
+_MANY = 64.0  # a concentration, from which on the terms of a logarithm of a density nearly cancel
 
 
 class Exponential(Distribution):
@@ -91,18 +93,15 @@ class Gamma(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
-        value = tenon.exp(log_standard_gamma(concentration) - tenon.log(self.rate))
-        tiny = tenon.finfo(value.dtype).smallest_normal
-        return tenon.clip(value, tiny, None)  # 0 has no density where the concentration is small
+        return within_range(tenon.exp(log_standard_gamma(concentration) - tenon.log(self.rate)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return (
-            tenon.xlogy(self.concentration, self.rate)
-            + tenon.xlogy(self.concentration - 1, value)
-            - self.rate * value
-            - tenon.lgamma(self.concentration)
-        )
+        a, scaled = self.concentration, self.rate * value
+        few = tenon.xlogy(a, self.rate) + xlogy(a - 1, value) - scaled - tenon.lgamma(a)
+        is_many = (a >= _MANY) & (scaled > 0)
+        x, y = tenon.where(is_many, value, 1.0), tenon.where(is_many, scaled, 1.0)
+        return tenon.where(is_many, log_poisson(a, y) + tenon.log(a) - tenon.log(x), few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -110,7 +109,7 @@ class Gamma(Distribution):
 
     def entropy(self) -> Tensor:
         a = self.concentration
-        return a - tenon.log(self.rate) + tenon.lgamma(a) + (1 - a) * tenon.digamma(a)
+        return lgamma_entropy(a) + tenon.digamma(a) - tenon.log(self.rate)
 
 
 class Chi2(Gamma):
@@ -155,12 +154,14 @@ class InverseGamma(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
-        return tenon.exp(tenon.log(self.rate) - log_standard_gamma(concentration))
+        return within_range(tenon.exp(tenon.log(self.rate) - log_standard_gamma(concentration)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         a, b = self.concentration, self.rate
-        return a * tenon.log(b) - (a + 1) * tenon.log(value) - b / value - tenon.lgamma(a)
+        few = a * tenon.log(b) - (a + 1) * tenon.log(value) - b / value - tenon.lgamma(a)
+        many = log_poisson(a, b / value) + tenon.log(a) - tenon.log(value)
+        return tenon.where(a >= _MANY, many, few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -168,7 +169,7 @@ class InverseGamma(Distribution):
 
     def entropy(self) -> Tensor:
         a = self.concentration
-        return a + tenon.log(self.rate) + tenon.lgamma(a) - (1 + a) * tenon.digamma(a)
+        return lgamma_entropy(a) - tenon.digamma(a) + tenon.log(self.rate)
 
 
 class Beta(Distribution):
@@ -207,12 +208,18 @@ class Beta(Distribution):
         shape = self._extended(sample_shape)
         first = log_standard_gamma(tenon.expand(self.concentration1, shape))
         second = log_standard_gamma(tenon.expand(self.concentration0, shape))
-        return tenon.sigmoid(first - second)
+        return inside_unit(tenon.sigmoid(first - second))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        return tenon.xlogy(a - 1, value) + tenon.xlog1py(b - 1, -value) - betaln(a, b)
+        few = xlogy(a - 1, value) + xlog1py(b - 1, -value) - betaln(a, b)
+        total = a + b
+        is_many = (tenon.minimum(a, b) >= _MANY) & (value > 0) & (value < 1)
+        x = tenon.where(is_many, value, 0.5)
+        many = log_poisson(a, total * x) + log_poisson(b, total * (1 - x))
+        many = many - log_poisson(total, total) + tenon.log(a / total) + tenon.log(b)
+        return tenon.where(is_many, many - tenon.log(x) - tenon.log1p(-x), few)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -220,12 +227,9 @@ class Beta(Distribution):
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        return (
-            betaln(a, b)
-            - (a - 1) * tenon.digamma(a)
-            - (b - 1) * tenon.digamma(b)
-            + (a + b - 2) * tenon.digamma(a + b)
-        )
+        total = a + b
+        logs = tenon.digamma(a) + tenon.digamma(b) - 2 * tenon.digamma(total)
+        return lgamma_entropy(a) + lgamma_entropy(b) - lgamma_entropy(total) + logs
 
 
 class Dirichlet(Distribution):
@@ -262,7 +266,7 @@ class Dirichlet(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
-        return F.softmax(log_standard_gamma(concentration), -1)
+        return inside_unit(F.softmax(log_standard_gamma(concentration), -1))
 
     def _log_norm(self) -> Tensor:
         a = self.concentration
@@ -270,17 +274,22 @@ class Dirichlet(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return tenon.xlogy(self.concentration - 1, value).sum(axis=-1) - self._log_norm()
+        a = self.concentration
+        few = xlogy(a - 1, value).sum(axis=-1) - self._log_norm()
+        total = a.sum(axis=-1, keepdim=True)
+        is_many = (total >= _MANY) & tenon.all(value > 0, -1, keepdim=True)
+        x = tenon.where(is_many, value, 1.0)
+        each = log_poisson(a, total * x) + tenon.log(a) - tenon.log(x)
+        whole = log_poisson(total, total) + tenon.log(total)
+        many = each.sum(axis=-1) - whole.squeeze(-1)
+        return tenon.where(is_many.squeeze(-1), many, few)
 
     def entropy(self) -> Tensor:
         a = self.concentration
         total = a.sum(axis=-1)
         count = a.shape[-1]
-        return (
-            self._log_norm()
-            - (count - total) * tenon.digamma(total)
-            - ((a - 1) * tenon.digamma(a)).sum(axis=-1)
-        )
+        each = lgamma_entropy(a) + tenon.digamma(a)
+        return each.sum(axis=-1) - lgamma_entropy(total) - count * tenon.digamma(total)
 
 
 class Weibull(Distribution):
@@ -318,13 +327,13 @@ class Weibull(Distribution):
         like = tenon.expand(self.scale.detach(), self._extended(sample_shape))
         tiny = tenon.finfo(like.dtype).smallest_normal
         log_wait = tenon.log(tenon.clip(exponential_like(like), tiny, None))
-        return self.scale * tenon.exp(log_wait / self.concentration)
+        return within_range(self.scale * tenon.exp(log_wait / self.concentration))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         k = self.concentration
         ratio = value / self.scale
-        inside = tenon.log(k / self.scale) + tenon.xlogy(k - 1, ratio) - tenon.pow(ratio, k)
+        inside = tenon.log(k / self.scale) + xlogy(k - 1, ratio) - tenon.pow(ratio, k)
         return tenon.where(value >= 0, inside, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -372,7 +381,7 @@ class Pareto(Distribution):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         like = tenon.expand(self.scale.detach(), self._extended(sample_shape))
-        return self.scale * tenon.exp(exponential_like(like) / self.alpha)
+        return within_range(self.scale * tenon.exp(exponential_like(like) / self.alpha))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

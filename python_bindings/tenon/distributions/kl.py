@@ -10,7 +10,7 @@ from typing import TypeVar
 import tenon
 from tenon import Tensor
 
-from ._special import betaln
+from ._stable import betaln, weighted, xlogy
 from .categorical import Categorical
 from .composed import Independent, TransformedDistribution
 from .discrete import Bernoulli, Binomial, Geometric, Poisson
@@ -182,16 +182,12 @@ def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
-    log_one, log_zero = q._log_probs()
-    cross = _weighted(p.probs, log_one) + _weighted(1 - p.probs, log_zero)
-    return -p.entropy() - cross
+    return -p.entropy() - q._log_likelihood(*p._both())
 
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
-    each = _bernoulli(
-        Bernoulli(probs=p.probs, validate_args=False), Bernoulli(probs=q.probs, validate_args=False)
-    )
+    each = -p._trial_entropy() - q._log_likelihood(*p._both())
     if bool(tenon.any(p.total_count < q.total_count)):
         raise NotImplementedError(
             "kl_divergence: expected binomial distributions of equal total_count; there is no closed "
@@ -202,13 +198,12 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Geometric, q: Geometric) -> Tensor:
-    log_success, log_failure = q._log_probs()
-    return -p.entropy() - log_success - _weighted(p.mean, log_failure)
+    return -p.entropy() - q._log_likelihood(tenon.ones_like(p.mean), p.mean)
 
 
 @register_kl(Poisson, Poisson)
 def _poisson(p: Poisson, q: Poisson) -> Tensor:
-    return tenon.xlogy(p.rate, p.rate) - tenon.xlogy(p.rate, q.rate) - (p.rate - q.rate)
+    return xlogy(p.rate, p.rate) - xlogy(p.rate, q.rate) - (p.rate - q.rate)
 
 
 @register_kl(Categorical, Categorical)
@@ -218,7 +213,7 @@ def _categorical(p: Categorical, q: Categorical) -> Tensor:
             f"kl_divergence: expected as many categories, got {p.num_events} and {q.num_events}"
         )
     impossible = (q.probs == 0) & (p.probs > 0)
-    terms = p.probs * (p.logits - q.logits)
+    terms = weighted(p.probs, p.logits - q.logits)
     return tenon.where(impossible, math.inf, terms).sum(axis=-1)
 
 
@@ -243,8 +238,3 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
             "kl_divergence: expected transforms that are bijections, which keep the divergence"
         )
     return kl_divergence(p.base, q.base)
-
-
-def _weighted(weight: Tensor, value: Tensor) -> Tensor:
-    """weight * value, and 0 where the weight is 0 and the value infinite."""
-    return tenon.where(weight == 0, tenon.zeros_like(weight * value), weight * value)

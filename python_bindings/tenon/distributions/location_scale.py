@@ -11,7 +11,8 @@ from tenon import Tensor
 
 from . import constraints
 from ._sampling import exponential_like, gumbel_like, log_standard_gamma
-from ._special import betainc, betaln
+from ._special import betainc
+from ._stable import betaln, digamma_difference, log1p_square
 from .constraints import Constraint
 from .distribution import Distribution, Number, broadcast_all
 
@@ -28,7 +29,9 @@ class Uniform(Distribution):
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, (), validate_args)
         if self._validates:
-            self._check("parameter high - low", constraints.positive, self.high - self.low)
+            width = self.high - self.low
+            self._check("parameter high - low", constraints.positive, width)
+            self._check("parameter high - low", constraints.LessThan(math.inf), width)
 
     @property
     def support(self) -> Constraint:
@@ -46,7 +49,11 @@ class Uniform(Distribution):
         share = tenon.uniform(
             self._extended(sample_shape), dtype=self.low.dtype, device=self.low.device
         )
-        return self.low + share * (self.high - self.low)
+        value = self.low + share * (self.high - self.low)
+        # Rounding must not lift a sample to `high`; what is taken off is no function of the bounds.
+        last = tenon.nextafter(self.high.detach(), self.low.detach())
+        excess = tenon.where(value >= self.high, value.detach() - last, 0.0)
+        return value - excess
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -135,7 +142,7 @@ class Cauchy(_LocationScale):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
-        return -math.log(math.pi) - tenon.log(self.scale) - tenon.log1p(z * z)
+        return -math.log(math.pi) - tenon.log(self.scale) - log1p_square(z)
 
     def cdf(self, value: Tensor) -> Tensor:
         return tenon.atan(self._standard(value)) / math.pi + 0.5
@@ -289,7 +296,8 @@ class StudentT(Distribution):
         z = tenon.normal(df.shape, dtype=df.dtype, device=df.device)
         # A chi-squared variate is 2 g with g of concentration df / 2.
         log_ratio = tenon.log(df / 2) - log_standard_gamma(df / 2)
-        return self.loc + self.scale * (z * tenon.exp(log_ratio / 2))
+        largest = tenon.finfo(df.dtype).max
+        return tenon.clip(self.loc + self.scale * (z * tenon.exp(log_ratio / 2)), -largest, largest)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -299,21 +307,22 @@ class StudentT(Distribution):
             + tenon.log(self.df) / 2
             + betaln(self.df / 2, tenon.full_like(self.df, 0.5))
         )
-        return -(self.df + 1) / 2 * tenon.log1p(z * z / self.df) - norm
+        return -(self.df + 1) / 2 * log1p_square(z / tenon.sqrt(self.df)) - norm
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         z = (value - self.loc) / self.scale
         df = self.df + tenon.zeros_like(z)
         half = tenon.full_like(df, 0.5)
-        tail = betainc(df / 2, half, df / (df + z * z)) / 2
+        total = df + z * z
+        tail = betainc(df / 2, half, df / total, z * z / total) / 2
         return tenon.where(z < 0, tail, 1 - tail)
 
     def entropy(self) -> Tensor:
         half = (self.df + 1) / 2
         return (
             tenon.log(self.scale)
-            + half * (tenon.digamma(half) - tenon.digamma(self.df / 2))
+            + half * digamma_difference(self.df / 2, tenon.full_like(self.df, 0.5))
             + tenon.log(self.df) / 2
             + betaln(self.df / 2, tenon.full_like(self.df, 0.5))
         )

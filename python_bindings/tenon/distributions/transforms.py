@@ -12,6 +12,7 @@ from tenon import Tensor
 from tenon.nn import functional as F
 
 from . import constraints
+from ._sampling import inside_unit
 from .constraints import Constraint
 from .distribution import sum_rightmost
 
@@ -183,15 +184,17 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    """`1 / (1 + exp(-x))`."""
+    """`1 / (1 + exp(-x))`; where that rounds to 0 or 1, the nearest number between, which has an
+    inverse."""
 
     codomain = constraints.unit_interval
     sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
-        return tenon.sigmoid(x)
+        return inside_unit(tenon.sigmoid(x))
 
     def _inverse(self, y: Tensor) -> Tensor:
+        y = inside_unit(y)
         return tenon.log(y) - tenon.log1p(-y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -199,16 +202,21 @@ class SigmoidTransform(Transform):
 
 
 class TanhTransform(Transform):
-    """`tanh(x)`."""
+    """`tanh(x)`; where that rounds to -1 or 1, the nearest number between, which has an inverse."""
 
     codomain = constraints.Interval(-1.0, 1.0)
     sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
-        return tenon.tanh(x)
+        return self._inside(tenon.tanh(x))
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return tenon.atanh(y)
+        return tenon.atanh(self._inside(y))
+
+    @staticmethod
+    def _inside(y: Tensor) -> Tensor:
+        largest = 1 - tenon.finfo(y.dtype).eps / 2
+        return tenon.clip(y, -largest, largest)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # log(1 - tanh(x)**2) without cancellation.

@@ -9,7 +9,7 @@ Operators that meet one are called by tenon/func/rules.py; what is no operator i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from tenon import _core
@@ -70,6 +70,36 @@ class Batched(Tensor):
         return _operator("transpose")(self, -2, -1)
 
     @property
+    def mH(self) -> Tensor:
+        return _operator("conj")(self.mT) if self.dtype.is_complex else self.mT
+
+    @property
+    def H(self) -> Tensor:
+        if self.ndim != 2:
+            raise AttributeError(f"H: expected a matrix of 2 axes, got {self.ndim}")
+        return self.mH
+
+    @property
+    def grad(self) -> Tensor | None:
+        raise _belongs_to_all("grad")
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        raise _belongs_to_all("grad")
+
+    @property
+    def grad_fn(self) -> str | None:
+        return self.physical.grad_fn
+
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise _belongs_to_all("assigning data")
+
+    @property
     def real(self) -> Tensor:
         return _operator("real")(self)
 
@@ -98,6 +128,25 @@ class Batched(Tensor):
 
     def cpu(self) -> Tensor:
         return self.like(self.physical.cpu())
+
+    def to_device(self, device: Any, **kwargs: Any) -> Tensor:
+        return self.like(self.physical.to_device(device, **kwargs))
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
+        """Call `hook` with the gradient of a sample, which stands for those of all samples."""
+        levels = levels_of(self)
+
+        def hook_of_all(gradient: Tensor) -> Tensor | None:
+            replaced = hook(of_levels(gradient, levels))
+            return None if replaced is None else raw_of(gradient_like(replaced, levels))
+
+        return raw_of(self).register_hook(hook_of_all)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], object]) -> Any:
+        raise _belongs_to_all("register_post_accumulate_grad_hook()")
+
+    def retain_grad(self) -> None:
+        raise _belongs_to_all("retain_grad()")
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -173,6 +222,21 @@ class Batched(Tensor):
     def numpy(self) -> Any:
         _no_value("numpy()")
 
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        _no_value("a NumPy array")
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        _no_value("__dlpack__()")
+
+    def __format__(self, specification: str) -> str:
+        return format(repr(self), specification)
+
+    def __reduce__(self) -> Any:
+        _no_value("copy.deepcopy() or pickle, use clone()")
+
+    def data_ptr(self) -> int:
+        _no_value("data_ptr()")
+
     def backward(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
             "vmap: expected no backward() inside; use tenon.func.grad inside, or backward() outside"
@@ -186,6 +250,13 @@ def _no_value(what: str) -> NoReturn:
     raise RuntimeError(
         f"vmap: expected a function that reads no values of its tensors, got {what}: there is one for "
         f"each sample; use tenon.where instead of branches"
+    )
+
+
+def _belongs_to_all(what: str) -> Exception:
+    return RuntimeError(
+        f"vmap: expected no {what} of a sample, which belongs to the tensor of all samples; use "
+        f"tenon.func.grad inside, or the tensor outside"
     )
 
 
@@ -235,6 +306,33 @@ def with_levels(x: Tensor, levels: list[tuple[int, int]]) -> Tensor:
         return Batched(with_levels(x.physical, rest), level)
     repeated = _operator("expand")(_operator("unsqueeze")(x, [0]), (size, *x.shape))
     return Batched(with_levels(repeated, rest), level)
+
+
+def of_levels(raw: Tensor, levels: list[tuple[int, int]]) -> Tensor:
+    """`raw`, whose first axes are the batches of `levels` (the innermost vmap() first), as a sample
+    of them."""
+    for level, _ in reversed(levels):
+        raw = Batched(raw, level)
+    return raw
+
+
+def common_levels(tensors: Iterable[Tensor]) -> list[tuple[int, int]]:
+    """Level and size of each batch that any of `tensors` has, the innermost vmap() first."""
+    return sorted({pair for x in tensors for pair in levels_of(x)}, reverse=True)
+
+
+def gradient_like(gradient: Tensor, levels: list[tuple[int, int]]) -> Tensor:
+    """A gradient by a tensor with the batches `levels`: the sum over what all samples share, and the
+    same number for each sample where it does not depend on the sample."""
+    return with_levels(_summed(gradient, {level for level, _ in levels}), levels)
+
+
+def _summed(x: Tensor, kept: set[int]) -> Tensor:
+    if not isinstance(x, Batched):
+        return x
+    if x.level in kept:
+        return Batched(_summed(x.physical, kept), x.level)
+    return _summed(_operator("sum")(x.physical, [0]), kept)
 
 
 def _binary(name: str) -> Callable[[Any, Any], Any]:

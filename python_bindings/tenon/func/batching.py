@@ -3,19 +3,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
 from tenon.func import layer_rules, shape_rules  # noqa: F401  they register their rules
-from tenon.func.batched import Batched, levels_of, nest_like, raw_of, with_levels
+from tenon.func.batched import (
+    Batched,
+    gradient_like,
+    levels_of,
+    nest_like,
+    raw_of,
+    with_levels,
+)
 from tenon.func.rules import call_operator
 from tenon.func.tree import flatten, spread, unflatten
 
-__all__ = ["lift", "nest_like", "raw_of", "vmap"]
+__all__ = [
+    "gradient_like",
+    "levels_of",
+    "lift",
+    "nest_like",
+    "raw_of",
+    "running",
+    "running_levels",
+    "vmap",
+]
 
 _core._set_batched(Batched, call_operator)
 
@@ -28,6 +45,22 @@ class _Running(threading.local):
 
 
 _running = _Running()
+
+
+def running_levels() -> list[tuple[int, int]]:
+    """Level and size of the vmap()s that are running on this thread, for running()."""
+    return list(_running.levels)
+
+
+@contextlib.contextmanager
+def running(levels: list[tuple[int, int]]) -> Iterator[None]:
+    """Code that belongs to a call made inside of these vmap()s, and runs now: a backward pass, or
+    a function that is computed again. Its vmap()s get levels of their own."""
+    before, _running.levels = _running.levels, list(levels)
+    try:
+        yield
+    finally:
+        _running.levels = before
 
 
 def lift(x: Tensor, like: Tensor | None = None) -> Tensor:
@@ -133,6 +166,7 @@ def _call(
     try:
         result = function(*unflatten(rebuild, inputs), **kwargs)
         outputs, rebuild_result = flatten(result)
+        refuse_lost(outputs, leaves)
         out_axes = spread(out_dims, result, "vmap: out_dims")
         physical = [
             _physical(out, axis, level, size) for out, axis in zip(outputs, out_axes, strict=True)
@@ -155,3 +189,17 @@ def _physical(out: Any, axis: int, level: int, size: int) -> Tensor:
     else:
         out = out.physical
     return _movedim(out, 0, axis)
+
+
+def refuse_lost(outputs: list[Any], inputs: list[Any]) -> None:
+    """An error for a tensor without memory that comes from tensors with memory: what made it read
+    the shape and dtype of a sample, and not the batch, so that values and gradients are lost."""
+    tensors = [raw_of(x) for x in inputs if isinstance(x, Tensor)]
+    if not _running.levels or any(x.device.kind == "meta" for x in tensors):
+        return
+    if any(isinstance(x, Tensor) and raw_of(x).device.kind == "meta" for x in outputs):
+        raise RuntimeError(
+            "vmap: expected a function of operators, got a tensor on the device meta: something in it "
+            "read a sample past tenon's operators, and its values and gradients are lost; call the "
+            "operators, or tenon.Function"
+        )

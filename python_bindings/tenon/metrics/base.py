@@ -69,27 +69,42 @@ class Mean(Metric):
 
     def update(self, value: Any, weight: float = 1.0) -> None:
         with tenon.no_grad():
-            value = value if isinstance(value, Tensor) else tenon.tensor(value)
+            if not isinstance(value, Tensor):
+                value = tenon.tensor(value, dtype=tenon.float64)
             value = value.detach().cast(tenon.float64)
             self._add("total", tenon.sum(value) * weight)
             self._add("count", tenon.tensor(weight * value.size, dtype=tenon.float64))
 
     def compute(self) -> float:
-        return self._sum("total").item() / self._sum("count").item()
+        count = self._sum("count").item()
+        if not count:
+            raise ValueError(f"{type(self).__name__}.compute: expected values that count, got none")
+        return self._sum("total").item() / count
 
 
-class MeanSquaredError(Mean):
+class _MeanError(Mean):
+    def _difference(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """In float64: unsigned integers would wrap around, and squares of float16 overflow."""
+        if tuple(prediction.shape) != tuple(target.shape):
+            raise ValueError(
+                f"{type(self).__name__}.update: expected prediction and target of one shape, got "
+                f"{tuple(prediction.shape)} and {tuple(target.shape)}"
+            )
+        return prediction.detach().cast(tenon.float64) - target.detach().cast(tenon.float64)
+
+
+class MeanSquaredError(_MeanError):
     """The mean of squared differences."""
 
     def update(self, prediction: Tensor, target: Tensor) -> None:  # type: ignore[override]
-        super().update(tenon.square((prediction - target).detach()))
+        super().update(tenon.square(self._difference(prediction, target)))
 
 
-class MeanAbsoluteError(Mean):
+class MeanAbsoluteError(_MeanError):
     """The mean of absolute differences."""
 
     def update(self, prediction: Tensor, target: Tensor) -> None:  # type: ignore[override]
-        super().update(tenon.abs((prediction - target).detach()))
+        super().update(tenon.abs(self._difference(prediction, target)))
 
 
 class Perplexity(Mean):

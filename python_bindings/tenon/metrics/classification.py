@@ -23,6 +23,21 @@ class Accuracy(Metric):
         self.top_k, self.ignore_index = top_k, ignore_index
 
     def update(self, prediction: Tensor, target: Tensor) -> None:
+        shape = [*prediction.shape]
+        if prediction.ndim == target.ndim + 1:
+            if shape.pop(1) < 2:
+                raise ValueError(
+                    "Accuracy.update: expected scores of two classes or more after the first "
+                    "axis, got "
+                    f"shape {tuple(prediction.shape)}; compare probabilities of one class with "
+                    "a threshold"
+                )
+        if shape != [*target.shape]:
+            raise ValueError(
+                f"Accuracy.update: expected predictions of shape {tuple(target.shape)}, or "
+                "with an axis "
+                f"of classes after the first, got {tuple(prediction.shape)}"
+            )
         with tenon.no_grad():
             if prediction.ndim == target.ndim:
                 right = prediction == target
@@ -65,12 +80,23 @@ class ConfusionMatrix(Metric):
             flat = target.cast(tenon.int64).reshape([-1])
             index = flat * self.num_classes + classes.reshape([-1])
             size = self.num_classes * self.num_classes
-            ones = tenon.ones_like(index)
+            outside = tenon.logical_or(
+                self._is_outside(flat), self._is_outside(classes.reshape([-1]))
+            )
+            ignored = tenon.zeros_like(outside)
             if self.ignore_index is not None:
-                counted = flat != self.ignore_index
-                index, ones = tenon.where(counted, index, 0), counted.cast(tenon.int64)
+                ignored = flat == self.ignore_index
+                outside = tenon.logical_and(outside, tenon.logical_not(ignored))
+            # Counted, and reported when the value is computed, as looking here would wait for the
+            # device.
+            self._add("outside", tenon.sum(outside))
+            left_out = tenon.logical_or(outside, ignored)
+            index, ones = tenon.where(left_out, 0, index), (~left_out).cast(tenon.int64)
             zeros = tenon.zeros([size], dtype=tenon.int64, device=index.device)
             self._add("matrix", tenon.index_add(zeros, index, ones, 0))
+
+    def _is_outside(self, classes: Tensor) -> Tensor:
+        return tenon.logical_or(classes < 0, classes >= self.num_classes)
 
     def _classes(self, prediction: Tensor, target: Tensor) -> Tensor:
         if prediction.ndim == target.ndim + 1:
@@ -82,11 +108,25 @@ class ConfusionMatrix(Metric):
                 f"{tuple(prediction.shape)}"
             )
         if prediction.dtype.is_floating_point:
+            if self.num_classes != 2:
+                raise ValueError(
+                    f"{type(self).__name__}.update: expected classes as integers, or scores of "
+                    f"{self.num_classes} classes after the first axis, got "
+                    f"{prediction.dtype.name} of the "
+                    "shape of the target"
+                )
             return (prediction >= self.threshold).cast(tenon.int64)
         return prediction.cast(tenon.int64)
 
     @property
     def matrix(self) -> list[list[int]]:
+        outside = self.counts.get("outside")  # which older states lack
+        if outside is not None and (count := int(outside.item())):
+            raise ValueError(
+                f"{type(self).__name__}.compute: expected classes from 0 to "
+                f"{self.num_classes - 1}, got "
+                f"{count} pairs with others; pass num_classes or ignore_index"
+            )
         return self._sum("matrix").reshape([self.num_classes, self.num_classes]).tolist()
 
     def compute(self) -> Any:

@@ -23,8 +23,13 @@ class AUC(Metric):
                 f"AUC.update: expected scores of shape {tuple(target.shape)}, got "
                 f"{tuple(scores.shape)}"
             )
+        target = target.reshape([-1])
+        if not bool(tenon.all(tenon.logical_or(target == 0, target == 1))):
+            raise ValueError("AUC.update: expected targets of 0 and 1, got others")
+        if bool(tenon.any(scores != scores)):
+            raise ValueError("AUC.update: expected scores that have an order, got NaN")
         self._add("scores", scores.reshape([-1]))
-        self._add("target", target.reshape([-1]).cast(tenon.bool))
+        self._add("target", target.cast(tenon.bool))
 
     def _add(self, name: str, count: Tensor) -> None:
         before = self.counts.get(name)

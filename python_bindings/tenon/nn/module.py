@@ -215,10 +215,8 @@ class Module:
     # -- changing everything at once ---------------------------------------------------------------
 
     def apply(self: M, function: Callable[[Module], Any]) -> M:
-        """Call `function` on every module below this one, then on this one."""
-        for child in self.children():
-            child.apply(function)
-        function(self)
+        """Call `function` once on every module below this one, then on this one."""
+        _apply(self, function, set())
         return self
 
     def train(self: M, mode: bool = True) -> M:
@@ -243,11 +241,14 @@ class Module:
             else:
                 parameter.grad.zero_()
 
-    def to(self: M, *args: Any, device: Any = None, dtype: Any = None) -> M:
+    def to(
+        self: M, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False
+    ) -> M:
         """Move parameters and buffers in place: `to("toy")`, `to(tenon.float64)`, `to(device=...)`.
 
         Integer and boolean tensors keep their dtype. Parameter objects stay the same, so an
-        optimizer that holds them stays valid.
+        optimizer that holds them stays valid. Copies are queued on the device's current stream,
+        whatever `non_blocking` says.
         """
         for argument in args:
             if isinstance(argument, tenon.dtype):
@@ -355,6 +356,14 @@ class Module:
         if lines:
             inner = "\n  " + "\n  ".join(([inner] if inner else []) + lines) + "\n"
         return f"{type(self).__name__}({inner})"
+
+
+def _apply(module: Module, function: Callable[[Module], Any], seen: set[int]) -> None:
+    seen.add(id(module))
+    for child in module.children():
+        if id(child) not in seen:
+            _apply(child, function, seen)
+    function(module)
 
 
 def _join(prefix: str, name: str) -> str:

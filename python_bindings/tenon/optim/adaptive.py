@@ -148,6 +148,7 @@ class Adafactor(Optimizer):
     """
 
     state_has_shape_of_parameter = False
+    takes_complex = False
 
     def __init__(
         self,

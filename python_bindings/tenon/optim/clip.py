@@ -9,6 +9,8 @@ from typing import TypeAlias
 import tenon
 from tenon import Tensor
 
+from .optimizer import parts
+
 Parameters: TypeAlias = "Tensor | Iterable[Tensor]"
 
 
@@ -35,7 +37,10 @@ def get_total_norm(
 
 
 def _widened(tensor: Tensor) -> Tensor:
-    """In float32 if it is narrower: squares of float16 are infinite from 256 on."""
+    """In float32 if it is narrower: squares of float16 are infinite from 256 on. Complex numbers as
+    their absolute values."""
+    if tensor.dtype.is_complex:
+        return tenon.abs(tensor)
     return tensor.to(tenon.float32) if tensor.dtype.itemsize < 4 else tensor
 
 
@@ -72,10 +77,11 @@ def clip_grad_norm_per_parameter_(
 
 
 def clip_grad_value_(params: Parameters, limit: float) -> None:
-    """Limit every element of the gradients to [-limit, limit]."""
+    """Limit every element of the gradients to [-limit, limit], of complex ones both parts."""
     with tenon.no_grad():
         for grad in _grads(params):
-            tenon.clip(grad, -limit, limit, out=grad)
+            part = parts(grad)
+            tenon.clip(part, -limit, limit, out=part)
 
 
 class ClipGradByGlobalNorm:
@@ -104,7 +110,8 @@ class ClipGradByValue:
     def __call__(self, params: Parameters) -> None:
         with tenon.no_grad():
             for grad in _grads(params):
-                tenon.clip(grad, self.min, self.max, out=grad)
+                part = parts(grad)
+                tenon.clip(part, self.min, self.max, out=part)
 
 
 def _grads(params: Parameters) -> list[Tensor]:

@@ -97,6 +97,8 @@ class Muon(Optimizer):
     train embeddings, norms and biases with AdamW.
     """
 
+    takes_complex = False
+
     def __init__(
         self,
         params: Iterable[Any],

@@ -9,7 +9,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
-from .optimizer import Optimizer
+from .optimizer import Optimizer, parts
 
 
 class LBFGS(Optimizer):
@@ -121,11 +121,11 @@ class LBFGS(Optimizer):
         """What the closure returned, the loss, and the gradients as one vector."""
         with tenon.enable_grad():
             result = closure()
-        parts = [
-            tenon.zeros_like(p) if p.grad is None else p.grad
+        grads = [
+            parts(tenon.zeros_like(p) if p.grad is None else p.grad)
             for p in self.param_groups[0]["params"]
         ]
-        grad = tenon.concat([part.reshape([-1]) for part in parts])
+        grad = tenon.concat([part.reshape([-1]) for part in grads])
         loss = float(result.item() if isinstance(result, Tensor) else result)
         maximize = self.param_groups[0]["maximize"]
         return result, -loss if maximize else loss, -grad if maximize else grad
@@ -133,9 +133,10 @@ class LBFGS(Optimizer):
     def _move(self, direction: Tensor, rate: float) -> None:
         start = 0
         for param in self.param_groups[0]["params"]:
-            part = direction[start : start + param.size].reshape([*param.shape])
-            tenon.add(param, part * rate, out=param)
-            start += param.size
+            target = parts(param)
+            part = direction[start : start + target.size].reshape([*target.shape])
+            tenon.add(target, part * rate, out=target)
+            start += target.size
 
     @staticmethod
     def _remember(state: dict[str, Any], y: Tensor, s: Tensor, limit: int) -> None:

@@ -10,7 +10,7 @@ import tenon
 from tenon import Tensor, _core
 
 from .master_weights import is_low_precision, master_weight
-from .optimizer import Optimizer
+from .optimizer import Optimizer, parts
 
 
 class LookAhead(Optimizer):
@@ -31,7 +31,7 @@ class LookAhead(Optimizer):
         self.optimizer, self.alpha, self.k, self.steps = optimizer, alpha, k, 0
         self.defaults, self.param_groups = optimizer.defaults, optimizer.param_groups
         self.state: dict[Tensor, dict[str, Any]] = {}
-        self._last_step = None
+        self._last_step, self._schedules = None, optimizer._schedules
 
     def add_param_group(self, group: dict[str, Any]) -> None:
         self.optimizer.add_param_group(group)
@@ -58,7 +58,7 @@ class LookAhead(Optimizer):
             with tenon.no_grad():
                 for param, trained in self._trained():
                     slow = self.state[param]["slow"]
-                    tenon.lerp(slow, trained, self.alpha, out=slow)
+                    tenon.lerp(parts(slow), parts(trained), self.alpha, out=parts(slow))
                     trained.copy_(slow)
                     if trained is not param:
                         tenon.cast(trained, param.dtype, out=param)

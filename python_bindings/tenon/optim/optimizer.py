@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import tenon
@@ -13,24 +14,46 @@ from .conditional import ConditionalStep, runs_behind_host
 from .master_weights import is_low_precision, master_weight
 
 
+@dataclass
+class Zero:
+    """A rate of 0: the numbers of the schedules that multiply by 0, and what the others multiply
+    by."""
+
+    schedules: set[int]
+    others: float
+
+
+@dataclass
+class SharedRates:
+    """What the schedules of one optimizer know of each other."""
+
+    have_stepped: bool = False
+    zeros: dict[int, Zero] = field(default_factory=dict)  # of groups
+
+
 class Optimizer:
     """Updates parameters from their gradients.
 
     `params` is an iterable of parameters, or of dicts {"params": ..., "lr": ...} whose options
     differ from the defaults. Options live in `param_groups` and may be changed between steps. Every
     group has two options more: `maximize` follows the gradient up instead of down; with
-    `multi_precision` a parameter in float16 or bfloat16 has a float32 copy among its state, its master
-    weight, which is updated, and the parameter becomes that, rounded.
+    `multi_precision` a parameter in float16 or bfloat16 has a float32 copy among its state, its
+    master weight, which is updated, and the parameter becomes that, rounded. Complex parameters are
+    updated as their real and imaginary parts, which the state has as a last axis.
     """
 
     # Whether every tensor of the state has the shape of its parameter; checked when it is loaded.
     state_has_shape_of_parameter = True
+    # Whether every number of a parameter is updated by itself, so that complex ones may be taken
+    # for pairs.
+    takes_complex = True
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = {"maximize": False, "multi_precision": False, **defaults}
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
         self._last_step: ConditionalStep | None = None
+        self._schedules = SharedRates()
         groups = list(params)
         if not groups:
             raise ValueError(f"{type(self).__name__}: got no parameters; is the model empty?")
@@ -52,6 +75,14 @@ class Optimizer:
                 raise ValueError(
                     f"{type(self).__name__}: a parameter of shape {tuple(param.shape)} "
                     "appears twice; each may be in one group only"
+                )
+            if param.dtype.is_complex and not self.takes_complex:
+                raise TypeError(
+                    f"{type(self).__name__}: expected real parameters, as it acts on the rows "
+                    "and columns of "
+                    f"matrices, got {param.dtype.name}; train complex ones with another "
+                    "optimizer, such as "
+                    "AdamW"
                 )
             known.add(id(param))
         unknown = set(group) - set(self.defaults) - {"params", "initial_lr"}
@@ -119,19 +150,20 @@ class Optimizer:
                     if grad is not None:
                         if group["maximize"]:
                             grad = -grad
-                        target = param
+                        target = parts(param)
+                        grad = parts(grad)
                         if group["multi_precision"] and is_low_precision(param):
                             grad = grad.to(tenon.float32)
                             target = master_weight(param, self.state.setdefault(param, {}))
                         state = self.state.get(param)
                         if state is None:
-                            state = self.state[param] = self.new_state(param, group)
-                        elif target is not param and len(state) == 1:  # the master weight
+                            state = self.state[param] = self.new_state(target, group)
+                        elif len(state) == 1 and "master" in state:
                             state.update(self.new_state(target, group))
                         if self._last_step is not None:
                             self._last_step.keep(param, state)
                         self.update(target, grad, state, group)
-                        if target is not param:
+                        if target.dtype != param.dtype and not param.dtype.is_complex:
                             tenon.cast(target, param.dtype, out=param)
                         if self._last_step is not None:
                             self._last_step.undo_if_bad(param)
@@ -190,10 +222,10 @@ class Optimizer:
                 is_number = name == "step" or not isinstance(value, Tensor)
                 if is_number or not self.state_has_shape_of_parameter:
                     continue
-                if tuple(value.shape) != tuple(param.shape):
+                if tuple(value.shape) != tuple(parts(param).shape):
                     raise ValueError(
                         f"{type(self).__name__}.load_state_dict: {name} of parameter "
-                        f"{index}: expected shape {tuple(param.shape)}, got "
+                        f"{index}: expected shape {tuple(parts(param).shape)}, got "
                         f"{tuple(value.shape)}"
                     )
             state[param] = {
@@ -224,6 +256,12 @@ class Optimizer:
             for group in self.param_groups
         ]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def parts(tensor: Tensor) -> Tensor:
+    """A complex tensor as its real and imaginary parts, a view with one more axis; others as they
+    are."""
+    return tenon.as_real(tensor.detach()) if tensor.dtype.is_complex else tensor
 
 
 def with_decay(param: Tensor, grad: Tensor, weight_decay: float) -> Tensor:

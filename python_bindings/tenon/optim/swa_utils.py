@@ -14,7 +14,7 @@ from tenon.nn.module import Module
 from tenon.nn.parameter import Buffer
 
 from .lr_scheduler import LRScheduler
-from .optimizer import Optimizer
+from .optimizer import Optimizer, parts
 
 Average = Callable[[Tensor, Tensor, int], Tensor]
 
@@ -35,7 +35,8 @@ class AveragedModel(Module):
     """A copy of `model` whose parameters are an average of those that update_parameters() saw.
 
     By default the average is the mean. With `use_buffers` running statistics are averaged, too;
-    otherwise they are those of the model, and update_bn() computes them afresh.
+    otherwise they are those of the model, and update_bn() computes them afresh. Complex parameters
+    are averaged as their real and imaginary parts.
     """
 
     def __init__(
@@ -62,10 +63,10 @@ class AveragedModel(Module):
         others = list(zip(self.module.buffers(), model.buffers()))
         with tenon.no_grad():
             for own, other in [*pairs, *(others if self.use_buffers else [])]:
-                current = other.detach().to(own.device)
-                if count and own.dtype.is_floating_point:
-                    current = self.avg_fn(own.detach(), current, count)
-                own.copy_(current)
+                target, current = parts(own.detach()), parts(other.detach().to(own.device))
+                if count and target.dtype.is_floating_point:
+                    current = self.avg_fn(target, current, count)
+                target.copy_(current)
             for own_buffer, buffer in [] if self.use_buffers else others:
                 own_buffer.copy_(buffer.detach().to(own_buffer.device))
             self.n_averaged.add_(1)

@@ -14,6 +14,8 @@ from .run_check import run_check
 
 if TYPE_CHECKING:
     from . import checkpoint as checkpoint
+    from . import cpp_extension as cpp_extension
+    from . import dlpack as dlpack
     from .checkpoint_manager import CheckpointManager as CheckpointManager
 
 __all__ = [
@@ -23,6 +25,8 @@ __all__ = [
     "check_numerics",
     "checkpoint",
     "collect_env",
+    "cpp_extension",
+    "dlpack",
     "load_torch_state_dict",
     "progress",
     "replay",
@@ -31,10 +35,13 @@ __all__ = [
 ]
 
 
+# Imported when they are named: these need operators, and so the plugins, or much of the library.
+_LATE = ("checkpoint", "cpp_extension", "dlpack")
+
+
 def __getattr__(name: str) -> Any:
-    # When they are named: these need operators, and so the plugins.
-    if name == "checkpoint":
-        return _importlib.import_module("tenon.utils.checkpoint")
+    if name in _LATE:
+        return _importlib.import_module(f"tenon.utils.{name}")
     if name == "CheckpointManager":
         return _importlib.import_module("tenon.utils.checkpoint_manager").CheckpointManager
     raise AttributeError(f"module 'tenon.utils' has no attribute {name!r}")

@@ -9,12 +9,15 @@ with Sublinear Memory Cost", arXiv:1604.06174.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tenon
 from tenon import Tensor, _core
-from tenon._saved_tensors import saved_tensors_hooks
+from tenon._saved_tensors import SavedTensor, saved_tensors_hooks
+from tenon.amp.autocast import current_region
+from tenon.func import batching
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "recompute"]
 
@@ -32,8 +35,10 @@ def checkpoint(
 ) -> Any:
     """`function(*args, **kwargs)`, whose intermediate tensors are computed again in backward.
 
-    The function must compute the same whenever it gets the same arguments. Random numbers are the
-    same too, unless `preserve_rng_state` is false. Tensors among the arguments are kept through the
+    The function must compute the same whenever it gets the same arguments. What decides how its
+    operators compute is as it was in the call: the region of `tenon.amp.autocast`, the default dtype,
+    `tenon.use_deterministic_algorithms`, and random numbers, unless `preserve_rng_state` is false.
+    Tensors among the arguments are kept through the
     surrounding saved_tensors_hooks, so that checkpoints nest; tensors in lists and dicts among them
     are kept as they are. Backward may run several times, and with `create_graph`; each pass
     computes the function again.
@@ -91,11 +96,39 @@ class _Argument:
 
     def __init__(self, tensor: Tensor) -> None:
         self.requires_grad = tensor.requires_grad
-        self.saved = _core.SavedTensor(tensor, False)
+        self.saved = SavedTensor(tensor, False)
 
     def again(self) -> Tensor:
         tensor = self.saved.unpack().detach()
         return tensor.requires_grad_() if self.requires_grad else tensor
+
+
+class _Settings:
+    """What of the thread and the program decides how operators compute, as it is now."""
+
+    def __init__(self) -> None:
+        self.region = current_region()
+        self.dtype = tenon.get_default_dtype()
+        self.deterministic = _core.is_deterministic()
+        self.levels = batching.running_levels()
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """A block in which it is so again."""
+        now = _Settings()
+        self._set_program_wide(now)
+        try:
+            # Without a region there is nothing to enter: in a backward pass none of the caller's acts.
+            with self.region or contextlib.nullcontext(), batching.running(self.levels):
+                yield
+        finally:
+            now._set_program_wide(self)
+
+    def _set_program_wide(self, now: _Settings) -> None:
+        if self.dtype != now.dtype:
+            tenon.set_default_dtype(self.dtype)
+        if self.deterministic != now.deterministic:
+            tenon.use_deterministic_algorithms(self.deterministic)
 
 
 class _Frame:
@@ -105,8 +138,9 @@ class _Frame:
         self.function = function
         self.args = [_kept(value) for value in args]
         self.kwargs = {name: _kept(value) for name, value in kwargs.items()}
+        self.settings = _Settings()
         self.devices = _devices_of((*args, *kwargs.values())) if preserves else []
-        self.random_states = [tenon.random.get_state(device) for device in self.devices]
+        self.random_states = [_core.random_state(device) for device in self.devices]
         self.saved: list[tuple] = []  # what each saved tensor looked like
         # Computed again and not unpacked yet, with their versions.
         self.ready: dict[int, tuple[Tensor, int]] = {}
@@ -142,7 +176,7 @@ class _Frame:
         states = [tenon.random.get_state(device) for device in self.devices]
         try:
             _set_random_states(self.devices, self.random_states)
-            with tenon.enable_grad(), saved_tensors_hooks(pack, _given):
+            with self.settings.again(), tenon.enable_grad(), saved_tensors_hooks(pack, _given):
                 self.function(*args, **kwargs)
         except _Enough:
             return

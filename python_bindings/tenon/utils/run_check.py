@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an installation works: a small training run on every device."""
+"""Whether an installation works: a small training run on each device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import tenon
 
 
 def run_check(devices: list[Any] | None = None) -> bool:
-    """Train a small model on each device (default: all), and say what works; whether everything does.
+    """Train a small model on each device (default: those of `tenon.devices()`, of plugins that
+    are loaded; name others), and say what works; whether everything does.
 
     A device is right if its losses agree with the CPU's. What fails is printed with its reason.
     """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device plugins that are wrong: each is refused with the reason, and nothing else suffers."""
 
+import hashlib
 import os
 import shutil
 
@@ -99,13 +100,14 @@ def test_a_second_plugin_of_the_same_type_is_refused(tmp_path):
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(trusted):
     """A CUSTOM_DEVICE_ROOT with a good plugin between bad ones."""
     for name in ("faulty_throws", "standin", "faulty_old_layout"):
-        shutil.copy(library(name), tmp_path)
-    (tmp_path / "libbroken.so").write_text("no library")
-    (tmp_path / "readme.txt").write_text("not looked at")
-    return str(tmp_path)
+        shutil.copy(library(name), trusted)
+    for name, text in (("libbroken.so", "no library"), ("readme.txt", "not looked at")):
+        with open(os.path.join(trusted, name), "w") as file:
+            file.write(text)
+    return trusted
 
 
 def test_a_folder_is_loaded_past_what_is_bad_in_it(root):
@@ -151,3 +153,97 @@ def test_the_command_line_lists_it(root):
     )
     assert code == 0, err
     assert "paddle_standin" in out and os.path.join(root, "libstandin.so") in out
+
+
+# -- the rules for plugins' files: docs/plugins.md
+
+NAMED = """
+import sys, tenon
+from tenon.compat import paddle
+try:
+    paddle.load_device_plugin(sys.argv[1])
+    x = tenon.tensor([1.0, 2.0], device="standin")
+    print((x + x).tolist(), [plugin["path"] for plugin in paddle.device_plugins()])
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+UNKNOWN = """
+import warnings, tenon
+warnings.simplefilter("always")
+try:
+    x = tenon.tensor([1.0, 2.0], device="standin")
+    print((x + x).tolist())
+except tenon.NotFoundError as error:
+    print("NotFoundError")
+"""
+
+
+@pytest.fixture
+def plugin(trusted):
+    """A good plugin, alone in a folder that no other user can change."""
+    return shutil.copy(library("standin"), trusted)
+
+
+def pinned(*paths):
+    """Settings under which exactly the files `paths` may be loaded."""
+    lock = os.path.join(os.path.dirname(paths[0]), "lock")
+    with open(lock, "w") as file:
+        for path in paths:
+            with open(path, "rb") as content:
+                file.write(f"{hashlib.sha256(content.read()).hexdigest()}  {path}\n")
+    return {"TENON_PLUGIN_POLICY": "pinned", "TENON_PLUGIN_LOCK": lock}
+
+
+def loading(program, path, **environment):
+    environment.setdefault("TENON_PLUGIN_TRUST", "")
+    program = f"import sys; sys.argv[1:] = [{path!r}]\n{program}"
+    code, out, err = run_python(program, **environment)
+    assert code == 0, err
+    return out.strip(), err
+
+
+def test_a_plugin_that_others_can_change_is_refused(plugin):
+    assert loading(NAMED, plugin)[0].startswith("[2.0, 4.0]")
+    os.chmod(plugin, 0o666)
+    out, _ = loading(NAMED, plugin)
+    assert out.startswith(f"PolicyError: load Paddle device plugin {plugin}")
+    assert "can be changed by everyone" in out and out.endswith("[WRITABLE]")
+    # The user vouches for what the program names, and for nothing that lies in a folder.
+    assert loading(NAMED, plugin, TENON_PLUGIN_TRUST="any")[0].startswith("[2.0, 4.0]")
+    folder = {"CUSTOM_DEVICE_ROOT": os.path.dirname(plugin), "TENON_PLUGIN_TRUST": "any"}
+    out, err = loading(UNKNOWN, plugin, **folder)
+    assert out == "NotFoundError" and "[WRITABLE]" in err
+
+
+def test_the_folder_of_the_environment_must_be_trusted(plugin, trusted):
+    folder = {"CUSTOM_DEVICE_ROOT": trusted}
+    assert loading(UNKNOWN, plugin, **folder)[0] == "[2.0, 4.0]"
+    os.chmod(trusted, 0o777)
+    out, err = loading(UNKNOWN, plugin, TENON_PLUGIN_TRUST="any", **folder)
+    assert out == "NotFoundError" and "[NOT_ALLOWED_DIR]" in err
+
+
+def test_a_policy_holds_for_the_folder_of_the_environment(plugin, trusted):
+    folder = {"CUSTOM_DEVICE_ROOT": trusted}
+    assert loading(UNKNOWN, plugin, **folder, **pinned(plugin))[0] == "[2.0, 4.0]"
+    out, err = loading(
+        UNKNOWN, plugin, **folder, TENON_PLUGIN_POLICY="pinned", TENON_PLUGIN_LOCK="/no/lock"
+    )
+    assert out == "NotFoundError" and "[NOT_PINNED]" in err
+    out, err = loading(UNKNOWN, plugin, **folder, TENON_PLUGIN_POLICY="signed")
+    assert out == "NotFoundError" and "[CANNOT_VERIFY]" in err
+
+
+def test_a_policy_holds_for_a_named_plugin(plugin):
+    settings = pinned(plugin)
+    out, _ = loading(NAMED, plugin, **settings)
+    assert out == f"[2.0, 4.0] ['{plugin}']"  # its path, though a copy was examined and loaded
+    with open(plugin, "ab") as file:
+        file.write(b"\0")
+    out, _ = loading(NAMED, plugin, **settings)
+    assert "is not what was pinned" in out and out.endswith("[NOT_PINNED]")
+
+
+def test_a_path_ends_where_it_ends(plugin):
+    with pytest.raises(ValueError, match="path: expected one without NUL"):
+        paddle.load_device_plugin(plugin + "\0.txt")

@@ -99,7 +99,7 @@ def moe_dispatch(x, experts, count):
 
 def moe_combine(rows, weights, order):
     out = np.zeros((len(weights), rows.shape[1]), rows.dtype)
-    for row, choice in zip(rows, np.asarray(order, int)):
+    for row, choice in zip(rows, np.asarray(order, int), strict=True):
         token, which = divmod(choice, weights.shape[1])
         out[token] += row * weights[token, which]
     return out

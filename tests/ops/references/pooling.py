@@ -74,7 +74,7 @@ def adaptive(function):
 
 
 def interpolate2d(x, size, mode="nearest", align_corners=False):
-    for axis, count in zip((2, 3), size):
+    for axis, count in zip((2, 3), size, strict=True):
         extent = x.shape[axis]
         if mode == "nearest":
             x = np.take(x, [i * extent // count for i in range(count)], axis)

@@ -50,8 +50,10 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", corners=False, 
     factors = [None] * spatial
     if size is None:
         factors = list(np.broadcast_to(scale_factor, spatial))
-        size = [int(n * f) for n, f in zip(x.shape[2:], factors)]
-    for axis, count, factor in zip(range(2, x.ndim), np.broadcast_to(size, spatial), factors):
+        size = [int(n * f) for n, f in zip(x.shape[2:], factors, strict=True)]
+    for axis, count, factor in zip(
+        range(2, x.ndim), np.broadcast_to(size, spatial), factors, strict=True
+    ):
         rows = []
         for i in range(count):
             pairs = _weights(i, x.shape[axis], count, factor, mode, corners, antialias)
@@ -66,7 +68,7 @@ def affine_grid(theta, size, corners=False):
     for at in np.ndindex(*extents):
         point = [
             (2 * i / (e - 1) - 1 if e > 1 else 0.0) if corners else (2 * i + 1) / e - 1
-            for i, e in zip(at, extents)
+            for i, e in zip(at, extents, strict=True)
         ]
         out[(slice(None), *at)] = theta @ np.array([*point[::-1], 1.0])
     return out.astype(theta.dtype)
@@ -103,7 +105,7 @@ def grid_sample(x, grid, mode="bilinear", padding="zeros", corners=False):
     out = np.zeros((*x.shape[:2], points.shape[1]))
     for n, p in np.ndindex(*points.shape[:2]):
         axes = []
-        for extent, at in zip(extents, points[n, p, ::-1]):
+        for extent, at in zip(extents, points[n, p, ::-1], strict=True):
             at = (at + 1) / 2 * (extent - 1) if corners else ((at + 1) * extent - 1) / 2
             axes.append(_neighbours(at, extent, mode, padding, corners))
         for taps in itertools.product(*axes):

@@ -18,7 +18,9 @@ def _log_sum(values):
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_infinity=False):
     """The sum over every path whose labels, without repetitions and blanks, are the target."""
     losses = []
-    for n, (steps, length) in enumerate(zip(map(int, input_lengths), map(int, target_lengths))):
+    for n, (steps, length) in enumerate(
+        zip(map(int, input_lengths), map(int, target_lengths), strict=True)
+    ):
         target = [int(label) for label in np.asarray(targets)[n, :length]]
         scores = []
         for path in itertools.product(range(log_probs.shape[2]), repeat=steps):
@@ -32,7 +34,9 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_in
 def rnnt_loss(log_probs, targets, input_lengths, target_lengths, blank=0):
     """The sum over every order of blanks, which end steps, and labels."""
     losses = []
-    for n, (steps, length) in enumerate(zip(map(int, input_lengths), map(int, target_lengths))):
+    for n, (steps, length) in enumerate(
+        zip(map(int, input_lengths), map(int, target_lengths), strict=True)
+    ):
         target = [int(label) for label in np.asarray(targets)[n, :length]]
         scores = []
         for where in itertools.combinations(range(steps - 1 + length), length):
@@ -77,7 +81,9 @@ def gather_tree(ids, parents):
 
 def edit_distance(x, target, input_lengths, target_lengths, normalized=False):
     out = []
-    for a, b, n, m in zip(x, target, map(int, input_lengths), map(int, target_lengths)):
+    for a, b, n, m in zip(
+        x, target, map(int, input_lengths), map(int, target_lengths), strict=True
+    ):
         table = np.zeros((n + 1, m + 1), int)
         for i, j in np.ndindex(*table.shape):
             if i == 0 or j == 0:
@@ -116,9 +122,12 @@ def sequence_pad(x, lengths, count=None, value=0):
 
 
 def sequence_unpad(x, lengths):
-    return np.concatenate([row[: int(n)] for row, n in zip(x, lengths)])
+    return np.concatenate([row[: int(n)] for row, n in zip(x, lengths, strict=True)])
 
 
 def sequence_reverse(x, lengths):
-    rows = [np.concatenate([row[: int(n)][::-1], row[int(n) :]]) for row, n in zip(x, lengths)]
+    rows = [
+        np.concatenate([row[: int(n)][::-1], row[int(n) :]])
+        for row, n in zip(x, lengths, strict=True)
+    ]
     return np.stack(rows)

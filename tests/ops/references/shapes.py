@@ -8,7 +8,7 @@ def slice_(x, axes, starts, stops, steps=None):
     axes, starts, stops = (v if isinstance(v, list) else [v] for v in (axes, starts, stops))
     steps = [1] * len(axes) if steps is None else steps if isinstance(steps, list) else [steps]
     key = [slice(None)] * x.ndim
-    for axis, start, stop, step in zip(axes, starts, stops, steps):
+    for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
         key[axis] = slice(start, stop, step)
     return x[tuple(key)]
 
@@ -20,8 +20,10 @@ def sliding_window(x, axis, size, step=1, dilation=1):
 
 
 def pad(x, padding, mode="constant", value=0):
-    pairs = list(zip(padding[::2], padding[1::2]))
-    x = x[tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape))]
+    pairs = list(zip(padding[::2], padding[1::2], strict=True))
+    x = x[
+        tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, x.shape, strict=True))
+    ]
     pairs = [(max(a, 0), max(b, 0)) for a, b in pairs]
     return np.pad(x, pairs, mode=mode, **({"constant_values": value} if mode == "constant" else {}))
 

@@ -9,6 +9,7 @@
 #include "random/philox.hpp"
 
 #include <tenon/signatures/random.h>
+#include <tenon/uniform_range.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -68,21 +69,17 @@ void fill(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Part part) {
 
 tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, double high, int32_t,
                      int32_t, tenon_tensor* out, tenon_err*) {
-  const double width = high - low;
+  const UniformRange range(out->dtype, low, high);
   if (out->dtype == TENON_DTYPE_F64) {
-    fill<2, double>(ctx, out, 16, [=](const uint32_t* words) {
-      return low + width * unit64(words[0], words[1]);
-    });
+    fill<2, double>(ctx, out, 16,
+                    [=](const uint32_t* words) { return range(unit64(words[0], words[1])); });
   } else if (low == 0 && high == 1) {
-    fill<4, float>(ctx, out, 2, [](const uint32_t* words) { return unit32(words[0]); });
+    const auto last = static_cast<float>(range.last);  // in float32, of all numbers that there are
+    fill<4, float>(ctx, out, 2,
+                   [=](const uint32_t* words) { return std::min(unit32(words[0]), last); });
   } else {
-    // Rounding must not lift a number to `high`.
-    const float last = low < high
-                           ? std::nextafter(static_cast<float>(high), static_cast<float>(low))
-                           : static_cast<float>(high);
     fill<4, float>(ctx, out, 4, [=](const uint32_t* words) {
-      const float x = static_cast<float>(low + width * unit32(words[0]));
-      return low < high ? std::min(x, last) : x;
+      return static_cast<float>(range(unit32(words[0])));
     });
   }
   return TENON_OK;

@@ -26,7 +26,9 @@ def add_plugin_option(parser):
 
 
 def load_plugins(arguments):
+    import os
+
     from tenon import plugins
 
     for path in arguments.plugin:
-        plugins.load(path)
+        plugins.load(os.path.abspath(path))  # a shell's name of a file, also without a slash

@@ -108,8 +108,14 @@ class Elf:
                         "take what it needs from tenon_host, and leave the library out"
                     )
             if tag in (DT_RPATH, DT_RUNPATH):
-                for folder in filter(None, text.split(":")):
-                    if not folder.startswith(("$ORIGIN", "${ORIGIN}")):
+                for folder in text.split(":") if text else ():
+                    if not folder.startswith(("/", "$ORIGIN", "${ORIGIN}")):
+                        yield (
+                            f"it looks for libraries in the current folder of the program (RUNPATH "
+                            f"{text!r} has the entry {folder!r}), where any user may have put one; use a "
+                            "RUNPATH of $ORIGIN"
+                        )
+                    elif folder.startswith("/"):
                         yield (
                             f"it looks for libraries in {folder}, a path of the machine that built it; "
                             "use a RUNPATH below $ORIGIN"

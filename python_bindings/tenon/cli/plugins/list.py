@@ -71,7 +71,8 @@ def _level(level):
         return "-"
     if level["state"] != "current":
         return level["state"]
-    return f"{level['level']} (kit {level['kit']}, {level['date']})"
+    # The stamp is not signed: a user who can write beside the library can claim any level.
+    return f"claims {level['level']} (kit {level['kit']}, {level['date']})"
 
 
 def _provides(entry):

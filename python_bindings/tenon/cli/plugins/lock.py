@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write plugins.lock, by which TENON_PLUGIN_POLICY=pinned knows the plugins that you have accepted.
 
-Without PATH, lists every known plugin outside the host's own folder; with PATH, adds those. Each
-line is sha256sum's: `sha256sum -c plugins.lock` checks it."""
+Without PATH, lists every known plugin outside the host's own folder; with PATH, adds those; with each,
+the libraries that it brings along. Each line is sha256sum's: `sha256sum -c plugins.lock` checks it."""
 
 import os
 import tempfile
 
 from tenon.cli import CommandError, output
 from tenon.cli.plugins.level import sha256_of
+from tenon.cli.plugins.missing import companions
 
 HELP = "write the digests of plugins that you accept"
 
@@ -34,6 +35,9 @@ def run(arguments):
     for path in paths:
         if not os.path.isfile(path):
             raise CommandError(f"expected a plugin's library, but there is no file {path}")
+    for path in list(paths):
+        paths += [library for library in companions(path) if library not in paths]
+    for path in paths:
         entries[path] = sha256_of(path)
     _write(lock, entries)
     if arguments.json:

@@ -31,6 +31,23 @@ def missing_libraries(path):
     return missing
 
 
+def companions(path):
+    """Libraries that the plugin at `path` brings along: those that it, and they, need and find by a RUNPATH
+    of $ORIGIN. Under a policy the host examines them as it does the plugin."""
+    found, pending = [], [os.path.realpath(path)]
+    while pending:
+        file = pending.pop()
+        needed, folders, origin = _dynamic(file)
+        beside = [_expand(folder, origin) for folder in folders if "ORIGIN" in folder]
+        for name in needed:
+            library = "" if "/" in name else _find(beside, name)
+            library = os.path.realpath(library) if library else ""
+            if library and library not in found:
+                found.append(library)
+                pending.append(library)
+    return found
+
+
 def unopened_libraries(path):
     """A warning if the plugin at `path` opens a library at run time and the machine has none that will
     do, or None. The manifest beside the plugin lists them."""
@@ -66,17 +83,26 @@ def _is_installed(name):
 
 def _needs(path):
     """(names of libraries, folders that the library adds to the search)"""
+    needed, folders, origin = _dynamic(path)
+    return needed, [_expand(folder, origin) for folder in filter(None, folders)]
+
+
+def _expand(folder, origin):
+    return folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
+
+
+def _dynamic(path):
+    """(names of libraries, entries of RPATH and RUNPATH as they stand, what $ORIGIN is)"""
     needed, folders = [], []
     try:
         for tag, _, text in Elf(_read(path)).dynamic():
             if tag == DT_NEEDED:
                 needed.append(text)
             elif tag in (DT_RPATH, DT_RUNPATH):
-                folders += filter(None, text.split(":"))
+                folders += text.split(":")
     except (struct.error, IndexError, ValueError, OverflowError, MemoryError):
         pass
-    origin = os.path.dirname(path)
-    return needed, [f.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for f in folders]
+    return needed, folders, os.path.dirname(path)
 
 
 def _read(path):

@@ -26,7 +26,8 @@ def pip_hint(diagnosis, host_epoch):
     """A command of pip that may help, or None."""
     reason = diagnosis["reason"]
     if reason == "EPOCH" and diagnosis.get("epoch_min", 0) > host_epoch:
-        return "pip install --upgrade tenon"
+        # PyPI does not have it.
+        return "pip install --upgrade .  # in a newer checkout of Tenon"
     name = distribution_of(diagnosis["path"])
     if not name:
         return None

@@ -28,7 +28,7 @@ def run(arguments):
 
 
 def _cycle(plugin):
-    from tenon import plugins
+    from tenon import NotFoundError, plugins
 
     entry = _find(plugin, plugins.list())
     path = entry["path"] if entry else os.path.realpath(plugin)
@@ -38,7 +38,7 @@ def _cycle(plugin):
         plugins.load(path)
         name = _find(path, plugins.list())["name"]
         plugins.unload(name)
-    except (ValueError, RuntimeError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, NotFoundError) as error:
         text = str(error)
         reason = text.rpartition("[")[2].rstrip("]")
         return {"name": plugin, "path": path, "reason": reason, "text": text}

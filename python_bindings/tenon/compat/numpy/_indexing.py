@@ -12,7 +12,7 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat.numpy import _functions as base
-from tenon.compat.numpy._convert import as_tensor
+from tenon.compat.numpy._convert import as_tensor, common_dtype, dtype_of
 
 __all__ = """argpartition choose compress diag_indices diag_indices_from extract flatnonzero indices ix_ lexsort
 partition piecewise place putmask ravel_multi_index select tril_indices tril_indices_from triu_indices
@@ -34,9 +34,13 @@ def compress(condition: Any, a: Any, axis: builtins.int | None = None) -> Tensor
     return base.take(a, flatnonzero(condition), axis)
 
 
-def indices(dimensions: Sequence[builtins.int], dtype: Any = int) -> Tensor:
-    """The indices of a grid, axis by axis."""
+def indices(dimensions: Sequence[builtins.int], dtype: Any = int, sparse: bool = False) -> Any:
+    """The indices of a grid, axis by axis; with `sparse` as an open grid."""
     ranges = [base.arange(each, dtype=dtype) for each in dimensions]
+    if sparse:
+        return base.meshgrid(*ranges, sparse=True, indexing="ij")
+    if not ranges:
+        return base.zeros((0,), dtype_of(dtype))
     return base.stack(base.meshgrid(*ranges, indexing="ij"))
 
 
@@ -86,8 +90,13 @@ def triu_indices_from(arr: Any, k: builtins.int = 0) -> tuple[Tensor, ...]:
     return triu_indices(arr.shape[0], k, arr.shape[1])
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
-    """Flat indices as one index for each axis."""
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
+    """Flat indices as one index for each axis; with order 'F' the first axis is the fastest."""
+    if order == "F":
+        given = (shape,) if isinstance(shape, builtins.int) else tuple(shape)
+        return unravel_index(indices, given[::-1])[::-1]
+    if order != "C":
+        raise ValueError(f"unravel_index(): expected order 'C' or 'F', got {order!r}")
     lengths = (shape,) if isinstance(shape, builtins.int) else tuple(shape)
     flat = as_tensor(indices)
     if bool(((flat < 0) | (flat >= math.prod(lengths))).any()):
@@ -99,20 +108,30 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     return tuple(reversed(parts))
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[builtins.int]) -> Tensor:
-    """One index for each axis as flat indices."""
+def ravel_multi_index(
+    multi_index: Sequence[Any], dims: Sequence[builtins.int], mode: Any = "raise", order: str = "C"
+) -> Tensor:
+    """One index for each axis as flat indices. What is beyond an axis is an error, wraps, or ends there."""
+    lengths = [dims] if isinstance(dims, builtins.int) else list(dims)
+    parts, modes = list(multi_index), [mode] * len(lengths) if isinstance(mode, str) else list(mode)
+    if order == "F":
+        parts, lengths, modes = parts[::-1], lengths[::-1], modes[::-1]
+    elif order != "C":
+        raise ValueError(f"ravel_multi_index(): expected order 'C' or 'F', got {order!r}")
     flat = as_tensor(0)
-    for index, length in zip(multi_index, dims, strict=True):
+    for index, length, each in zip(parts, lengths, modes, strict=True):
         x = as_tensor(index)
-        if bool(((x < 0) | (x >= length)).any()):
+        if each == "raise" and bool(((x < 0) | (x >= length)).any()):
             raise ValueError(f"expected indices within an axis of size {length}")
-        flat = flat * length + x
+        flat = flat * length + base.indices_within("ravel_multi_index", x, length, each)
     return flat
 
 
-def choose(a: Any, choices: Sequence[Any]) -> Tensor:
+def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     """Each element from the choice that `a` names there."""
     x = as_tensor(a)
+    if mode != "raise":
+        x = base.indices_within("choose", x, len(choices), mode)
     options = base.broadcast_arrays(x, *choices)
     stacked = base.stack(options[1:])
     if bool(((x < 0) | (x >= len(choices))).any()):
@@ -128,16 +147,21 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             f"expected as many choices as conditions, got {len(choicelist)} and {len(condlist)}"
         )
     result = as_tensor(default)
-    dtype = tenon.result_type(*(as_tensor(each).dtype for each in (*choicelist, default)))
+    dtype = common_dtype([*choicelist, default])
+    result = result.to(dtype=dtype)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = base.where(condition, as_tensor(choice).to(dtype=dtype), result.to(dtype=dtype))
     return result
 
 
-def piecewise(x: Any, condlist: Sequence[Any], funclist: Sequence[Any]) -> Tensor:
-    """A function of the elements for each condition; the last one holds where none does, if there is one more."""
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
+    """A function of the elements for each condition; the last one holds where none does, if there is one more.
+    Further arguments go to the functions."""
     value = as_tensor(x)
-    results = [each(value) if callable(each) else as_tensor(each) for each in funclist]
+    results = [
+        as_tensor(each(value, *args, **kw)) if callable(each) else as_tensor(each)
+        for each in funclist
+    ]
     extra = results.pop() if len(results) == len(condlist) + 1 else as_tensor(0)
     result = base.broadcast_to(as_tensor(extra).to(dtype=value.dtype), tuple(value.shape))
     for condition, piece in zip(condlist, results, strict=True):
@@ -177,14 +201,30 @@ def lexsort(keys: Any, axis: builtins.int = -1) -> Tensor:
     return order
 
 
-def partition(a: Any, kth: Any, axis: builtins.int | None = -1) -> Tensor:
+def partition(
+    a: Any, kth: Any, axis: builtins.int | None = -1, kind: str = "introselect"
+) -> Tensor:
     """The elements, those below the k-th before it: sorted, which is one such order."""
+    _check_kth("partition", a, kth, axis, kind)
     return base.sort(a, axis)
 
 
-def argpartition(a: Any, kth: Any, axis: builtins.int | None = -1) -> Tensor:
+def argpartition(
+    a: Any, kth: Any, axis: builtins.int | None = -1, kind: str = "introselect"
+) -> Tensor:
     """The order of partition()."""
+    _check_kth("argpartition", a, kth, axis, kind)
     return base.argsort(a, axis)
+
+
+def _check_kth(name: str, a: Any, kth: Any, axis: Any, kind: str) -> None:
+    if kind != "introselect":
+        raise ValueError(f"{name}(): expected kind 'introselect', got {kind!r}")
+    x = as_tensor(a)
+    extent = x.numel() if axis is None else x.shape[axis]
+    for each in as_tensor(kth).reshape(-1).tolist():
+        if not isinstance(each, builtins.int) or not -extent <= each < extent:
+            raise ValueError(f"{name}(): expected kth within an axis of size {extent}, got {each}")
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:

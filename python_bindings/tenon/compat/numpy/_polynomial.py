@@ -10,7 +10,8 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat.numpy import _functions as base
-from tenon.compat.numpy._convert import as_float, as_tensor
+from tenon.compat.numpy._convert import as_float, as_tensor, unified
+from tenon.compat.numpy._padding import pad
 from tenon.compat.numpy._shapes import trim_zeros
 from tenon.compat.numpy._statistics import convolve
 
@@ -19,7 +20,7 @@ __all__ = "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval 
 
 def polyval(p: Any, x: Any) -> Tensor:
     """The value at `x`, by Horner's rule."""
-    coefficients, at = as_tensor(p), as_tensor(x)
+    coefficients, at = unified([as_tensor(p), as_tensor(x)])
     result = _core.operator("zeros_like")(at)
     for i in range(coefficients.shape[0]):
         result = result * at + coefficients[i]
@@ -27,9 +28,9 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 def _aligned(a1: Any, a2: Any) -> tuple[Tensor, Tensor]:
-    x, y = base.ravel(a1), base.ravel(a2)
+    x, y = unified([base.ravel(a1), base.ravel(a2)])
     longest = builtins.max(x.shape[0], y.shape[0])
-    return base.pad(x, (longest - x.shape[0], 0)), base.pad(y, (longest - y.shape[0], 0))
+    return pad(x, (longest - x.shape[0], 0)), pad(y, (longest - y.shape[0], 0))
 
 
 def polyadd(a1: Any, a2: Any) -> Tensor:
@@ -51,9 +52,11 @@ def polymul(a1: Any, a2: Any) -> Tensor:
 
 def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """Quotient and remainder."""
-    rest, divisor = as_float(u).clone(), as_float(v)
+    # Sums beside 0.0 make whole numbers float64.
+    rest, divisor = (base.ravel(each) for each in unified([as_float(u), as_float(v)]))
+    rest = rest.clone()
     n, m = rest.shape[0], divisor.shape[0]
-    quotient = base.zeros((builtins.max(n - m + 1, 1),))
+    quotient = base.zeros((builtins.max(n - m + 1, 1),), rest.dtype)
     for i in range(n - m + 1):
         factor = rest[i] / divisor[0]
         quotient[i] = factor
@@ -66,32 +69,43 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 def polyder(p: Any, m: builtins.int = 1) -> Tensor:
     """The derivative, `m` times."""
     x = as_tensor(p)
+    if m < 0:
+        raise ValueError(f"polyder(): expected m of at least 0, got {m}")
     for _ in range(m):
-        powers = base.flip(base.arange(1, x.shape[0]))
-        x = x[:-1] * powers
+        x, powers = unified([x[:-1], base.flip(base.arange(1, builtins.max(x.shape[0], 1)))])
+        x = x * powers
     return x
 
 
 def polyint(p: Any, m: builtins.int = 1, k: Any = None) -> Tensor:
     """The antiderivative, `m` times, with the constants `k`."""
-    x = as_float(p)
-    constants = base.ravel(0.0 if k is None else k).tolist()
-    constants = constants * m if len(constants) == 1 else constants
+    x = as_float(p) if m else as_tensor(p)
+    if m < 0:
+        raise ValueError(f"polyint(): expected m of at least 0, got {m}")
+    constants = base.ravel(0.0 if k is None else k)
+    constants = base.tile(constants, m) if constants.shape[0] == 1 else constants
+    if constants.shape[0] < m:
+        raise ValueError(f"polyint(): expected {m} constants, got {constants.shape[0]}")
     for i in range(m):
-        powers = base.flip(base.arange(1, x.shape[0] + 1))
-        x = base.concatenate([x / powers, as_tensor([float(constants[i])])])
+        x, powers = unified([x, base.flip(base.arange(1, x.shape[0] + 1))])
+        x = base.concatenate([x / powers, constants[i : i + 1]])
     return x
 
 
 def polyfit(x: Any, y: Any, deg: builtins.int, w: Any = None) -> Tensor:
     """The coefficients of least squares."""
-    at, values = as_float(x), as_float(y)
-    matrix = tenon.vander(at, deg + 1)
+    at, values = (as_float(each) + 0.0 for each in (x, y))
+    if at.ndim != 1 or values.ndim not in (1, 2) or at.shape[0] != values.shape[0]:
+        raise TypeError(
+            f"polyfit(): expected a vector x and as many rows y, got {tuple(at.shape)} and "
+            f"{tuple(values.shape)}"
+        )
+    matrix = base.vander(at, deg + 1)
     if w is not None:
         weight = as_float(w)
         matrix = matrix * base.expand_dims(weight, -1)
         values = values * (base.expand_dims(weight, -1) if values.ndim > 1 else weight)
-    scale = base.sqrt(base.sum(matrix * matrix, 0))
+    scale = _core.operator("sqrt")((matrix * matrix).sum(0))
     columns = values if values.ndim > 1 else base.expand_dims(values, -1)
     solution = tenon.linalg.lstsq(matrix / scale, columns)[0] / base.expand_dims(scale, -1)
     return solution if values.ndim > 1 else solution[:, 0]
@@ -117,6 +131,7 @@ def roots(p: Any) -> Tensor:
 def poly(seq_of_zeros: Any) -> Tensor:
     """The coefficients of the polynomial with these roots, or of a matrix's characteristic one."""
     x = as_tensor(seq_of_zeros)
+    x = x.reshape(1) if x.ndim == 0 else x
     x = tenon.linalg.eigvals(as_float(x)) if x.ndim == 2 else x
     x = as_float(x)
     result = base.ones((1,)).to(dtype=x.dtype)

@@ -12,18 +12,71 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat.numpy import _functions as base
-from tenon.compat.numpy._convert import as_tensor
+from tenon.compat.numpy._convert import (
+    as_tensor,
+    common_dtype,
+    dtype_of,
+    kind_of,
+    promote,
+    unified,
+)
 
 __all__ = """append asanyarray atleast_1d atleast_2d atleast_3d block column_stack delete dsplit dstack
 ediff1d fliplr flipud from_dlpack frombuffer hsplit insert iscomplex iscomplexobj isrealobj isscalar
-ndim real_if_close resize rollaxis row_stack shape size trim_zeros vsplit tri matrix_transpose
-can_cast isdtype get_printoptions set_printoptions printoptions load save copyto""".split()
+ndim isreal real_if_close resize rollaxis row_stack shape size trim_zeros vsplit tri matrix_transpose
+can_cast result_type promote_types copyto""".split()
 
 asanyarray = base.asarray
-from_dlpack, frombuffer, can_cast = tenon.from_dlpack, tenon.frombuffer, tenon.can_cast
-isdtype, load, save = tenon.isdtype, tenon.load, tenon.save
-get_printoptions, set_printoptions = tenon.get_printoptions, tenon.set_printoptions
-printoptions = tenon.printoptions
+
+
+def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> Tensor:
+    """The array of another library, sharing its memory where that is possible."""
+    return tenon.from_dlpack(x, device=device, copy=copy)
+
+
+def frombuffer(
+    buffer: Any, dtype: Any = None, count: builtins.int = -1, offset: builtins.int = 0
+) -> Tensor:
+    """The bytes of a buffer as a vector."""
+    wanted = _core.float64 if dtype is None else dtype_of(dtype)
+    shape = None if count == -1 else (count,)
+    return tenon.frombuffer(buffer, dtype=wanted, shape=shape, offset=offset)
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype that holds both."""
+    return promote(dtype_of(type1), dtype_of(type2))
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype of arrays, dtypes and numbers together."""
+    given = []
+    for each in arrays_and_dtypes:
+        is_dtype = isinstance(each, (type, str)) or type(each).__name__.lower().endswith("dtype")
+        given.append(_core.operator("zeros")([], dtype=dtype_of(each)) if is_dtype else each)
+    return common_dtype(given)
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    """Whether one dtype may become another: "no" or "equiv" only the same, "safe" where nothing is lost,
+    "same_kind" within a kind or to a wider one, "unsafe" always."""
+    if type(from_) in (bool, builtins.int, float, complex):
+        raise TypeError("can_cast(): expected a dtype or an array, got one of Python's numbers")
+    a = from_.dtype if isinstance(from_, Tensor) else None
+    a = dtype_of(getattr(from_, "dtype", from_)) if a is None else a
+    b = dtype_of(to)
+    if casting in ("no", "equiv"):
+        return a == b
+    if casting == "safe":
+        return promote(a, b) == b
+    if casting == "same_kind":
+        kinds = [("u" if each.name.startswith("uint") else kind_of(each)) for each in (a, b)]
+        return "buifc".index(kinds[0]) <= "buifc".index(kinds[1])
+    if casting == "unsafe":
+        return True
+    raise ValueError(
+        f"can_cast(): expected casting 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got {casting!r}"
+    )
 
 
 def _at_least(name: str) -> Callable[..., Any]:
@@ -41,7 +94,7 @@ atleast_3d = _at_least("atleast_3d")
 
 def _of_list(name: str) -> Callable[..., Tensor]:
     def function(tup: Sequence[Any]) -> Tensor:
-        return getattr(tenon, name)([as_tensor(each) for each in tup])
+        return getattr(tenon, name)(unified([as_tensor(each) for each in tup]))
 
     function.__doc__ = f"tenon.{name}."
     return function
@@ -50,9 +103,13 @@ def _of_list(name: str) -> Callable[..., Tensor]:
 column_stack, dstack, row_stack = _of_list("column_stack"), _of_list("dstack"), base.vstack
 
 
-def _split_along(axis: builtins.int) -> Callable[..., tuple[Tensor, ...]]:
-    def function(ary: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def _split_along(axis: builtins.int) -> Callable[..., list[Tensor]]:
+    def function(ary: Any, indices_or_sections: Any) -> list[Tensor]:
         x = as_tensor(ary)
+        if x.ndim <= (axis if axis == 2 else 0) or (axis == 0 and x.ndim < 2):
+            raise ValueError(
+                f"expected at least {builtins.max(axis + 1, 2) if axis != 1 else 1} axes, got {x.ndim}"
+            )
         return base.split(x, indices_or_sections, builtins.min(axis, x.ndim - 1))
 
     function.__doc__ = f"Parts along axis {axis}."
@@ -83,10 +140,13 @@ def shape(a: Any) -> tuple[builtins.int, ...]:
     return tuple(as_tensor(a).shape)
 
 
-def size(a: Any, axis: builtins.int | None = None) -> builtins.int:
-    """The number of elements, in all or along an axis."""
+def size(a: Any, axis: Any = None) -> builtins.int:
+    """The number of elements, in all or along axes."""
     lengths = as_tensor(a).shape
-    return math.prod(lengths) if axis is None else lengths[axis]
+    if axis is None:
+        return math.prod(lengths)
+    axes = [axis] if isinstance(axis, builtins.int) else axis
+    return math.prod(lengths[each] for each in axes)
 
 
 def isscalar(element: Any) -> bool:
@@ -112,6 +172,11 @@ def iscomplex(x: Any) -> Tensor:
     return _core.operator("imag")(value) != 0
 
 
+def isreal(x: Any) -> Tensor:
+    """Where the imaginary part is zero."""
+    return ~iscomplex(x)
+
+
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
     """The real part, where all imaginary parts are below `tol` times the dtype's epsilon (or `tol` itself if it is
     at most 1)."""
@@ -119,7 +184,7 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
     if not iscomplexobj(x):
         return x
     limit = tol * float(tenon.finfo(x.dtype).eps) if tol > 1 else tol
-    return _core.operator("real")(x) if bool((_core.operator("imag")(x).abs() < limit).all()) else x
+    return base.real(x) if bool((_core.operator("imag")(x).abs() < limit).all()) else x
 
 
 def matrix_transpose(x: Any) -> Tensor:
@@ -221,13 +286,23 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     return base.concatenate(parts)
 
 
-def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
-    """A vector without the zeros in front and behind."""
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
+    """Without the zeros in front and behind, along all axes or some."""
     x = as_tensor(filt)
-    found = (x != 0).tolist()
-    first = found.index(True) if True in found else len(found)
-    last = len(found) - found[::-1].index(True) if True in found else first
-    return x[first if "f" in trim.lower() else 0 : last if "b" in trim.lower() else len(found)]
+    trim = trim.lower()
+    if trim not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"trim_zeros(): expected trim 'f', 'b' or 'fb', got {trim!r}")
+    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, builtins.int) else axis
+    chosen = [each % x.ndim for each in axes]
+    kept: list[Any] = [slice(None)] * x.ndim
+    for each in chosen:
+        others = [i for i in range(x.ndim) if i != each]
+        line = (x != 0).any(others) if others else x != 0
+        found = line.tolist()
+        first = found.index(True) if True in found else len(found)
+        last = len(found) - found[::-1].index(True) if True in found else first
+        kept[each] = slice(first if "f" in trim else 0, last if "b" in trim else len(found))
+    return x[tuple(kept)]
 
 
 def tri(
@@ -260,8 +335,18 @@ def block(arrays: Any) -> Tensor:
     return join(arrays, 0)
 
 
-def copyto(dst: Tensor, src: Any, where: Any = True) -> None:
+def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Writes `src` into `dst`, where the mask holds."""
+    can_cast(tenon.bool, tenon.bool, casting)
+    if not isinstance(dst, Tensor):
+        raise TypeError(f"copyto(): expected a tensor to write to, got {type(dst).__name__}")
+    if type(src) in (bool, builtins.int, float, complex):
+        common = common_dtype([dst, src])
+        is_allowed = casting == "unsafe" or kind_of(common) == kind_of(dst.dtype)
+    else:
+        is_allowed = can_cast(as_tensor(src).dtype, dst.dtype, casting)
+    if not is_allowed:
+        raise TypeError(f"copyto(): expected values that {dst.dtype} holds by casting={casting!r}")
     value = base.broadcast_to(as_tensor(src).to(dtype=dst.dtype), tuple(dst.shape))
     if where is not True:
         value = _core.operator("where")(as_tensor(where), value, dst)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's statistics, sets and numbers: what is left out of NaN, histograms, windows, convolutions."""
+"""NumPy's histograms, windows, convolutions, slopes and sets."""
 
 from __future__ import annotations
 
@@ -12,77 +12,54 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat.numpy import _functions as base
-from tenon.compat.numpy._convert import as_float, as_tensor
+from tenon.compat.numpy import _padding, _ufuncs
+from tenon.compat.numpy import _reductions as reductions
+from tenon.compat.numpy._convert import (
+    as_float,
+    as_tensor,
+    common_dtype,
+    dtype_of,
+    kind_of,
+    unified,
+)
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
-__all__ = """array_equiv bartlett bincount bitwise_count bitwise_invert bitwise_left_shift bitwise_right_shift blackman
-convolve correlate cumulative_prod cumulative_sum divmod fabs geomspace gradient hamming hanning
-histogram histogram2d histogram_bin_edges histogramdd interp intersect1d kaiser matvec modf
-nanargmax nanargmin nancumprod nancumsum nanmax nanmin nanpercentile nanprod nanstd nanvar
-percentile setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values unwrap
-vdot vecmat""".split()
+__all__ = """array_equiv bartlett bincount blackman convolve correlate cumulative_prod cumulative_sum
+geomspace gradient hamming hanning histogram histogram2d histogram_bin_edges histogramdd interp
+intersect1d kaiser setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values
+unwrap""".split()
 
 # -- numbers ----------------------------------------------------------------------------------------
 
 
-def fabs(x: Any) -> Tensor:
-    """Absolute values, as floats."""
-    return as_float(x).abs()
-
-
-def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
-    """Floor division and its remainder."""
-    x, y = as_tensor(x1), as_tensor(x2)
-    return x // y, x % y
-
-
-def modf(x: Any) -> tuple[Tensor, Tensor]:
-    """Fraction and whole part, both with the sign of the number."""
-    value = as_float(x)
-    whole = _core.operator("trunc")(value)
-    fraction = _core.operator("where")(_core.operator("isinf")(value), value * 0, value - whole)
-    fraction = _core.operator("where")(
-        _core.operator("isinf")(value), as_tensor(0.0).to(dtype=value.dtype), fraction
-    )
-    return _core.operator("copysign")(fraction, value), whole
-
-
-def bitwise_count(x: Any) -> Tensor:
-    """The number of ones in the absolute value."""
-    value = as_tensor(x)
-    rest = value.abs() if value.dtype.name.startswith("int") else value
-    count = _core.operator("zeros_like")(rest)
-    for _ in range(8 * value.dtype.itemsize):
-        count = count + (rest & 1)
-        rest = rest >> 1
-    return count.to(dtype=_core.uint8)
-
-
-bitwise_left_shift = tenon.bitwise_left_shift
-bitwise_right_shift = tenon.bitwise_right_shift
-
-
-def bitwise_invert(x: Any) -> Tensor:
-    """Every bit inverted."""
-    return tenon.bitwise_invert(as_tensor(x))
-
-
-def geomspace(start: Any, stop: Any, num: builtins.int = 50, endpoint: bool = True) -> Tensor:
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: builtins.int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: builtins.int = 0,
+) -> Tensor:
     """Numbers whose quotients are equal, from `start` to `stop` exactly."""
-    sign = -1.0 if float(start) < 0 else 1.0
-    exponents = base.linspace(math.log10(abs(start)), math.log10(abs(stop)), num, endpoint)
-    result = sign * 10.0**exponents
+    low, high = base.broadcast_arrays(*unified([as_float(start), as_float(stop)]))
+    if kind_of(low.dtype) == "c":
+        raise TypeError(f"geomspace(): expected real numbers, got {low.dtype}")
+    if bool(((low == 0) | (high == 0) | ((low < 0) != (high < 0))).any()):
+        raise ValueError("geomspace(): expected ends of one sign that are not 0")
+    sign, log10 = _core.operator("sign")(low), _core.operator("log10")
+    result = sign * 10.0 ** base.linspace(log10(low.abs()), log10(high.abs()), num, endpoint)
     if num > 0:
-        result[0] = float(start)
+        result[0] = low
         if num > 1 and endpoint:
-            result[-1] = float(stop)
-    return result
+            result[-1] = high
+    result = base.moveaxis(result, 0, axis)
+    return result if dtype is None else result.to(dtype=dtype_of(dtype))
 
 
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Whether both have the same elements, broadcast."""
-    x, y = as_tensor(a1), as_tensor(a2)
+    x, y = unified([as_tensor(a1), as_tensor(a2)])
     try:
         return bool((x == y).all())
     except (ValueError, RuntimeError):
@@ -103,34 +80,19 @@ def unwrap(
     if not is_whole or period % 2 == 0:  # both ends of the interval are the same angle
         wrapped = base.where((wrapped == -half) & (step > 0), half, wrapped)
     correction = base.where(step.abs() < limit, 0, wrapped - step)
-    moved = base.concatenate([x[..., :1], x[..., 1:] + base.cumsum(correction, -1)], -1)
+    moved = base.concatenate([x[..., :1], x[..., 1:] + reductions.cumsum(correction, -1)], -1)
+    moved = moved.to(dtype=given.dtype) if is_whole else moved
     return base.moveaxis(moved, -1, axis)
 
 
 # -- products ---------------------------------------------------------------------------------------
 
 
-def vdot(a: Any, b: Any) -> Tensor:
-    """The product of two flat arrays, the first one conjugated."""
-    x, y = base.ravel(a), base.ravel(b)
-    return base.sum((x.conj() if tenon.is_complex(x) else x) * y)
-
-
-def matvec(x1: Any, x2: Any) -> Tensor:
-    """Matrices times vectors."""
-    return (as_tensor(x1) @ base.expand_dims(x2, -1))[..., 0]
-
-
-def vecmat(x1: Any, x2: Any) -> Tensor:
-    """Vectors, conjugated, times matrices."""
-    x = as_tensor(x1)
-    row = base.expand_dims(x.conj() if tenon.is_complex(x) else x, -2)
-    return (row @ as_tensor(x2))[..., 0, :]
-
-
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """The convolution of two vectors."""
-    x, y = as_tensor(a), as_tensor(v)
+    x, y = (each.reshape(1) if each.ndim == 0 else each for each in map(as_tensor, (a, v)))
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"convolve(): expected vectors, got {x.ndim} and {y.ndim} axes")
     if y.shape[0] > x.shape[0]:
         x, y = y, x
     return correlate(x, base.flip(y).conj() if tenon.is_complex(y) else base.flip(y), mode)
@@ -138,13 +100,15 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """The correlation of two vectors, the second one conjugated."""
-    x, y = as_tensor(a), as_tensor(v)
+    x, y = (each.reshape(1) if each.ndim == 0 else each for each in map(as_tensor, (a, v)))
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"correlate(): expected vectors, got {x.ndim} and {y.ndim} axes")
     y = y.conj() if tenon.is_complex(y) else y
-    dtype = tenon.result_type(x.dtype, y.dtype)
+    dtype = common_dtype([x, y])
     n, m = x.shape[0], y.shape[0]
     if n == 0 or m == 0:
         raise ValueError("correlate(): expected vectors with elements, got an empty one")
-    padded = base.pad(x.to(dtype=dtype), (m - 1, m - 1))
+    padded = _padding.pad(x.to(dtype=dtype), (m - 1, m - 1))
     windows = base.arange(n + m - 1).reshape((-1, 1)) + base.arange(m).reshape((1, -1))
     full = base.take(padded, windows.reshape(-1)).reshape((n + m - 1, m)) @ y.to(dtype=dtype)
     if mode == "full":
@@ -168,7 +132,7 @@ def _cosines(*weights: float) -> Callable[[builtins.int], Tensor]:
         angle = base.arange(M, dtype=float) * (2 * math.pi / (M - 1))
         total = base.zeros((M,))
         for k, weight in enumerate(weights):
-            total = total + weight * base.cos(k * angle)
+            total = total + weight * _ufuncs.FUNCTIONS["cos"](k * angle)
         return total
 
     function.__doc__ = "A window of cosines."
@@ -192,118 +156,51 @@ def kaiser(M: builtins.int, beta: float) -> Tensor:
         return base.ones((builtins.max(M, 0),))
     ratio = base.arange(M, dtype=float) * (2 / (M - 1)) - 1
     bessel = _core.operator("i0")
-    return bessel(beta * base.sqrt(_core.operator("maximum")(1 - ratio * ratio, 0.0))) / bessel(
-        as_tensor(float(beta))
-    )
-
-
-# -- what is left out -------------------------------------------------------------------------------
-
-
-def _without_nan(value: Tensor, instead: float) -> Tensor:
-    return (
-        base.where(_core.operator("isnan")(value), instead, value)
-        if value.dtype.is_floating_point
-        else value
-    )
-
-
-def _nan_reduction(function: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
-    def reduce(a: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-        x = as_tensor(a)
-        result = function(_without_nan(x, instead), axis, keepdims=keepdims)
-        if not x.dtype.is_floating_point or instead in (0.0, 1.0):
-            return result
-        return base.where(base.all(_core.operator("isnan")(x), axis, keepdims), math.nan, result)
-
-    reduce.__doc__ = f"{function.__name__}() of the elements that are numbers."
-    return reduce
-
-
-nanmax, nanmin = _nan_reduction(base.max, -math.inf), _nan_reduction(base.min, math.inf)
-nanprod = _nan_reduction(base.prod, 1.0)
-
-
-def _nan_index(function: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
-    def reduce(a: Any, axis: builtins.int | None = None, keepdims: bool = False) -> Tensor:
-        x = as_tensor(a)
-        if x.dtype.is_floating_point and bool(base.all(_core.operator("isnan")(x), axis).any()):
-            raise ValueError("expected a number in each slice, got one of NaN alone")
-        return function(_without_nan(x, instead), axis, keepdims)
-
-    return reduce
-
-
-nanargmax, nanargmin = _nan_index(base.argmax, -math.inf), _nan_index(base.argmin, math.inf)
-
-
-def nancumsum(a: Any, axis: builtins.int | None = None) -> Tensor:
-    """Running sums, NaN counted as 0."""
-    return base.cumsum(_without_nan(as_tensor(a), 0.0), axis)
-
-
-def nancumprod(a: Any, axis: builtins.int | None = None) -> Tensor:
-    """Running products, NaN counted as 1."""
-    return base.cumprod(_without_nan(as_tensor(a), 1.0), axis)
-
-
-def nanvar(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-    """The variance of the elements that are numbers."""
-    x = as_float(a)
-    known = ~_core.operator("isnan")(x)
-    count = base.sum(known, axis, keepdims=True)
-    filled = _without_nan(x, 0.0)
-    mean = base.sum(filled, axis, keepdims=True) / count
-    square = base.where(known, (filled - mean) ** 2, 0.0)
-    count = base.sum(known, axis, keepdims=keepdims)
-    total = base.sum(square, axis, keepdims=keepdims)
-    return base.where(
-        count > ddof, total / _core.operator("maximum")(count - ddof, 1e-300), math.nan
-    )
-
-
-def nanstd(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-    """The standard deviation of the elements that are numbers."""
-    return base.sqrt(nanvar(a, axis, ddof, keepdims))
-
-
-def percentile(a: Any, q: Any, axis: builtins.int | None = None, keepdims: bool = False) -> Tensor:
-    """quantile() of hundredths."""
-    return tenon.quantile(as_float(a), as_float(q) / 100, axis, keepdim=keepdims)
-
-
-def nanpercentile(
-    a: Any, q: Any, axis: builtins.int | None = None, keepdims: bool = False
-) -> Tensor:
-    """percentile() of the elements that are numbers."""
-    return tenon.nanquantile(as_float(a), as_float(q) / 100, axis, keepdim=keepdims)
+    return bessel(
+        beta * _ufuncs.FUNCTIONS["sqrt"](_core.operator("maximum")(1 - ratio * ratio, 0.0))
+    ) / bessel(as_tensor(float(beta)))
 
 
 # -- counting ---------------------------------------------------------------------------------------
 
 
 def bincount(x: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
-    """How often each number occurs, or the sum of its weights."""
-    wanted = None if weights is None else as_float(weights)
-    return tenon.bincount(as_tensor(x), wanted, minlength)
+    """How often each number occurs, or the sum of its weights in float64."""
+    wanted = None if weights is None else as_float(weights).to(dtype=_core.float64)
+    numbers = as_tensor(x)
+    if numbers.dtype == tenon.bool or numbers.numel() == 0:
+        numbers = numbers.to(dtype=_core.int64)
+    return tenon.bincount(numbers, wanted, minlength)
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None) -> Tensor:
     """The edges of histogram()."""
+    if isinstance(bins, str):
+        raise NotImplementedError(
+            f"histogram_bin_edges(): expected a number of bins or their edges, got the rule {bins!r}"
+        )
     if not isinstance(bins, builtins.int):
-        return as_tensor(bins)
+        edges = as_tensor(bins)
+        if bool((edges[1:] < edges[:-1]).any()):
+            raise ValueError("histogram_bin_edges(): expected edges in ascending order")
+        return edges
+    if bins < 1:
+        raise ValueError(f"histogram_bin_edges(): expected at least one bin, got {bins}")
     x = as_float(a)
     empty = 0 in tuple(x.shape)
     low, high = (
         range if range is not None else (0.0, 1.0) if empty else (float(x.min()), float(x.max()))
     )
+    if low > high:
+        raise ValueError(f"histogram_bin_edges(): expected an ascending range, got {range}")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return base.linspace(low, high, bins + 1)
+    return base.linspace(low, high, bins + 1, dtype=x.dtype)
 
 
 def _counts(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """The bin of each value and whether it is in one; the last bin holds its right edge."""
+    edges, values = unified([edges, values])
     bins = base.searchsorted(edges, values, "right") - 1
     bins = base.where(values == edges[-1], edges.shape[0] - 2, bins)
     return bins, (bins >= 0) & (bins < edges.shape[0] - 1)
@@ -320,13 +217,14 @@ def histogram(
     weight = None if weights is None else base.take(base.ravel(weights), base.nonzero(is_inside)[0])
     counts = bincount(selected, weight, edges.shape[0] - 1)
     if density:
-        counts = counts / base.diff(edges) / base.sum(counts)
+        counts = as_float(counts)
+        counts = counts / base.diff(as_float(edges)) / reductions.sum(counts)
     return counts, edges
 
 
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
-) -> tuple[Tensor, tuple[Tensor, ...]]:
+) -> tuple[Tensor, list[Tensor]]:
     """The histogram of points [n, d]; (counts, edges of each axis)."""
     # A list holds the coordinates of each axis; an array, a point in each row.
     points = as_tensor(sample)
@@ -336,7 +234,7 @@ def histogramdd(
     d = points.shape[1]
     each = [bins] * d if isinstance(bins, builtins.int) else list(bins)
     limits = [None] * d if range is None else list(range)
-    edges = tuple(histogram_bin_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d))
+    edges = [histogram_bin_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d)]
     flat, inside = as_tensor(0), as_tensor(True)
     lengths = [edge.shape[0] - 1 for edge in edges]
     for i, edge in enumerate(edges):
@@ -350,7 +248,7 @@ def histogramdd(
         volume = as_tensor(1.0)
         for i, edge in enumerate(edges):
             volume = volume * base.diff(edge).reshape((1,) * i + (-1,) + (1,) * (d - i - 1))
-        counts = counts / volume / base.sum(counts)
+        counts = counts / volume / reductions.sum(counts)
     return counts, edges
 
 
@@ -365,9 +263,26 @@ def histogram2d(
     return counts, edges[0], edges[1]
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
-    """Values between points with ascending `xp`, on straight lines."""
-    at, knots, values = as_float(x), as_float(xp), as_float(fp)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Tensor:
+    """Values between points with ascending `xp`, on straight lines, in float64. With a `period` the
+    points go on beyond both ends."""
+    at, knots, values = (as_float(each) for each in (x, xp, fp))
+    at, knots = at.to(dtype=_core.float64), knots.to(dtype=_core.float64)
+    if kind_of(values.dtype) == "c":
+        raise TypeError(f"interp(): expected real numbers, got {values.dtype}")
+    values = values.to(dtype=_core.float64)
+    if period is not None:
+        if period == 0:
+            raise ValueError("interp(): expected a period that is not 0")
+        period = abs(period)
+        at, knots = at % period, knots % period
+        order = base.argsort(knots)
+        knots, values = base.take(knots, order), base.take(values, order)
+        knots = base.concatenate([knots[-1:] - period, knots, knots[:1] + period])
+        values = base.concatenate([values[-1:], values, values[:1]])
+        left = right = None
     last = knots.shape[0] - 1
     if last == 0:
         inside = at * 0 + values[0]
@@ -413,6 +328,9 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: builtins.int 
     for each, step in zip(axes, steps, strict=True):
         y = base.moveaxis(x, each, -1)
         spacing = as_float(step)
+        is_number = type(step) in (builtins.int, float)
+        dtype = y.dtype if is_number else common_dtype([y, spacing])
+        y, spacing = y.to(dtype=dtype), spacing.to(dtype=dtype)
         if spacing.ndim == 0:
             inner = (y[..., 2:] - y[..., :-2]) / (2 * spacing)
             first = (y[..., 1:2] - y[..., :1]) / spacing
@@ -442,13 +360,22 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: builtins.int 
 
 
 def _cumulative(name: str) -> Callable[..., Tensor]:
-    def function(x: Any, axis: builtins.int | None = None, include_initial: bool = False) -> Tensor:
+    def function(
+        x: Any, axis: builtins.int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Tensor:
         value = as_tensor(x)
         if axis is None:
             if value.ndim != 1:
                 raise ValueError(f"{name}(): expected an axis for an array of {value.ndim} axes")
             axis = 0
-        return getattr(tenon, name)(value, axis=axis, include_initial=include_initial)
+        scan = reductions.cumsum if name == "cumulative_sum" else reductions.cumprod
+        result = scan(value, axis, dtype)
+        if not include_initial:
+            return result
+        lengths = list(result.shape)
+        lengths[axis] = 1
+        first = base.full(lengths, 0 if name == "cumulative_sum" else 1, result.dtype)
+        return base.concatenate([first, result], axis)
 
     function.__doc__ = f"tenon.{name}."
     return function
@@ -480,18 +407,28 @@ def _kept(values: Tensor, mask: Tensor) -> Tensor:
     return base.take(values, base.nonzero(mask)[0])
 
 
-def intersect1d(ar1: Any, ar2: Any) -> Tensor:
-    """The different elements that are in both."""
-    values = base.unique(ar1)
-    return _kept(values, base.isin(values, ar2))
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    """The different elements that are in both, and where each is first if that is requested."""
+    x, y = unified([as_tensor(ar1), as_tensor(ar2)])
+    values, first = base.unique(x, return_index=True)
+    mask = base.isin(values, y)
+    values = _kept(values, mask)
+    if not return_indices:
+        return values
+    others, second = base.unique(y, return_index=True)
+    return values, _kept(first, mask), _kept(second, base.isin(others, values))
 
 
-def setdiff1d(ar1: Any, ar2: Any) -> Tensor:
-    """The different elements that are in the first one alone."""
-    values = base.unique(ar1)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
+    """The different elements that are in the first one alone; with `assume_unique` in its order."""
+    x = as_tensor(ar1)
+    values = x.reshape(-1) if assume_unique else base.unique(x)
     return _kept(values, base.isin(values, ar2, invert=True))
 
 
-def setxor1d(ar1: Any, ar2: Any) -> Tensor:
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """The different elements that are in one of both."""
+    ar1, ar2 = unified([as_tensor(ar1), as_tensor(ar2)])
     return union1d(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))

@@ -8,10 +8,11 @@ The folder of this package is what their build files know as the installed frame
 `include/` and `base/libpaddle.so`.
 """
 
+import importlib as _importlib
 import os as _os
 from typing import Any as _Any
 
-from tenon.compat._adapt import Namespace as _Namespace
+from tenon.compat._signature import SignedNamespace as _Namespace
 from tenon.compat.paddle._device import (
     _load_for_unknown_device,  # noqa: F401
     device_plugins,
@@ -42,41 +43,48 @@ def get_lib():
     return _os.path.join(_FOLDER, "base")
 
 
-# Operators whose positional arguments, defaults and results agree.
-_SAME = """abs acos acosh add all any asin asinh atan atan2 atanh bernoulli bitwise_and bitwise_or
-bitwise_xor bucketize ceil clone conj cos cosh count_nonzero cross deg2rad diag diagonal diff
-digamma dist divide empty_like equal erf exp expand expm1 flip floor floor_divide fmax fmin frac
-greater_equal heaviside hypot imag inner isclose isfinite isinf isnan kron less_equal lerp lgamma
-log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logit logsumexp
-masked_fill masked_select max maximum mean min minimum multinomial multiply nan_to_num nanmean
-nansum nextafter not_equal ones_like outer pow rad2deg randperm real reciprocal remainder reshape
-roll round rsqrt sign sin sinc sinh sqrt square squeeze subtract tan tanh trace tril triu trunc
-unbind unsqueeze vander zeros_like""".split()
+# Operators whose positional arguments and results agree; _signatures.py has Paddle's names and defaults.
+_SAME = """abs acos acosh all any asin asinh atan atanh bitwise_and bitwise_or bitwise_xor ceil
+clone conj cos cosh count_nonzero deg2rad diagonal digamma dist equal erf exp expm1 floor
+floor_divide fmax fmin frac greater_equal heaviside hypot imag inner isclose isfinite isinf isnan
+kron less_equal lerp lgamma log log10 log1p log2 logaddexp logical_and logical_not logical_or
+logical_xor logsumexp masked_select max maximum min minimum multinomial multiply nan_to_num
+nanmean nextafter not_equal outer pow rad2deg real reciprocal remainder roll rsqrt sign sin sinc
+sinh sqrt square tan tanh tril triu trunc""".split()
 
 # Attributes of Tenon that are the thing itself.
 _OURS = {
     name: name
-    for name in """Tensor bfloat16 bool broadcast_shapes complex64 complex128 enable_grad fft finfo
-    float16 float32 float64 get_default_dtype grad iinfo inf int8 int16 int32 int64 is_complex
-    is_floating_point is_integer is_tensor linalg load moveaxis nan newaxis nn no_grad pi save
-    set_default_dtype set_grad_enabled set_printoptions signal uint8 unstack""".split()
+    for name in """Tensor bfloat16 bool broadcast_shapes complex64 complex128 enable_grad finfo float16
+    float32 float64 get_default_dtype iinfo inf int8 int16 int32 int64 nan newaxis no_grad pi set_default_dtype set_grad_enabled uint8""".split()
 } | {
     "get_rng_state": "random.get_state",
     "set_rng_state": "random.set_state",
     "is_grad_enabled": "is_grad_enabled",
 }
 
-_FUNCTIONS = f"{__name__}._functions {__name__}._arrays"
-_namespace = _Namespace("paddle", _FUNCTIONS, _SAME, _OURS)
+_SUBMODULES = ("fft", "linalg", "nn", "signal")
+_namespace = _Namespace(
+    "paddle",
+    " ".join(f"{__name__}.{each}" for each in ("_functions", "_arrays", "_composed", "_selection")),
+    _SAME,
+    _OURS,
+    signatures=f"{__name__}._signatures",
+    ignored=["name", "only_inputs"],  # a label, and a parameter that Paddle says is always true
+    aliases={"input": "x", "other": "y", "dim": "axis"},
+)
 
 
 def __getattr__(name: str) -> _Any:
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(f"module 'tenon.compat.paddle' has no attribute '{name}'")
-    value = _namespace.find(name)
+    if name in _SUBMODULES:
+        value: _Any = _importlib.import_module(f"{__name__}.{name}")
+    else:
+        value = _namespace.find(name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*_namespace.names(), *__all__})
+    return sorted({*_namespace.names(), *_SUBMODULES, *__all__})

@@ -10,42 +10,58 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.paddle._functions import floating
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
 __all__ = """add_n allclose amax amin assign atleast_1d atleast_2d atleast_3d bincount binomial
 bitwise_left_shift bitwise_right_shift block_diag broadcast_shape broadcast_tensors cartesian_prod
-cat column_stack combinations copysign create_parameter cumprod dsplit dstack floor_mod gammaln
+cat column_stack combinations copysign create_parameter cumprod dsplit dstack flip floor_mod gammaln
 histogram histogram_bin_edges histogramdd hsplit hstack increment index_put index_sample is_empty
 isin log_normal masked_scatter mv negative pdist permute polygamma positive randint_like reverse
-row_stack searchsorted signbit slice standard_gamma strided_slice summary take tensor_split
+row_stack searchsorted signbit slice standard_gamma strided_slice take tensor_split
 tensordot tolist unfold unique_consecutive vecdot view_as vsplit vstack""".split()
 
-summary = tenon.summary
-broadcast_shape = tenon.broadcast_shapes
+
+def broadcast_shape(x_shape: Any, y_shape: Any) -> list[builtins.int]:
+    """The shape that two have together."""
+    return list(tenon.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
 
 
 def _operator(name: str) -> Any:
     return _core.operator(name)
 
 
-def _same(name: str) -> Callable[..., Tensor]:
-    def function(*args: Any) -> Tensor:
-        return _operator(name)(*args)
+def _of_one(name: str) -> Callable[..., Tensor]:
+    def function(x: Tensor) -> Tensor:
+        return _operator(name)(x)
 
     function.__doc__ = f"tenon.{name}."
     return function
 
 
-copysign, masked_scatter, negative, positive = map(
-    _same, ("copysign", "masked_scatter", "negative", "positive")
-)
-signbit, gammaln, floor_mod, mv = (
-    _same("signbit"),
-    _same("lgamma"),
-    _same("remainder"),
-    _same("matmul"),
-)
+negative, positive, signbit, gammaln = map(_of_one, ("negative", "positive", "signbit", "lgamma"))
+
+
+def copysign(x: Tensor, y: Any) -> Tensor:
+    """The size of x with the sign of y; of whole numbers in their dtype."""
+    made = _operator("copysign")(x, y)
+    return made.to(dtype=x.dtype) if x.dtype.is_integer else made
+
+
+def masked_scatter(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """A copy with the elements of `value`, one after another, where the mask holds."""
+    return _operator("masked_scatter")(x, mask, value)
+
+
+def floor_mod(x: Tensor, y: Any) -> Tensor:
+    """The remainder, of the sign of y."""
+    return _operator("remainder")(x, y)
+
+
+def mv(x: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector."""
+    return _operator("matmul")(x, vec)
 
 
 def _at_least(name: str) -> Callable[..., Any]:
@@ -106,7 +122,11 @@ def add_n(inputs: Any) -> Tensor:
 
 def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy, in `output` if that is given."""
-    value = x if isinstance(x, Tensor) else _core.tensor(x)
+    value = x
+    if not isinstance(x, Tensor):  # Python's floats are of double precision here
+        value = _core.tensor(x)
+        if value.dtype == _core.get_default_dtype():
+            value = _core.tensor(x, dtype=_core.float64)
     if output is None:
         return value.clone()
     _operator("clone")(value.to(dtype=output.dtype), out=output)
@@ -162,9 +182,10 @@ def combinations(x: Tensor, r: builtins.int = 2, with_replacement: bool = False)
 def cumprod(x: Tensor, dim: builtins.int | None = None, dtype: Any = None) -> Tensor:
     """Running products; of the flat tensor without an axis."""
     value = x if dtype is None else x.to(dtype=dtype)
-    return _operator("cumprod")(
+    made = _operator("cumprod")(
         value.reshape(-1) if dim is None else value, 0 if dim is None else dim
     )
+    return made.to(dtype=value.dtype) if dtype is not None or x.dtype.is_integer else made
 
 
 def polygamma(x: Tensor, n: builtins.int) -> Tensor:
@@ -172,9 +193,9 @@ def polygamma(x: Tensor, n: builtins.int) -> Tensor:
     return _operator("polygamma")(n, x)
 
 
-def vecdot(x: Tensor, y: Tensor, axis: builtins.int = -1) -> Tensor:
-    """Products summed over an axis, the first factor conjugated."""
-    return _operator("vecdot")(x, y, axis)
+def vecdot(x: Tensor, y: Tensor, axis: Any = -1) -> Tensor:
+    """Products summed over an axis, or without one over all, the first factor conjugated."""
+    return (_operator("conj")(x) * y).sum(axis)
 
 
 def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
@@ -182,9 +203,7 @@ def tensordot(x: Tensor, y: Tensor, axes: Any = 2) -> Tensor:
     return tenon.linalg.tensordot(x, y, axes=axes)
 
 
-def pdist(
-    x: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
-) -> Tensor:
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """Distances of every two rows."""
     return tenon.nn.functional.pdist(x, p)
 
@@ -208,7 +227,8 @@ def histogram(
 ) -> Tensor:
     """The counts in equal bins; of all elements where both limits are 0."""
     limits = _limits(input, min, max)
-    return tenon.histogram(input, bins, range=limits, weights=weight, density=density)[0]
+    counts = tenon.histogram(input, bins, range=limits, weights=weight, density=density)[0]
+    return counts.to(dtype=_core.float32) if density else counts
 
 
 def histogram_bin_edges(
@@ -226,6 +246,7 @@ def histogramdd(
     weights: Tensor | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """The histogram of points [n, d]; `ranges` is a flat list of limits."""
+    floating("histogramdd", x)
     pairs = None if ranges is None else list(zip(ranges[::2], ranges[1::2], strict=True))
     counts, edges = tenon.histogramdd(x, bins, range=pairs, weights=weights, density=density)
     return counts.to(dtype=x.dtype), [each.to(dtype=x.dtype) for each in edges]
@@ -244,9 +265,17 @@ def unique_consecutive(
     dtype: Any = "int64",
 ) -> Any:
     """Without elements that are equal to the one before."""
-    return tenon.unique_consecutive(
+    wanted = _core.dtype(dtype)
+    if wanted not in (_core.int32, _core.int64):
+        raise TypeError(f"unique_consecutive(): expected dtype int32 or int64, got {dtype}")
+    found = tenon.unique_consecutive(
         x, return_inverse=return_inverse, return_counts=return_counts, axis=axis
     )
+    if isinstance(found, Tensor):
+        return found
+    values, *rest = found
+    # The inverse is a vector.
+    return (values, *(each.reshape(-1).to(dtype=wanted) for each in rest))
 
 
 # -- selection --------------------------------------------------------------------------------------
@@ -297,9 +326,21 @@ def isin(x: Tensor, test_x: Tensor, assume_unique: bool = False, invert: bool = 
 
 
 def searchsorted(
-    sorted_sequence: Tensor, values: Tensor, out_int32: bool = False, right: bool = False
+    sorted_sequence: Tensor,
+    values: Tensor,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where elements would go in ascending sequences."""
+    """Where elements would go in ascending sequences; `side` 'right' is right=True."""
+    if side not in (None, "left", "right"):
+        raise ValueError(f"searchsorted(): expected side 'left' or 'right', got {side!r}")
+    if side == "left" and right:
+        raise ValueError("searchsorted(): expected side 'right' beside right=True, got 'left'")
+    right = right or side == "right"
+    if sorter is not None:
+        sorted_sequence = _operator("gather")(sorted_sequence, sorter, -1)
     found = _operator("searchsorted")(sorted_sequence, values, right)
     return found.to(dtype=_core.int32) if out_int32 else found
 
@@ -317,15 +358,21 @@ def tolist(x: Tensor) -> Any:
 # -- shapes -----------------------------------------------------------------------------------------
 
 
-def permute(x: Tensor, *perm: Any) -> Tensor:
-    """The axes in another order."""
-    axes = perm[0] if len(perm) == 1 and not isinstance(perm[0], builtins.int) else perm
-    return _operator("permute")(x, list(axes))
+def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
+    """The axes in another order, as numbers, or a list of them."""
+    if (dims is None) != bool(given):
+        raise TypeError(f"permute(): expected an order of the axes, got {given} and dims={dims}")
+    order = given if dims is None else dims
+    order = order[0] if len(order) == 1 and not isinstance(order[0], builtins.int) else order
+    return _operator("permute")(input, list(order))
 
 
 def reverse(x: Tensor, axis: Axes) -> Tensor:
-    """Elements in reverse order."""
-    return _operator("flip")(x, axis)
+    """Elements in reverse order, as a copy."""
+    return _operator("flip")(x, axis).clone()
+
+
+flip = reverse
 
 
 def view_as(x: Tensor, other: Tensor) -> Tensor:

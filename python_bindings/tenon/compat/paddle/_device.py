@@ -17,6 +17,7 @@ _EXCEPTIONS = {
     3: ValueError,
     5: tenon.NotFoundError,
     6: ValueError,
+    7: tenon.PolicyError,
     8: tenon.OutOfMemoryError,
     9: RuntimeError,
     11: IndexError,
@@ -31,20 +32,35 @@ def load_device_plugin(path):
     """Load the device plugin `path`; its devices then exist under the name that it gives them.
 
     Loading it again does nothing. What is wrong with it is raised: a missing function by name,
-    another layout of the interface, symbols of the C++ interface."""
+    another layout of the interface, symbols of the C++ interface. The rules for plugins' files hold
+    (docs/plugins.md): PolicyError if another user can change the file, or a policy forbids it."""
+    _load(path, False)
+
+
+def _load(path, is_found):
+    path = _path_bytes(path)
     _core.load()
     status, text = _collect(
-        lambda sink: _library().tenon_paddle_load_device_text(os.fsencode(path), sink, None)
+        lambda sink: _library().tenon_paddle_load_device_text(path, is_found, sink, None)
     )
     if status != 0:
         raise _EXCEPTIONS.get(status, RuntimeError)(text)
+
+
+def _path_bytes(path):
+    """`path` for a function of C, which would take what follows a NUL for nothing."""
+    text = os.fsencode(path)
+    if b"\0" in text:
+        raise ValueError(f"path: expected one without NUL, got {os.fspath(path)!r}")
+    return text
 
 
 def load_all(folder=None):
     """Load every `*.so` of `folder`, by default the environment variable CUSTOM_DEVICE_ROOT.
 
     Returns a dict from path to None, or to the exception that says why it was not loaded: one bad
-    library does not keep the others out. Without a folder there is nothing to load."""
+    library does not keep the others out. Without a folder there is nothing to load. As with plugins
+    in folders, TENON_PLUGIN_TRUST=any does not apply."""
     folder = os.environ.get("CUSTOM_DEVICE_ROOT", "") if folder is None else os.fspath(folder)
     if not folder:
         return {}
@@ -54,16 +70,16 @@ def load_all(folder=None):
             continue
         path = os.path.join(folder, name)
         try:
-            load_device_plugin(path)
+            _load(path, True)
             result[path] = None
         except Exception as error:
             result[path] = error
     return result
 
 
-def _load_for_unknown_device():
-    """Called when a device is named that no plugin provides."""
-    for path, error in load_all().items():
+def _load_for_unknown_device(folder):
+    """Called when a device is named that no plugin provides, with CUSTOM_DEVICE_ROOT."""
+    for path, error in load_all(folder).items():
         if error is not None:
             warnings.warn(f"CUSTOM_DEVICE_ROOT: {path} was not loaded: {error}", stacklevel=2)
 
@@ -87,7 +103,12 @@ def _library():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "base", "libpaddle.so")
     library = ctypes.CDLL(path)
     library.tenon_paddle_load_device_text.restype = ctypes.c_int32
-    library.tenon_paddle_load_device_text.argtypes = [ctypes.c_char_p, _SINK, ctypes.c_void_p]
+    library.tenon_paddle_load_device_text.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_int32,
+        _SINK,
+        ctypes.c_void_p,
+    ]
     library.tenon_paddle_describe.restype = None
     library.tenon_paddle_describe.argtypes = [_SINK, ctypes.c_void_p]
     library.tenon_paddle_describe_kernel_table.restype = None

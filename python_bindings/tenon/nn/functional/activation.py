@@ -51,10 +51,13 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: i
 
     With `hard` the result is one-hot, and its gradient is that of the soft sample.
     """
+    # Of 32 bits at least: smaller floats have few numbers near 0 and 1, where the logarithms are
+    # large.
+    dtype = logits.dtype if logits.dtype == tenon.float64 else tenon.float32
     uniform = tenon.uniform(
-        logits.shape, 1e-20, 1.0, dtype=logits.dtype, device=logits.device
+        logits.shape, 1e-20, 1.0, dtype=dtype, device=logits.device
     )  # not 0, whose logarithm is infinite
-    noise = -tenon.log(-tenon.log(uniform))
+    noise = (-tenon.log(-tenon.log(uniform))).to(logits.dtype)
     soft = tenon.softmax((logits + noise) / tau, axis)
     if not hard:
         return soft

@@ -24,13 +24,8 @@ class CosineAnnealingLR(LRScheduler):
     def rate(self, base: float, step: int) -> float:
         return self.eta_min + (base - self.eta_min) * self._height(step)
 
-    def chained(self, current: float, base: float, step: int) -> float:
-        if step == 0:
-            return current
-        before = self._height(step - 1)
-        if before < 1e-12:  # at the bottom, where no proportion is left
-            return current + (base - self.eta_min) * self._height(step)
-        return self.eta_min + (current - self.eta_min) * self._height(step) / before
+    def floor(self, base: float) -> float:
+        return self.eta_min
 
     def _height(self, step: int) -> float:
         return (1.0 + math.cos(math.pi * step / self.T_max)) / 2.0
@@ -60,7 +55,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if epoch is not None and epoch < 0:
             raise ValueError(f"CosineAnnealingWarmRestarts: expected epoch >= 0, got {epoch}")
         self.last_step = self.last_step + 1 if epoch is None else epoch
+        self.optimizer._schedules.have_stepped = True
         self._apply()
+
+    def floor(self, base: float) -> float:
+        return self.eta_min
 
     def rate(self, base: float, step: float) -> float:
         length = self.T_0

@@ -30,7 +30,7 @@ class _WithMomentum(LRScheduler):
         if not self.cycle_momentum:
             return
         for i, group in enumerate(self.optimizer.param_groups):
-            self._group = i
+            self._group = i  # for momentum()
             if "betas" in group:
                 group["betas"] = (self.momentum(self.last_step), *group["betas"][1:])
             else:
@@ -73,6 +73,11 @@ class CyclicLR(_WithMomentum):
             step_size_up,
             step_size_up if step_size_down is None else step_size_down,
         )
+        if not self.up > 0 or not self.down >= 0:
+            raise ValueError(
+                "CyclicLR: expected step_size_up above 0 and step_size_down of at least 0, got "
+                f"{self.up} and {self.down}"
+            )
         self.mode, self.gamma, self.scale_fn, self.scale_mode = mode, gamma, scale_fn, scale_mode
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
@@ -138,6 +143,11 @@ class OneCycleLR(_WithMomentum):
                 "OneCycleLR: expected one step or more and pct_start from 0 to 1, got "
                 f"{total_steps} and {pct_start}"
             )
+        if not div_factor > 0.0 or not final_div_factor > 0.0:
+            raise ValueError(
+                "OneCycleLR: expected div_factor and final_div_factor above 0, got "
+                f"{div_factor} and {final_div_factor}"
+            )
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
                 f"OneCycleLR: expected anneal_strategy 'cos' or 'linear', got {anneal_strategy!r}"
@@ -175,7 +185,8 @@ class OneCycleLR(_WithMomentum):
         for end, height in self.ends:
             stop = final if height is None else (largest if height else initial)
             if step <= end or height is None:
-                return self._between(start, stop, (step - begin) / (end - begin))
+                part = (step - begin) / (end - begin) if end > begin else 1.0  # a phase of one step
+                return self._between(start, stop, part)
             begin, start = end, stop
         return final
 

@@ -20,6 +20,11 @@ class NoamLR(FactorLR):
     def __init__(
         self, optimizer: Optimizer, d_model: int, warmup_steps: int, last_epoch: int = -1
     ) -> None:
+        if d_model < 1 or warmup_steps < 1:
+            raise ValueError(
+                f"NoamLR: expected d_model and warmup_steps of at least 1, got {d_model} and "
+                f"{warmup_steps}"
+            )
         self.d_model, self.warmup_steps = d_model, warmup_steps
         super().__init__(optimizer, last_epoch)
 

@@ -13,17 +13,13 @@ Function = Callable[[int], float]
 
 
 class FactorLR(LRScheduler):
-    """Rate times `factor(step)`; other rates change by the same proportion."""
+    """Rate times `factor(step)`."""
 
     def factor(self, step: int) -> float:
         raise NotImplementedError(f"{type(self).__name__} must define factor(step)")
 
     def rate(self, base: float, step: int) -> float:
         return base * self.factor(step)
-
-    def chained(self, current: float, base: float, step: int) -> float:
-        before = self.factor(step - 1) if step > 0 else 1.0
-        return current * (self.factor(step) / before) if before else current
 
 
 class LambdaLR(LRScheduler):
@@ -51,12 +47,13 @@ class MultiplicativeLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, step: int) -> float:
+        function = self.lr_lambdas[self._group]
+        # From the product so far, so that the function is called once for each step.
+        if self._at == step - 1:
+            return self._own[self._group] * function(step)
         for i in range(1, step + 1):
-            base *= self.lr_lambdas[self._group](i)
+            base *= function(i)
         return base
-
-    def chained(self, current: float, base: float, step: int) -> float:
-        return current * self.lr_lambdas[self._group](step) if step > 0 else current
 
 
 class StepLR(FactorLR):
@@ -111,7 +108,8 @@ class ConstantLR(FactorLR):
 
 
 class LinearLR(FactorLR):
-    """The factor goes from `start_factor` to `end_factor` in `total_iters` steps."""
+    """The factor goes from `start_factor` to `end_factor` in `total_iters` steps; in 0 steps it is
+    `end_factor` at once."""
 
     def __init__(
         self,
@@ -126,12 +124,14 @@ class LinearLR(FactorLR):
                 "LinearLR: expected start_factor above 0 and both factors up to 1, got "
                 f"{start_factor} and {end_factor}"
             )
+        if total_iters < 0:
+            raise ValueError(f"LinearLR: expected total_iters >= 0, got {total_iters}")
         self.start_factor, self.end_factor = start_factor, end_factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
     def factor(self, step: int) -> float:
-        part = min(step, self.total_iters) / self.total_iters
+        part = min(step, self.total_iters) / self.total_iters if self.total_iters else 1.0
         return self.start_factor + (self.end_factor - self.start_factor) * part
 
 
@@ -156,6 +156,8 @@ class PolynomialLR(FactorLR):
         power: float = 1.0,
         last_epoch: int = -1,
     ) -> None:
+        if total_iters < 1:
+            raise ValueError(f"PolynomialLR: expected total_iters >= 1, got {total_iters}")
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 

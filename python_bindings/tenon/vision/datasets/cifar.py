@@ -10,7 +10,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
-from .arrays import ImageArrays, existing
+from .arrays import ImageArrays, check_flags, existing
 
 _PIXELS = 3 * 32 * 32
 
@@ -18,7 +18,8 @@ _PIXELS = 3 * 32 * 32
 class CIFAR10(ImageArrays):
     """32 x 32 pixels in ten classes, uint8 [n, 3, 32, 32], from the files of the binary version in
     `root` or `root`/cifar-10-batches-bin. (The version for Python consists of pickles, which may
-    run code.)"""
+    run code.) `download` is for programs that ask for it: nothing is downloaded, and files that are
+    not there are an error."""
 
     folder = "cifar-10-batches-bin"
     files: dict[bool, Sequence[str]] = {
@@ -34,7 +35,10 @@ class CIFAR10(ImageArrays):
         train: bool = True,
         transform: Callable[[Tensor], Any] | None = None,
         target_transform: Callable[[int], Any] | None = None,
+        download: bool = False,
     ) -> None:
+        # With `download` scripts ask for files that may be there: nothing is downloaded.
+        check_flags(type(self).__name__, train=train, download=download)
         records = []
         for name in self.files[train]:
             names = [f"{self.folder}/{name}", name]

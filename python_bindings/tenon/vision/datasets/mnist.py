@@ -15,7 +15,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
-from .arrays import ImageArrays, existing
+from .arrays import ImageArrays, check_flags, existing
 
 _DTYPES = {  # and the type codes of Python's array
     0x08: (tenon.uint8, "B"),
@@ -49,7 +49,8 @@ def read_idx(path: str | Path) -> Tensor:
 
 class MNIST(ImageArrays):
     """28 x 28 pixels of handwritten digits, uint8, from the four IDX files in `root`, `root`/raw or
-    `root`/MNIST/raw (LeCun et al., 1998)."""
+    `root`/MNIST/raw (LeCun et al., 1998). `download` is for programs that ask for it: nothing is
+    downloaded, and files that are not there are an error."""
 
     classes = tuple("0123456789")
 
@@ -59,7 +60,10 @@ class MNIST(ImageArrays):
         train: bool = True,
         transform: Callable[[Tensor], Any] | None = None,
         target_transform: Callable[[int], Any] | None = None,
+        download: bool = False,
     ) -> None:
+        # With `download` scripts ask for files that may be there: nothing is downloaded.
+        check_flags(type(self).__name__, train=train, download=download)
         part = "train" if train else "t10k"
         images = read_idx(self._file(root, f"{part}-images-idx3-ubyte"))
         labels = read_idx(self._file(root, f"{part}-labels-idx1-ubyte"))

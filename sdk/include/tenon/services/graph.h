@@ -333,6 +333,18 @@ typedef struct tenon_graph_service_api {
   /* (appended) After record_cond, record_while or record_scan, and whatever the caller copies from their results:
    * where a result is memory that a region was given, a write to one of both makes reading the other an error. */
   tenon_status (*record_join)(tenon_err*);
+
+  /* -- what no program repeats (appended) -----------------------------------------------------------
+   * The caller is about to do what no program would do again, such as talking to other processes: `what` says it
+   * ("Communicator.all_reduce()"), and `rest` goes behind the line of the caller's program (" talks to other ranks, ...").
+   * While this thread records, that fails, also between record_suspend and record_resume, and so does record_end. */
+  tenon_status (*record_effect)(const char* what, const char* rest, tenon_err*);
+  /* An operator's own code is about to read a tensor's data on the host, to check them or to choose by them what it
+   * calls; `what` and `rest` as for record_effect. While this thread records, that fails, unless the data follow from
+   * the function's own constants: tensors that it makes anew from Python's data in each call. What is no such constant after
+   * all, program_settle refuses. */
+  tenon_status (*record_look)(tenon_tensor*, const char* what, const char* rest, tenon_err*);
+
   /* (appended) What running the program changes; the caller sets struct_size. A program of many sizes does the same
    * at all of them. */
   void (*program_effects)(const tenon_graph_program*, tenon_graph_effects*);

@@ -3,7 +3,7 @@
 // place, functions for devices that are absent, error macros.
 #include <vector>
 
-#include "paddle/extension.h"
+#include "paddle/include/experimental/ext_all.h"
 
 using paddle::Tensor;
 
@@ -270,3 +270,16 @@ PD_BUILD_OP(pd_enforce)
     .Outputs({"Out"})
     .Attrs({"how: int"})
     .SetKernelFn(PD_KERNEL(Enforce));
+
+// -- rows by an index, and the stream that kernels for devices ask for
+
+std::vector<Tensor> Gathered(const Tensor& x, const Tensor& index, int axis) {
+  struct Stream* stream = x.stream();
+  PD_CHECK(stream == nullptr);
+  return {paddle::gather(x, index, axis), paddle::experimental::gather(x, index)};
+}
+PD_BUILD_OP(pd_gathered)
+    .Inputs({"X", "Index"})
+    .Outputs({"Out", "First"})
+    .Attrs({"axis: int"})
+    .SetKernelFn(PD_KERNEL(Gathered));

@@ -11,15 +11,17 @@
 extern "C" {
 #endif
 
-/* Load a library with InitPlugin and attach it to the host of this process as a device plugin. Its
- * code runs: static initialisers, InitPlugin, initialize. It stays mapped until the process ends,
+/* Load a library with InitPlugin and attach it to the host of this process as a device plugin. The
+ * rules for plugins' files hold for it: owner, mode and TENON_PLUGIN_POLICY. Its code runs: static
+ * initialisers, InitPlugin, initialize. It stays mapped until the process ends,
  * loaded or not. Loading the same file again is no error. Failures are texts to `err`. Any thread;
  * one load at a time. */
 TENON_EXPORT tenon_status tenon_paddle_load_device(const char* path, tenon_err* err);
 
-/* As above for callers without an error sink: the text of a failure goes to `sink`. */
-TENON_EXPORT tenon_status tenon_paddle_load_device_text(const char* path, tenon_sink_fn sink,
-                                                        void* user);
+/* As above for callers without an error sink: the text of a failure goes to `sink`. `is_found`: the
+ * library lies in a folder that is loaded as a whole, and TENON_PLUGIN_TRUST=any does not apply. */
+TENON_EXPORT tenon_status tenon_paddle_load_device_text(const char* path, int32_t is_found,
+                                                        tenon_sink_fn sink, void* user);
 
 /* JSON: a list of the plugins loaded so, and what became of each kernel name that they registered:
  *   [{"device", "path", "version", "registrations", "streams", "kernels":

@@ -15,6 +15,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.torch import _signatures
 
 __all__ = """bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser
 nuttall""".split()
@@ -166,6 +167,11 @@ def exponential(
             f"exponential(): expected no center for a symmetric window, got {center}; pass sym=False"
         )
 
+    if center is not None and M == 1:
+        value = math.exp(-abs(center) / tau)
+        one = _window("exponential", M, sym, dtype, device, False, lambda indices, _: indices)
+        return tenon.full_like(one, value).requires_grad_(requires_grad)
+
     def values(indices: Tensor, intervals: int) -> Tensor:
         middle = intervals / 2 if center is None else center
         return tenon.exp(-tenon.abs(indices - middle) / tau)
@@ -216,3 +222,10 @@ def kaiser(
         return tenon.i0(inside) / tenon.i0(tenon.zeros_like(indices[:1]) + beta)
 
     return _window("kaiser", M, sym, dtype, device, requires_grad, values)
+
+
+_signatures.adapt_all("signal.windows", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

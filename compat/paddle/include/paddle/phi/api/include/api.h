@@ -118,6 +118,8 @@ PADDLE_API Tensor stack(const std::vector<Tensor>& x, int axis = 0);
 PADDLE_API std::vector<Tensor> split(const Tensor& x, const IntArray& sections, const Scalar& axis);
 PADDLE_API std::vector<Tensor> unbind(const Tensor& x, int axis = 0);
 PADDLE_API Tensor index_select(const Tensor& x, const Tensor& index, int axis = 0);
+// Like index_select; an index of shape [n, 1] counts as [n], one number leaves the axis out.
+PADDLE_API Tensor gather(const Tensor& x, const Tensor& index, const Scalar& axis = 0);
 PADDLE_API Tensor take_along_axis(const Tensor& x, const Tensor& index, int axis);
 PADDLE_API Tensor one_hot(const Tensor& x, const Scalar& count);
 
@@ -137,7 +139,7 @@ PD_ALIAS(logsumexp) PD_ALIAS(argmax) PD_ALIAS(argmin) PD_ALIAS(argsort) PD_ALIAS
 PD_ALIAS(reshape) PD_ALIAS(flatten) PD_ALIAS(transpose) PD_ALIAS(squeeze) PD_ALIAS(unsqueeze)
 PD_ALIAS(expand) PD_ALIAS(tile) PD_ALIAS(flip) PD_ALIAS(roll) PD_ALIAS(tril) PD_ALIAS(triu)
 PD_ALIAS(concat) PD_ALIAS(stack) PD_ALIAS(split) PD_ALIAS(unbind) PD_ALIAS(index_select)
-PD_ALIAS(take_along_axis) PD_ALIAS(one_hot)
+PD_ALIAS(gather) PD_ALIAS(take_along_axis) PD_ALIAS(one_hot)
 #undef PD_ALIAS
 // clang-format on
 

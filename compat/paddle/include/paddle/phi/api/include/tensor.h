@@ -59,6 +59,14 @@ namespace paddle {
 
 class TensorImpl;  // in the library
 
+// Becomes the stream of any vendor's type: the default one.
+struct NoStream {
+  template <typename Stream>
+  operator Stream*() const {  // NOLINT
+    return nullptr;
+  }
+};
+
 class PADDLE_API Tensor final {
  public:
   Tensor() = default;  // nothing: defined() is false
@@ -100,6 +108,8 @@ class PADDLE_API Tensor final {
   // Has memory.
   bool initialized() const;
   bool is_initialized() const { return initialized(); }
+  // The stream of its device. Kernels run on the processor, whose work is done when they return.
+  NoStream stream() const { return {}; }
   void reset() { impl_.reset(); }
 
   // -- its memory --------------------------------------------------------------------------------

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutants of Python functions, switched on in a running process.
+
+A module is compiled with the change, and each function that is alive and comes from its file gets
+the code object of the same name and line: methods, closures and functions that others hold alike.
+Nothing is imported again, so that one session of collected tests serves every mutant.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import types
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from python_changes import PythonChange, changed
+
+
+@dataclass(frozen=True)
+class PythonMutant:
+    number: int
+    group: str
+    file: str  # below the checkout
+    line: int
+    function: str
+    before: str
+    after: str
+    change: PythonChange
+    origin: str = ""
+
+    @property
+    def key(self):
+        return self.file, self.before, self.after
+
+    def as_json(self):
+        return asdict(self)
+
+    @staticmethod
+    def from_json(row):
+        return PythonMutant(**{**row, "change": PythonChange(**row["change"])})
+
+
+def code_objects(code: types.CodeType):
+    """A code object and those of the functions in it."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from code_objects(each)
+
+
+def _key(code: types.CodeType):
+    return code.co_name, code.co_firstlineno
+
+
+def apply(mutant: PythonMutant, file: Path) -> int:
+    """Switches a mutant on in this process; the number of functions that were changed."""
+    text = changed(file.read_text(), mutant.change)
+    # Modules are imported by way of links, so that files are compared as they resolve.
+    real = file.resolve()
+    functions = [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, types.FunctionType) and _is_file(each.__code__.co_filename, real)
+    ]
+    count = 0
+    for name in {each.__code__.co_filename for each in functions}:
+        codes: dict = {}
+        for each in code_objects(compile(text, name, "exec", dont_inherit=True)):
+            codes.setdefault(_key(each), each)
+        for function in functions:
+            new = codes.get(_key(function.__code__))
+            if new is None or function.__code__.co_filename != name or new == function.__code__:
+                continue
+            if new.co_freevars == function.__code__.co_freevars:
+                function.__code__ = new
+                count += 1
+    return count
+
+
+_resolved: dict[str, Path] = {}
+
+
+def _is_file(name: str, real: Path) -> bool:
+    if name not in _resolved:
+        _resolved[name] = Path(name).resolve()
+    return _resolved[name] == real
+
+
+class PythonSwitches:
+    """Says which mutants' functions ran, and switches one on; `Runner` of session.py uses it."""
+
+    def __init__(self, mutants: list[PythonMutant], root: Path):
+        self._root = root
+        self._mutants = {each.number: each for each in mutants}
+        self._lines: dict[Path, list[PythonMutant]] = {}
+        for each in mutants:
+            self._lines.setdefault((root / each.file).resolve(), []).append(each)
+        self._known: dict[types.CodeType, list[int]] = {}
+        self._reached: set[int] = set()
+
+    def record(self):
+        sys.setprofile(self._note)
+        threading.setprofile(self._note)
+
+    def choose(self, number: int):
+        if number:
+            mutant = self._mutants[number]
+            apply(mutant, self._root / mutant.file)
+
+    def take_reached(self) -> list[int]:
+        reached, self._reached = sorted(self._reached), set()
+        return reached
+
+    def _note(self, frame, event, argument):
+        if event == "call":
+            code = frame.f_code
+            if (numbers := self._known.get(code)) is None:
+                numbers = self._known[code] = self._numbers_of(code)
+            if numbers:
+                self._reached.update(numbers)
+
+    def _numbers_of(self, code: types.CodeType) -> list[int]:
+        if not code.co_filename.endswith(".py"):
+            return []
+        mutants = self._lines.get(Path(code.co_filename).resolve(), ())
+        last = max((line for *_, line in code.co_lines() if line), default=0)
+        inner = [each for each in code_objects(code)]
+        last = max(last, *(line for each in inner for *_, line in each.co_lines() if line), 0)
+        return [each.number for each in mutants if code.co_firstlineno <= each.line <= last]
