@@ -190,7 +190,7 @@ std::string fallback_report(bool reset) {
 }
 
 std::pair<uint64_t, uint64_t> random_state(nb::handle device) {
-  note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
+  if (recordings != 0) tell_random_state_read();
   uint64_t seed = 0, offset = 0;
   host->random_get(device_id(device), &seed, &offset);
   return {seed, offset};
@@ -246,8 +246,12 @@ void add_system_functions(nb::module_& module) {
   module.def(
       "set_random_state",
       [](uint64_t seed, uint64_t offset, nb::handle device) {
+        const tenon_device_id id = device_id(device);
+        uint64_t old_seed = 0, old_offset = 0;
+        host->random_get(id, &old_seed, &old_offset);
+        if (seed == old_seed && offset == old_offset) return;
         note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
-        host->random_set(device_id(device), seed, offset);
+        host->random_set(id, seed, offset);
       },
       nb::arg("seed"), nb::arg("offset"), nb::arg("device").none() = none);
   module.def(
