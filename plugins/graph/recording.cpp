@@ -377,10 +377,10 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
   program->graph = std::move(frame().graph);
   uint64_t seed = 0, offset = 0;
   host->random_get(device_, &seed, &offset);
-  if (seed != seed_ || offset < random_offset_ || notes_ & TENON_GRAPH_NOTE_RANDOM_STATE)
+  if (seed != seed_ || offset < random_offset_)
     throw Error(TENON_UNSUPPORTED,
-                "export: the function reads or sets the seed of random numbers, or the state that "
-                "follows from it, and a program does not; call manual_seed outside of it");
+                "export: the function sets the seed of random numbers, or the state that follows "
+                "from it, and a program does not; call manual_seed outside of it");
   // Where a backward pass has run inside, its steps are those that the hook has made of it.
   const bool keeps_history = !(notes_ & TENON_GRAPH_NOTE_FREE_HISTORY);
   if (notes_ & TENON_GRAPH_NOTE_HOOK && keeps_history && refuses_gradients_.empty())

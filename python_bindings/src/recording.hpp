@@ -45,6 +45,9 @@ inline void note_operator(const std::string& name) {
 // .grad of a tensor is about to be assigned. False: Python error set.
 [[gnu::cold]] bool tell_grad(tenon_tensor* tensor);
 
+// The state of random numbers is being read.
+[[gnu::cold]] void tell_random_state_read();
+
 // The function does what programs do not: TENON_GRAPH_NOTE_*.
 [[gnu::cold]] void tell_note(unsigned notes);
 inline void note_in_recording(unsigned notes) {

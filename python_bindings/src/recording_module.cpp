@@ -47,7 +47,8 @@ struct Reached {
   std::vector<std::pair<nb::object, nb::object>> grads;  // a tensor, and what its .grad was
   std::unordered_set<const PyObject*> asked;             // the tensors in `grads`
   std::unordered_set<const tenon_tensor*> assigned;      // tensors whose .grad it has set
-  std::set<std::string> operators;                       // whose functions in Python have run
+  bool random_state = false;
+  std::set<std::string> operators;  // whose functions in Python have run
 };
 // Of this thread's recording.
 thread_local std::weak_ptr<Reached> reached_here;
@@ -61,11 +62,18 @@ void tell_grad_read(PyObject* tensor, PyObject* grad) {
   reached->grads.emplace_back(nb::borrow(tensor), nb::borrow(grad));
 }
 
+void tell_random_state_read() {
+  if (const auto reached = reached_here.lock()) reached->random_state = true;
+}
+
 void tell_operator(const std::string& name) {
   if (const auto reached = reached_here.lock()) reached->operators.insert(name);
 }
 
 bool tell_effect(const char* what, const char* rest) {
+  constexpr uint32_t kNeeded = offsetof(tenon_graph_service_api, record_effect) +
+                               sizeof(tenon_graph_service_api::record_effect);
+  if (graph_service().struct_size < kNeeded) return true;  // a plugin of before, which asks nothing
   ErrorSink err;
   const tenon_status status = graph_service().record_effect(what, rest, err);
   return status == TENON_OK || raise(status, err);
@@ -248,6 +256,7 @@ class Recording {
   void abandon() {
     if (recording_) graph_service().record_abandon(take());
   }
+  bool reads_random_state() const { return reached_->random_state; }
   nb::list operators_defined_in_python() const {
     nb::list names;
     for (const std::string& name : reached_->operators) names.append(nb::str(name.c_str()));
@@ -356,6 +365,7 @@ void add_recording_functions(nb::module_& module) {
       .def("finish", &Recording::finish, nb::arg("results"))
       .def("abandon", &Recording::abandon)
       .def("grads_read", &Recording::grads_read)
+      .def("reads_random_state", &Recording::reads_random_state)
       .def("operators_defined_in_python", &Recording::operators_defined_in_python);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");
   module.def(

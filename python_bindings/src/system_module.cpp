@@ -234,7 +234,7 @@ void set_random_state(uint64_t seed, uint64_t offset, nb::handle device) {
 // `is_result`: the caller's program reads the numbers, which a recorded program would keep for ever.
 // What only puts a stream back where it was does not.
 std::pair<uint64_t, uint64_t> random_state(nb::handle device, bool is_result) {
-  if (is_result) note_in_recording(TENON_GRAPH_NOTE_RANDOM_STATE);
+  if (is_result && recordings != 0) tell_random_state_read();
   uint64_t seed = 0, offset = 0;
   host->random_get(device_id(device), &seed, &offset);
   return {seed, offset};

@@ -96,7 +96,7 @@ def names_in(code: types.CodeType) -> Names:
 
 
 def _names_parts(template: object) -> bool:
-    """Whether text with places to be filled in asks for attributes or items, as "{0.scale}"; or may."""
+    """Whether a format string asks for attributes or items, as "{0.scale}"; or may."""
     return not isinstance(template, str) or bool(re.search(r"\{[^{}:!]*[.\[]", template))
 
 

@@ -214,6 +214,8 @@ class Compiled(_core.CompiledCalls):
                 if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
                     raise _Refused(reason)
                 native = recording.finish(outputs)
+                if recording.reads_random_state():
+                    raise _Refused("it reads the state of random numbers")
                 self._compare(entry, native, structure, returned)
             except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
                 if checks and entry.program is not None:

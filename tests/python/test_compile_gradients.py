@@ -217,8 +217,12 @@ def sets_the_same_state(x):
 
 
 @pytest.mark.parametrize("function", [fork, reads_the_seed, reads_the_state, sets_the_same_state])
-def test_the_state_of_random_numbers_is_in_no_program(function):
+def test_compiled_functions_follow_the_state_of_random_numbers(function):
     assert numbers_of(tenon.compile(function)) == numbers_of(function)
+
+
+@pytest.mark.parametrize("function", [fork, sets_the_same_state])
+def test_exported_functions_do_not_set_the_state_of_random_numbers(function):
     with pytest.raises(NotImplementedError, match="sets the seed of random numbers"):
         tenon.export(function, X)
 

@@ -61,8 +61,7 @@ enum {
 enum {
   TENON_GRAPH_NOTE_ACCUMULATE = 1,   /* a backward pass adds to .grad of leaves */
   TENON_GRAPH_NOTE_FREE_HISTORY = 2, /* a backward pass frees what results were made from */
-  TENON_GRAPH_NOTE_RANDOM_STATE = 4, /* (appended) it reads or sets the state of random numbers */
-  TENON_GRAPH_NOTE_HOOK = 8 /* (appended) it hangs a hook on a gradient or on saved tensors */
+  TENON_GRAPH_NOTE_HOOK = 4 /* (appended) it hangs a hook on a gradient or on saved tensors */
 };
 
 /* Bytes that the results of a program's steps take at most at once, while no gradients are replayed. Inputs,
