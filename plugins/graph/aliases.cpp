@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aliases.hpp"
 
+#include <algorithm>
+
 namespace tenon::graph {
 
 bool makes_aliases(const Step& step) {
@@ -132,6 +134,14 @@ bool writes_into_inputs(const Graph& graph) {
         if (is_input) return true;
     }
   return false;
+}
+
+bool writes_outside(const Graph& graph) {
+  const Aliases aliases(graph);
+  auto is_written = [&](ValueId id) { return aliases.is_written(id); };
+  if (std::any_of(graph.inputs.begin(), graph.inputs.end(), is_written)) return true;
+  return std::any_of(graph.leaves.begin(), graph.leaves.end(),
+                     [&](const Leaf& leaf) { return !leaf.is_constant && is_written(leaf.value); });
 }
 
 }  // namespace tenon::graph

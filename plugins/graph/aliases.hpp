@@ -34,6 +34,9 @@ class Aliases {
 // two shares memory with both, and they not with each other.
 bool writes_into_inputs(const Graph& graph);
 
+// Does a step write into memory of an input or of a leaf from outside? Those of regions never do: they write into clones.
+bool writes_outside(const Graph& graph);
+
 // May the results of the step share memory with its arguments?
 bool makes_aliases(const Step& step);
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "aliases.hpp"
 #include "layer.hpp"
 #include "load.hpp"
 #include "outside.hpp"
@@ -384,6 +385,17 @@ void program_memory(const tenon_graph_program* program, tenon_graph_memory* out)
   std::memcpy(out, &all, std::min<size_t>(out->struct_size, sizeof all));
 }
 
+void program_effects(const tenon_graph_program* program, tenon_graph_effects* out) {
+  const Graph& graph = program->graph;
+  const tenon_graph_effects all = {
+      .struct_size = out->struct_size,
+      .writes_outside = writes_outside(graph),
+      .sets_grad = !graph.grads.empty(),
+      .has_control_flow = std::any_of(graph.steps.begin(), graph.steps.end(),
+                                      [](const Step& step) { return !step.regions.empty(); })};
+  std::memcpy(out, &all, std::min<size_t>(out->struct_size, sizeof all));
+}
+
 void program_changes(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
   for (const std::string& change : program->changes) {
     const std::string line = change + "\n";
@@ -487,6 +499,7 @@ constexpr tenon_graph_service_api kService = {
     .record_join = record_join,
     .record_effect = record_effect,
     .record_look = record_look,
+    .program_effects = program_effects,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

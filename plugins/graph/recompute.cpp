@@ -171,9 +171,13 @@ class Recompute {
     for_each_operand(step, [&](ValueId id) {
       const ValueId operand = lifetimes.aliases.group(id);
       can = can && !is_written_between(lifetimes, outside, id, index, found.reader);
-      if (!can || lifetimes.aliases.is_outside(operand) || lifetimes.end[operand] >= at) return;
+      // Inputs, leaves and constants are there for as long as the program runs.
+      const bool stays = lifetimes.begin[operand] == kNever || lifetimes.end[operand] >= at;
+      if (!can || lifetimes.aliases.is_outside(operand) || stays) return;
+      // What was written since it was made would be lost if it were made again.
+      const bool is_written = lifetimes.aliases.is_written(operand);
       Candidate with = found;
-      if (add_step(lifetimes, outside, lifetimes.begin[operand], at, with))
+      if (!is_written && add_step(lifetimes, outside, lifetimes.begin[operand], at, with))
         found = std::move(with);
       else
         found.gain -= lifetimes.bytes[operand];  // it has to live until then

@@ -379,8 +379,12 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
   host->random_get(device_, &seed, &offset);
   if (seed != seed_ || offset < random_offset_)
     throw Error(TENON_UNSUPPORTED,
-                "export: the function sets the seed of random numbers, and a program does not; "
-                "call manual_seed outside of it");
+                "export: the function sets the seed of random numbers, or the state that follows "
+                "from it, and a program does not; call manual_seed outside of it");
+  // Where a backward pass has run inside, its steps are those that the hook has made of it.
+  const bool keeps_history = !(notes_ & TENON_GRAPH_NOTE_FREE_HISTORY);
+  if (notes_ & TENON_GRAPH_NOTE_HOOK && keeps_history && refuses_gradients_.empty())
+    refuses_gradients_ = "the function hangs a hook on a gradient, or on what is saved for it";
   if (options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && !refuses_gradients_.empty())
     throw Error(TENON_UNSUPPORTED, "export: gradients cannot be replayed: " + refuses_gradients_);
   program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "autograd_hooks.hpp"
 
+#include <algorithm>
+
 #include <nanobind/nanobind.h>
+#include <tenon/services/graph.h>
 
 #include "autograd_module.hpp"
 #include "errors.hpp"
 #include "python_thread.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 
 namespace nb = nanobind;
@@ -91,6 +95,7 @@ PyObject* add_hook(PyObject* tensor, PyObject* callable, HookTime time) {
                        type_name(callable));
   const tenon_autograd_api* api = require_autograd();
   if (!api) return nullptr;
+  note_in_recording(TENON_GRAPH_NOTE_HOOK);
   auto* object = reinterpret_cast<TensorObject*>(tensor);
   auto* hook = new Hook{object->hooks, Py_NewRef(callable), 0, false, is_after ? tensor : nullptr};
   ErrorSink err;
@@ -132,6 +137,21 @@ void remove_hooks(TensorObject& tensor) {
     ErrorSink err;
     if (autograd->hook_remove(tensor.tensor, hook->id, err) != TENON_OK) host->err_clear(err);
   }
+}
+
+uint64_t hook_state(const TensorObject& tensor) {
+  // One that comes has the highest number of all, and one that goes leaves fewer.
+  uint64_t newest = 0, count = 0;
+  for (const Hook* hook = tensor.hooks; hook; hook = hook->next)
+    if (hook->callable) newest = std::max(newest, hook->id), ++count;
+  return count ? newest << 20 | count : 0;
+}
+
+PyObject* list_hooks(const TensorObject& tensor) {
+  PyObject* list = PyList_New(0);
+  for (const Hook* hook = tensor.hooks; list && hook; hook = hook->next)
+    if (hook->callable && PyList_Append(list, hook->callable) < 0) Py_CLEAR(list);
+  return list;
 }
 
 void add_hook_handle(nb::module_& module) {

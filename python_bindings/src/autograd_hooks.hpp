@@ -20,4 +20,9 @@ void forget_hooks(TensorObject& tensor);
 int visit_hooks(const TensorObject& tensor, visitproc visit, void* argument);
 void remove_hooks(TensorObject& tensor);
 
+// A number that is another one when hooks have come or gone; 0: there are none.
+uint64_t hook_state(const TensorObject& tensor);
+// The functions, as a new list; NULL: Python error set.
+PyObject* list_hooks(const TensorObject& tensor);
+
 }  // namespace tenon::python

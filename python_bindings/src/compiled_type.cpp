@@ -101,28 +101,39 @@ struct Known {
   nb::object entry, watched, owner;  // `owner` keeps the program
   const tenon_graph_program* program = nullptr;
   uint32_t nresults = 0;
+  uint64_t generation = 0;  // of the operators that it was recorded with
   Structure returned;
-  // Memory that the program reads or writes beside its arguments, in order; empty if it writes nothing. `ends`: the last of
-  // these and of all before.
+  // Memory that the function reaches beside its arguments, in order. `ends`: the last of these and of all before.
   std::vector<uintptr_t> starts, ends;
   bool releases_gil = true;
   int64_t calls = 0;
 
   explicit Known(nb::handle structure) : returned(structure) {}
 
-  // Whether a write of the program may be seen in another argument or weight than was recorded.
+  // Whether an argument shares memory with another one, or with what the function reaches otherwise. A write may then be seen
+  // where it was not recorded to be, and functions may ask whether two tensors are one.
   bool may_overlap(PyObject* args) const {
-    std::vector<Span> spans;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-      const tenon_tensor& tensor = *handle_of(PyTuple_GET_ITEM(args, i));
-      if (tensor.numel == 0) continue;
+    constexpr Py_ssize_t kFew = 16;
+    const Py_ssize_t nargs = PyTuple_GET_SIZE(args);
+    std::array<Span, kFew> few;
+    std::vector<Span> many(nargs > kFew ? static_cast<size_t>(nargs) : 0);
+    Span* const spans = nargs > kFew ? many.data() : few.data();
+    size_t count = 0;
+    for (Py_ssize_t i = 0; i < nargs; ++i) {
+      PyObject* arg = PyTuple_GET_ITEM(args, i);
+      const tenon_tensor& tensor = *handle_of(arg);
+      if (tensor.numel == 0) {
+        for (Py_ssize_t k = 0; k < i; ++k)
+          if (PyTuple_GET_ITEM(args, k) == arg) return true;
+        continue;
+      }
       const Span span = span_of(tensor);
       const auto before = std::lower_bound(starts.begin(), starts.end(), span.end) - starts.begin();
       if (before > 0 && ends[static_cast<size_t>(before - 1)] > span.begin) return true;
-      spans.push_back(span);
+      spans[count++] = span;
     }
-    std::sort(spans.begin(), spans.end(), [](Span a, Span b) { return a.begin < b.begin; });
-    for (size_t i = 1; i < spans.size(); ++i)
+    std::sort(spans, spans + count, [](Span a, Span b) { return a.begin < b.begin; });
+    for (size_t i = 1; i < count; ++i)
       if (spans[i - 1].end > spans[i].begin) return true;
     return false;
   }
@@ -178,12 +189,13 @@ PyObject* call_known(PyObject* self, PyObject* args) {
   if (all.empty() || records_here()) return nullptr;
   Description description;
   if (!description.add_call(args)) return nullptr;
+  const uint64_t generation = kernel_generation();
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!description.is(all[i]->description)) continue;
+    if (all[i]->generation != generation || !description.is(all[i]->description)) continue;
     const Held known(all[i]);
     const int holds = is_unchanged(known->watched.ptr());
     if (holds < 0) return nullptr;
-    if (!holds || (!known->starts.empty() && known->may_overlap(args))) continue;
+    if (!holds || known->may_overlap(args)) continue;
     if (i > 0 && i < all.size()) std::swap(all[0], all[i]);
     ++known->calls;
     return known->run(args);
@@ -266,10 +278,11 @@ std::vector<uintptr_t> addresses(nb::handle list) {
 }
 
 // Calls like this one, of flat tensors, run `program` while `watched` is as it is. Nothing, if not all arguments are tensors.
-// `work`: elements that the program reads and makes beside its arguments.
+// `work`: elements that the program reads and makes beside its arguments. `generation`: that of the operators when it was
+// recorded.
 void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watched,
               nb::object program, nb::handle returned, nb::handle starts, nb::handle ends,
-              int64_t work) {
+              int64_t work, uint64_t generation) {
   Description description;
   if (!description.add_call(args.ptr())) return;
   auto known = std::make_unique<Known>(returned);
@@ -279,11 +292,17 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
   known->entry = std::move(entry);
   known->watched = std::move(watched);
   known->owner = std::move(program);
+  known->generation = generation;
   known->starts = addresses(starts);
   known->ends = addresses(ends);
   for (nb::handle arg : args) work += handle_of(arg.ptr())->numel;
   known->releases_gil = work >= kReleaseGilElements;
   std::vector<Known*>& all = known_of(self.ptr());
+  // Programs of operators that are others by now serve no call any more.
+  const auto stale = std::stable_partition(
+      all.begin(), all.end(), [&](const Known* each) { return each->generation == generation; });
+  const std::vector<Known*> dropped(stale, all.end());
+  all.erase(stale, all.end());
   const auto before = std::find_if(all.begin(), all.end(),
                                    [&](const Known* each) { return each->entry.is(known->entry); });
   if (before == all.end()) {
@@ -293,6 +312,7 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
     known->calls = (*before)->calls;
     Held::drop(std::exchange(*before, known.release()));
   }
+  for (Known* each : dropped) Held::drop(each);  // may run Python code
 }
 
 int64_t calls_of_entry(nb::handle self, nb::handle entry) {

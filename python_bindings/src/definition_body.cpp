@@ -5,17 +5,19 @@
 #include "call.hpp"
 #include "operator_definition.hpp"
 #include "operator_type.hpp"
+#include "recording.hpp"
 
 namespace tenon::python {
 namespace {
 
+bool share_memory(const tenon_tensor* one, const tenon_tensor* other) {
+  return other && !(other->flags & TENON_TENSOR_HOST_SCALAR) &&
+         host->tensor_storage(other) == host->tensor_storage(one);
+}
+
 // Does the host's result share memory with an argument?
 bool is_alias(const tenon_tensor* tensor, const CallFrame& frame, uint32_t nargs) {
-  const void* storage = host->tensor_storage(tensor);
-  auto shares = [&](const tenon_tensor* other) {
-    return other && !(other->flags & TENON_TENSOR_HOST_SCALAR) &&
-           host->tensor_storage(other) == storage;
-  };
+  auto shares = [&](const tenon_tensor* other) { return share_memory(tensor, other); };
   for (uint32_t i = 0; i < nargs; ++i) {
     const tenon_value& value = frame.args[i];
     if (value.tag == TENON_VALUE_TENSOR && shares(static_cast<tenon_tensor*>(value.v.p)))
@@ -71,8 +73,9 @@ bool expect_results(const BodyCall& call, ExpectedResult* expected, uint32_t cou
 }
 
 // An owned tensor, or NULL with the Python error set. An operator of its own makes new tensors: the
-// engine would otherwise take its result for its argument.
-tenon_tensor* take_result(const BodyCall& call, PyObject* item, uint32_t index) {
+// engine would otherwise take its result for its argument, and a program one of two results for the other.
+tenon_tensor* take_result(const BodyCall& call, PyObject* item, uint32_t index,
+                          const tenon_value* before = nullptr) {
   if (!is_tensor(item))
     return raise_error(PyExc_TypeError, "%s: its body returned %s; expected a Tensor%s",
                        call.name(), type_name(item),
@@ -83,7 +86,12 @@ tenon_tensor* take_result(const BodyCall& call, PyObject* item, uint32_t index) 
                        "%s: its body returned %s; expected %s, as its shape rule says", call.name(),
                        ExpectedResult::like(*tensor).text().c_str(),
                        call.expected[index].text().c_str());
-  if (!call.definition.is_composite() && is_alias(tensor, call.frame, call.nargs))
+  auto is_before = [&](const tenon_value& value) {
+    return share_memory(tensor, static_cast<const tenon_tensor*>(value.v.p));
+  };
+  if (!call.definition.is_composite() &&
+      (is_alias(tensor, call.frame, call.nargs) ||
+       (before && std::any_of(before, before + index, is_before))))
     return call_operator(operators.materialize, "clone", {value_of(tensor)}).release();
   host->tensor_retain(tensor);
   return tensor;
@@ -119,7 +127,7 @@ bool take_results(const BodyCall& call, PyObject* result, tenon_value* outs, uin
     return raise_error(PyExc_ValueError, "%s: its body returned %u results; expected %u",
                        call.name(), items.size(), nouts);
   for (uint32_t i = 0; i < nouts; ++i) {
-    tenon_tensor* tensor = take_result(call, items[i], i);
+    tenon_tensor* tensor = take_result(call, items[i], i, outs);
     if (!tensor) return false;  // the host drops those that are set
     outs[i] = value_of(tensor);
   }
@@ -136,6 +144,7 @@ tenon_status decompose_in_python(const tenon_value* args, uint32_t nargs, tenon_
       return raise_error(PyExc_LookupError, "%s was taken out while it was being called",
                          definition.schema.name().c_str());
     Running running(definition.running);
+    if (definition.is_composite()) note_operator(definition.schema.name());
     BodyCall call{definition, {.schema = definition.schema, .args = args}, nargs};
     ExpectedResult expected[kMaxResults];
     if (expect_results(call, expected, nouts)) call.expected = expected;

@@ -5,6 +5,7 @@
 #include "call.hpp"
 #include "expected_result.hpp"
 #include "operator_definition.hpp"
+#include "recording.hpp"
 
 namespace tenon::python {
 namespace {
@@ -112,6 +113,7 @@ tenon_status backward_in_python(const tenon_host*, const tenon_value* args, uint
           PyExc_NotImplementedError,
           "%s has no gradient; add one with @%s.grad, or call it under tenon.no_grad()",
           gradient.schema.name().c_str(), std::string(gradient.schema.short_name()).c_str());
+    note_operator(gradient.schema.name());
     CallFrame frame{.schema = gradient.schema,
                     .args = args,
                     .results = outs,

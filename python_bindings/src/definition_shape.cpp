@@ -5,6 +5,7 @@
 
 #include "operator_definition.hpp"
 #include "operator_type.hpp"
+#include "recording.hpp"
 #include "tensor_object.hpp"
 #include "types.hpp"
 
@@ -127,6 +128,7 @@ tenon_status infer_in_python(const tenon_value* args, uint32_t nargs, tenon_meta
           "operators",
           schema.name().c_str(), std::string(schema.short_name()).c_str());
     Running running(definition.running);
+    note_operator(schema.name());
     WithoutRecording off;
     PyObject* result = definition.shape.call({.schema = schema, .args = args, .detaches = true});
     if (!result) return false;

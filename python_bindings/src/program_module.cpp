@@ -98,6 +98,16 @@ nb::tuple memory(const Program& program) {
   return nb::make_tuple(use.kept, use.stepwise, use.planned);
 }
 
+// (writes_outside, sets_grad, has_control_flow). An older plugin does not tell; then all of it is taken to be so.
+nb::tuple effects(const Program& program) {
+  const tenon_graph_service_api& service = graph_service();
+  tenon_graph_effects all = {
+      .struct_size = sizeof all, .writes_outside = 1, .sets_grad = 1, .has_control_flow = 1};
+  if (offsetof(tenon_graph_service_api, program_effects) < service.struct_size)
+    service.program_effects(program.handle(), &all);
+  return nb::make_tuple(all.writes_outside != 0, all.sets_grad != 0, all.has_control_flow != 0);
+}
+
 Program settle(const Program& first, const Program& second) {
   tenon_graph_program* settled;
   // Compares data, and so waits for the device, on which another thread's work may have to come first.
@@ -258,6 +268,7 @@ void add_program_type(nb::module_& module) {
       .def("plan", &plan)
       .def("changes", &changes)
       .def("memory", &memory)
+      .def("effects", &effects)
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))
       .def("leaves", &leaves)

@@ -5,6 +5,8 @@
 #include <Python.h>
 #include <tenon/abi.h>
 
+#include <string>
+
 namespace tenon::python {
 
 // Recordings under way in any thread; guarded by the GIL.
@@ -31,8 +33,26 @@ inline PyObject* size_tracer = nullptr;
 // len() is a plain number. False: Python error set.
 [[gnu::cold]] bool tell_length(int64_t size);
 
+// .grad of a tensor is being read, and is this or None.
+[[gnu::cold]] void tell_grad_read(PyObject* tensor, PyObject* grad);
+
+// A function in Python of an operator that was defined in it runs: a body in terms of others, a shape rule or a gradient.
+[[gnu::cold]] void tell_operator(const std::string& name);
+inline void note_operator(const std::string& name) {
+  if (recordings != 0) tell_operator(name);
+}
+
 // .grad of a tensor is about to be assigned. False: Python error set.
 [[gnu::cold]] bool tell_grad(tenon_tensor* tensor);
+
+// The state of random numbers is being read.
+[[gnu::cold]] void tell_random_state_read();
+
+// The function does what programs do not: TENON_GRAPH_NOTE_*.
+[[gnu::cold]] void tell_note(unsigned notes);
+inline void note_in_recording(unsigned notes) {
+  if (recordings != 0) tell_note(notes);
+}
 
 // A backward pass begins, with flags of TENON_BACKWARD_*; `accumulates`: into .grad.
 [[gnu::cold]] void tell_backward(unsigned flags, bool accumulates);

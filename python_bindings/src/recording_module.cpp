@@ -6,7 +6,9 @@
 #include <tenon/services/graph.h>
 
 #include <memory>
+#include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "host_call.hpp"
@@ -38,13 +40,47 @@ bool ask_whether_readable(const char* what) {
   return status == TENON_OK || raise(status, err);
 }
 
+namespace {
+
+// What a function is seen to read while it is recorded, beside what its code tells.
+struct Reached {
+  std::vector<std::pair<nb::object, nb::object>> grads;  // a tensor, and what its .grad was
+  std::unordered_set<const PyObject*> asked;             // the tensors in `grads`
+  std::unordered_set<const tenon_tensor*> assigned;      // tensors whose .grad it has set
+  bool random_state = false;
+  std::set<std::string> operators;  // whose functions in Python have run
+};
+// Of this thread's recording.
+thread_local std::weak_ptr<Reached> reached_here;
+
+}  // namespace
+
+void tell_grad_read(PyObject* tensor, PyObject* grad) {
+  const auto reached = reached_here.lock();
+  if (!reached || reached->assigned.contains(handle_of(tensor))) return;
+  if (!reached->asked.insert(tensor).second) return;
+  reached->grads.emplace_back(nb::borrow(tensor), nb::borrow(grad));
+}
+
+void tell_random_state_read() {
+  if (const auto reached = reached_here.lock()) reached->random_state = true;
+}
+
+void tell_operator(const std::string& name) {
+  if (const auto reached = reached_here.lock()) reached->operators.insert(name);
+}
+
 bool tell_effect(const char* what, const char* rest) {
+  constexpr uint32_t kNeeded = offsetof(tenon_graph_service_api, record_effect) +
+                               sizeof(tenon_graph_service_api::record_effect);
+  if (graph_service().struct_size < kNeeded) return true;  // a plugin of before, which asks nothing
   ErrorSink err;
   const tenon_status status = graph_service().record_effect(what, rest, err);
   return status == TENON_OK || raise(status, err);
 }
 
 bool tell_grad(tenon_tensor* tensor) {
+  if (const auto reached = reached_here.lock()) reached->assigned.insert(tensor);
   ErrorSink err;
   const tenon_status status = graph_service().record_grad(tensor, err);
   return status == TENON_OK || raise(status, err);
@@ -160,6 +196,8 @@ void tell_backward(unsigned flags, bool accumulates) {
   if (const auto marks = marks_here.lock()) marks->begin_backward();
 }
 
+void tell_note(unsigned notes) { graph_service().record_note(notes); }
+
 void tell_backward_end() {
   if (const auto marks = marks_here.lock()) marks->end_backward();
 }
@@ -200,6 +238,7 @@ class Recording {
           err);
     ++recordings;
     marks_here = marks_;
+    reached_here = reached_;
   }
   ~Recording() { abandon(); }
   Recording(const Recording&) = delete;
@@ -217,6 +256,17 @@ class Recording {
   void abandon() {
     if (recording_) graph_service().record_abandon(take());
   }
+  bool reads_random_state() const { return reached_->random_state; }
+  nb::list operators_defined_in_python() const {
+    nb::list names;
+    for (const std::string& name : reached_->operators) names.append(nb::str(name.c_str()));
+    return names;
+  }
+  nb::list grads_read() const {
+    nb::list tensors;
+    for (const auto& [tensor, grad] : reached_->grads) tensors.append(nb::make_tuple(tensor, grad));
+    return tensors;
+  }
 
  private:
   tenon_graph_recording* take() {
@@ -225,6 +275,7 @@ class Recording {
   }
 
   std::shared_ptr<Marks> marks_;
+  std::shared_ptr<Reached> reached_ = std::make_shared<Reached>();
   tenon_graph_recording* recording_ = nullptr;
 };
 
@@ -312,7 +363,10 @@ void add_recording_functions(nb::module_& module) {
       .def(nb::init<nb::handle, nb::str, bool>(), nb::arg("inputs"), nb::arg("package"),
            nb::arg("gives_up") = false)
       .def("finish", &Recording::finish, nb::arg("results"))
-      .def("abandon", &Recording::abandon);
+      .def("abandon", &Recording::abandon)
+      .def("grads_read", &Recording::grads_read)
+      .def("reads_random_state", &Recording::reads_random_state)
+      .def("operators_defined_in_python", &Recording::operators_defined_in_python);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");
   module.def(
       "is_recording", [] { return recordings != 0 && graph_service().is_recording() != 0; },

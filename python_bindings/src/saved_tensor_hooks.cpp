@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of Python functions that keep what nodes save: tenon.autograd.saved_tensors_hooks.
 #include <nanobind/nanobind.h>
+#include <tenon/services/graph.h>
 
 #include <thread>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "autograd_module.hpp"
 #include "errors.hpp"
 #include "python_thread.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
 
@@ -33,6 +35,7 @@ class SavedTensorHooks {
   void enter(nb::handle self) {
     const tenon_autograd_api* api = require_autograd();
     if (!api) throw nb::python_error();
+    note_in_recording(TENON_GRAPH_NOTE_HOOK);
     outer_.push_back({api->set_saved_hooks(&hooks_), std::this_thread::get_id()});
     self.inc_ref();
   }

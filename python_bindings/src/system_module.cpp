@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <tenon/services/graph.h>
 
 #include <tenon/services/candidates.h>
 #include <tenon/services/isolated.h>
@@ -230,7 +231,10 @@ void set_random_state(uint64_t seed, uint64_t offset, nb::handle device) {
   host->random_set(id, seed, offset);
 }
 
-std::pair<uint64_t, uint64_t> random_state(nb::handle device) {
+// `is_result`: the caller's program reads the numbers, which a recorded program would keep for ever.
+// What only puts a stream back where it was does not.
+std::pair<uint64_t, uint64_t> random_state(nb::handle device, bool is_result) {
+  if (is_result && recordings != 0) tell_random_state_read();
   uint64_t seed = 0, offset = 0;
   host->random_get(device_id(device), &seed, &offset);
   return {seed, offset};
@@ -284,7 +288,8 @@ void add_system_functions(nb::module_& module) {
       nb::sig("def manual_seed(seed: int) -> None"),
       "Start the random numbers of every device from `seed`, a whole number of which 64 bits "
       "count.");
-  module.def("random_state", &random_state, nb::arg("device").none() = none);
+  module.def("random_state", &random_state, nb::arg("device").none() = none,
+             nb::arg("is_result") = false);
   module.def("set_random_state", &set_random_state, nb::arg("seed"), nb::arg("offset"),
              nb::arg("device").none() = none);
   module.def(

@@ -192,8 +192,9 @@ PyObject* get_is_leaf(PyObject* self, void*) {
 
 PyObject* get_grad(PyObject* self, void*) {
   tenon_tensor* grad = autograd ? autograd->grad(handle_of(self)) : nullptr;
-  if (!grad) Py_RETURN_NONE;
-  return wrap_borrowed(grad);
+  PyObject* result = grad ? wrap_borrowed(grad) : Py_NewRef(Py_None);
+  if (recordings != 0 && result) tell_grad_read(self, result);
+  return result;
 }
 
 int set_grad(PyObject* self, PyObject* value, void*) {

@@ -50,6 +50,7 @@ class _Definition:
         self.elementwise = elementwise
         self.has_shape = False
         self.kernels = []
+        self.functions = {}  # body, shape rule and gradient, as they were given
 
 
 def _origin(function, depth):
@@ -220,10 +221,18 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=Non
                 f"{signature.name}: an operator that returns Tensor[] needs a body in terms of others"
             )
         with _lock:
-            _replace(_Definition(signature, core, has_body, elementwise))
+            definition = _Definition(signature, core, has_body, elementwise)
+            definition.functions["body"] = function
+            _replace(definition)
         return _core.operator(signature.name)
 
     return define
+
+
+def functions_of(name):
+    """The functions of an operator that was defined here: what it does beside its kernels."""
+    definition = _definitions.get(name)
+    return tuple(definition.functions.values()) if definition else ()
 
 
 def _replace(new):
@@ -288,6 +297,7 @@ def add_shape(operator, function):
         plan = _plan(function, signature, "a shape rule")
         _change(definition, lambda: definition.core.set_shape(*plan))
         definition.has_shape = True
+        definition.functions["shape"] = function
     return function
 
 
@@ -304,6 +314,7 @@ def add_gradient(operator, function):
         _needs_shape(definition, "its gradient")
         plan = _gradient_plan(function, definition.signature)
         _change(definition, lambda: definition.core.set_gradient(*plan))
+        definition.functions["gradient"] = function
     return function
 
 

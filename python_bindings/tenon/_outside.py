@@ -1,48 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a function reads beside its arguments, so far as it can be told from outside.
+"""Captured state of a function: what it can read other than its arguments.
 
 Looked at are the variables that the function closes over, the globals that its code names, default arguments, and the
 object of a method. Of these: numbers, texts and None by value; containers and small arrays of NumPy by their items;
-functions as this one; modules and objects by the attributes that code on the way names, and objects also by what the
-methods read that Python calls by itself (`__len__`, `__getitem__`); modules of layers by the attributes of every
-submodule; optimizers by the options of their groups. What cannot be told makes a refusal.
+tensors by their identity and layout; functions as this one; modules, classes and objects by the attributes that any
+code on the way names, in the object and in its classes, and by the methods that Python calls by itself (`__len__`,
+`__getitem__`); modules of layers and other objects of this package by all their attributes. What an object means also
+hangs on its class, so that a class that is assigned or changed is another state. What cannot be told makes a refusal.
 """
 
 from __future__ import annotations
 
+import abc
 import array
+import builtins
 import collections
 import contextvars
-import dis
+import datetime
 import functools
+import operator
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import tenon
-from tenon import _core
+from tenon import _bytecode, _core
+from tenon import _outside_rules as rules
 from tenon._core import Tensor
 
-PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
-_OPAQUE = (types.BuiltinFunctionType, type, Tensor)
-_DEPTH = 6  # of containers in containers, and of attributes
+_DEPTH = 60  # of containers in containers, and of attributes
 _MOST = 10_000  # values, so that looking at them takes milliseconds
 _MOST_BYTES = 4096  # of an array of NumPy
+_ROUNDS = 20  # names that code reads lead to more code
 _ABSENT = object()
-
-# What reads variables by names that no code tells, and builtin modules whose functions answer from hidden state.
-_HIDDEN_READERS = {"eval", "exec", "globals", "locals", "vars", "__import__", "open", "input"}
-_HIDDEN_STATE = {"sys", "posix", "gc"}
-# Methods that no reading calls.
-_UNREAD = {
-    f"__{name}__"
-    for name in "init new repr str del format hash dir reduce reduce_ex getstate setstate sizeof setattr delattr setitem "
-    "delitem init_subclass subclasshook class_getitem set_name set delete copy deepcopy getnewargs doc module dict "
-    "weakref annotations match_args dataclass_fields dataclass_params abstractmethods slots orig_bases parameters".split()
-}
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes whose attributes can be assigned
 
 
 class Same:
@@ -60,57 +53,66 @@ class Same:
         return id(self.it)
 
 
-class Names(NamedTuple):
-    """Of the code of a function and of those inside of it."""
-
-    of_globals: frozenset[str]
-    of_attributes: frozenset[str]
-
-
-@functools.lru_cache(maxsize=4096)
-def names_in(code: types.CodeType) -> Names:
-    of_globals, of_attributes = set(), set()
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            of_globals.add(instruction.argval)
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
-            of_attributes.add(instruction.argval)
-        elif isinstance(instruction.argval, str) and instruction.opname == "LOAD_CONST":
-            of_attributes.add(instruction.argval)  # getattr(x, "scale")
-        elif isinstance(instruction.argval, types.CodeType):
-            inner = names_in(instruction.argval)
-            of_globals |= inner.of_globals
-            of_attributes |= inner.of_attributes
-    return Names(frozenset(of_globals), frozenset(of_attributes))
-
-
 class Outside:
     """`value` is equal exactly if all that was looked at is; `is_unchanged` is a quick way to tell that.
 
     `refusal` says what cannot be told; nothing if there is nothing."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.refusal = ""
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        grads: Iterable[Tensor] = (),
+        operators: Iterable[str] = (),
+        before: Outside | None = None,
+    ) -> None:
+        """What the code does not tell: tensors whose `.grad` it reads, and operators defined in Python that it calls.
+        `before`: an older one of the same function, whose names spare looking twice."""
+        self.grads, self.operators = tuple(grads), tuple(operators)
+        self.refusal = _bytecode.refusal()
+        self._names: set[str] = set[str](before._names if before else ())
+        self._are_computed: bool = before is not None and before._are_computed
+        self._members: dict[type, list[str]] = {}
+        self.value: Any = None
+        for _ in range(_ROUNDS):
+            known = len(self._names), self._are_computed
+            self._begin()
+            if self.refusal:
+                return
+            self.value = (
+                self._of(function, _DEPTH),
+                tuple(map(self._of_grad, self.grads)),
+                tuple(self._of_operator(name) for name in self.operators),
+                tuple(self._settings),
+            )
+            if self.refusal or known == (len(self._names), self._are_computed):
+                return
+        self._refuse("the code that it reaches does not end")
+
+    def _begin(self) -> None:
         self._slots: list[tuple[Any, Any, Any]] = []  # dictionary, key, what was there
         self._cells: list[tuple[types.CellType, Any]] = []
         self._sizes: list[tuple[Any, int]] = []  # containers
         self._items: list[
             tuple[Iterable[Any], tuple]
-        ] = []  # of lists; keys of dictionaries, in order
-        self._equal: list[tuple[Any, Any]] = []  # sets, as they were
+        ] = []  # of containers; keys of dictionaries, in order
         self._calls: list[tuple[Callable[[], Any], Any]] = []  # cheap ones, with what they returned
         self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
+        # Objects or None, their classes, versions of these, and the dictionaries of their attributes or None.
+        self._classes: list[tuple[Any, type, int, dict[str, Any] | None]] = []
+        self._layouts: list[tuple[Tensor, bytes, int, int]] = []  # tensor, layout, address, hooks
+        self._settings: list[bytes] = []  # what they were
+        self._watched_slots: set[tuple[int, Any]] = set()
         self._sees_order = True  # of dictionaries
         self._seen: set[int] = set()
         self._kept: list[Any] = []  # so that no other object gets the address of one in `_seen`
-        self.value: Any = self._of_callable(function, _DEPTH, frozenset())
         self.watched = (
             self._sizes,
             self._slots,
             self._cells,
             self._items,
             self._functions,
-            self._equal,
+            self._classes,
+            self._layouts,
             self._calls,
             _ABSENT,
         )
@@ -120,81 +122,62 @@ class Outside:
 
     def tensors(self) -> list[Tensor]:
         """Those that were found."""
-        found: list[Tensor] = []
-
-        def look(part: Any) -> None:
-            if isinstance(part, Same) and isinstance(part.it, Tensor):
-                found.append(part.it)
-            elif isinstance(part, tuple):
-                for each in part:
-                    look(each)
-
-        look(self.value)
-        return found
+        return [tensor for tensor, *_ in self._layouts]
 
     def _refuse(self, reason: str) -> None:
         self.refusal = self.refusal or reason
 
-    # `names`: the attributes that the code on the way here names.
-    def _of(self, value: Any, depth: int, names: frozenset[str]) -> Any:
-        if isinstance(value, (*PLAIN, tenon.dtype, tenon.device)):
+    def _of(self, value: Any, depth: int) -> Any:
+        if type(value) in rules.PLAIN or isinstance(value, (tenon.dtype, tenon.device)):
             return type(value), repr(value) if isinstance(value, (float, complex)) else value
-        if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _HIDDEN_STATE:
-            self._refuse(f"it calls {value.__module__}.{value.__name__}, whose answer may change")
-        if depth == 0 or isinstance(value, _OPAQUE) or id(value) in self._seen:
-            owner = (
-                getattr(value, "__self__", None)
-                if isinstance(value, types.BuiltinFunctionType)
-                else None
-            )
-            if owner is None or isinstance(owner, types.ModuleType) or depth == 0:
-                return Same(value)
-            return Same(value), self._of(owner, depth - 1, names)
+        if self.refusal or id(value) in self._seen:
+            return Same(value)
+        if depth == 0:
+            self._refuse(f"it reaches values that lie {_DEPTH} deep; pass them as arguments")
+            return Same(value)
         if len(self._slots) > _MOST or len(self._kept) > _MOST:
             self._refuse(f"it reaches more than {_MOST} values; pass what it needs as arguments")
             return Same(value)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, numpy.generic):
-            return type(value), value.tobytes()
         self._seen.add(id(value))
         self._kept.append(value)
-        if numpy is not None and isinstance(value, numpy.ndarray):
+        for kinds, look in _KINDS:
+            if isinstance(value, kinds):
+                return look(self, value, depth)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.void):  # a record, which may be written
             return self._of_array(value, value.nbytes, value.tobytes)
-        if isinstance(value, array.array):
-            return self._of_array(value, len(value) * value.itemsize, value.tobytes)
-        if isinstance(value, (bytearray, memoryview)):
-            return self._of_array(value, memoryview(value).nbytes, lambda: bytes(value))
-        if isinstance(value, types.MappingProxyType):
-            self._refuse("it reads a mapping proxy, which shows another dictionary")
-            return Same(value)
-        if isinstance(value, (tuple, list, collections.deque)):
-            return self._of_items(value, depth, names)
-        if isinstance(value, dict):
-            if self._sees_order:
-                self._items.append((value, tuple(value)))
-            return (
-                dict,
-                self._of_names(value, list(value), depth - 1, names),
-                self._of_attributes(value, depth, names),
-            )
-        if isinstance(value, (set, frozenset)):
-            self._equal.append((value, frozenset(value)))
-            return type(value), frozenset(value)
-        if isinstance(value, (tenon.nn.Module, types.FunctionType, types.MethodType)):
-            return self._of_callable(value, depth - 1, names)
-        if isinstance(value, types.ModuleType):
-            return self._of_module_of_python(value, depth, names)
-        if isinstance(value, functools.partial):
-            parts = (value.func, value.args, value.keywords)
-            return Same(value), tuple(self._of(part, depth - 1, names) for part in parts)
-        if isinstance(value, contextvars.ContextVar):
-            return self._of_call(lambda: value.get(_ABSENT), depth, names)
-        if isinstance(value, weakref.ref):
-            self._refuse("it reads a weak reference, whose object may go")
-            return Same(value)
-        if (type(value).__module__ or "").partition(".")[0] == "tenon":
-            return Same(value), self._of_plain_attributes(value)
-        return Same(value), self._of_attributes(value, depth, names)
+        if numpy is not None and isinstance(value, numpy.generic):
+            return type(value), value.tobytes()
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            return self._of_array_of_numpy(value, depth)
+        if numpy is not None and isinstance(
+            value, (numpy.random.Generator, numpy.random.RandomState)
+        ):
+            self._refuse("it draws random numbers of NumPy; pass them as arguments")
+        return self._of_object(value, depth)
+
+    # -- values of Python's own types ------------------------------------------------------------------
+
+    def _of_builtin_function(self, function: Any, depth: int) -> Any:
+        owner = getattr(function, "__self__", None)
+        module = getattr(function, "__module__", None)
+        self._are_computed = self._are_computed or function in (getattr, hasattr)
+        if module in rules.HIDDEN_STATE and function.__name__ != "fspath":
+            self._refuse(f"it calls {module}.{function.__name__}, whose answer may change")
+        if owner is None or isinstance(owner, types.ModuleType):
+            return Same(function)
+        return function.__name__, self._of(owner, depth - 1)
+
+    def _of_array_of_numpy(self, numbers: Any, depth: int) -> Any:
+        if numbers.dtype.hasobject:
+            self._refuse("it reads an array of objects of NumPy")
+            return Same(numbers)
+        layout = lambda: repr((numbers.shape, numbers.dtype)).encode()  # noqa: E731
+        found = self._of_array(numbers, numbers.nbytes, lambda: numbers.tobytes() + layout())
+        return found, self._of_own_class(numbers, depth)
+
+    def _of_bytes(self, value: Any, depth: int) -> Any:
+        return self._of_array(value, memoryview(value).nbytes, lambda: bytes(value))
 
     def _of_array(self, numbers: Any, size: int, read: Callable[[], bytes]) -> Any:
         if size > _MOST_BYTES:
@@ -207,182 +190,353 @@ class Outside:
         self._calls.append((read, before))
         return Same(numbers), before
 
-    def _of_items(self, items: Any, depth: int, names: frozenset[str]) -> Any:
+    def _of_items(self, items: Any, depth: int) -> Any:
         if len(items) > _MOST:
             self._refuse(f"it reaches a {type(items).__name__} of {len(items)} items")
             return Same(items)
-        if not isinstance(items, tuple):
+        inside = tuple(items)
+        if not isinstance(items, (tuple, frozenset)):
             self._sizes.append((items, len(items)))
-            self._items.append((items, tuple(items)))
-        return type(items), tuple(self._of(item, depth - 1, names) for item in items)
+            self._items.append((items, inside))
+        found = tuple(self._of(item, depth - 1) for item in inside)
+        return type(items), found, self._of_own_class(items, depth)
 
-    def _of_call(self, call: Callable[[], Any], depth: int, names: frozenset[str]) -> Any:
-        found = call()
-        self._calls.append((call, found))
-        return Same(found) if found is _ABSENT else self._of(found, depth - 1, names)
-
-    def _of_names(self, table: Any, keys: list[Any], depth: int, names: frozenset[str]) -> Any:
-        self._sizes.append((table, len(table)))
-        return tuple(
-            (self._of(key, 1, names), self._of_slot(table, key, depth, names)) for key in keys
+    def _of_dict(self, table: dict, depth: int) -> Any:
+        if len(table) > _MOST:
+            self._refuse(f"it reaches a {type(table).__name__} of {len(table)} items")
+            return Same(table)
+        if self._sees_order:
+            self._items.append((table, tuple(table)))
+        factory = None
+        if isinstance(table, collections.defaultdict):
+            factory = self._of_call(lambda: table.default_factory, depth)
+        return (
+            type(table),
+            self._of_names(table, list(table), depth - 1),
+            factory,
+            self._of_own_class(table, depth),
         )
 
-    def _of_slot(self, table: Any, key: Any, depth: int, names: frozenset[str]) -> Any:
-        there = table.get(key, _ABSENT)
-        self._slots.append((table, key, there))
-        return Same(there) if there is _ABSENT else self._of(there, depth, names)
+    def _of_own_class(self, value: Any, depth: int) -> Any:
+        """Of a class that derives from one of Python's: what it adds."""
+        if not type(value).__flags__ & _HEAP_TYPE:
+            return None
+        return self._of_object(value, depth)[1:]  # its items say which one it is
 
-    def _of_callable(self, function: Any, depth: int, names: frozenset[str]) -> tuple[Any, ...]:
-        if isinstance(function, tenon.nn.Module):
-            return self._of_module(function)
-        if isinstance(function, types.MethodType):
-            own = (
-                names_in(function.__func__.__code__)
-                if isinstance(function.__func__, types.FunctionType)
-                else None
-            )
-            known = names | own.of_attributes if own else names
-            owner = self._of(function.__self__, max(depth, 2), known)
-            return owner, *self._of_callable(function.__func__, depth, names)
-        if not isinstance(function, types.FunctionType):
-            return (self._of(function, max(depth, 2), names),)
+    def _of_call(self, call: Callable[[], Any], depth: int) -> Any:
+        found = call()
+        self._calls.append((call, found))
+        return Same(found) if found is _ABSENT else self._of(found, depth - 1)
+
+    def _of_names(self, table: Any, keys: list[Any], depth: int) -> Any:
+        self._sizes.append((table, len(table)))
+        return tuple((self._of(key, depth), self._of_slot(table, key, depth)) for key in keys)
+
+    def _of_slot(self, table: Any, key: Any, depth: int) -> Any:
+        there = self._watch(table, key)
+        return Same(there) if there is _ABSENT else self._of(there, depth)
+
+    def _watch(self, table: Any, key: Any) -> Any:
+        there = table.get(key, _ABSENT)
+        known = id(table), key
+        if known not in self._watched_slots:
+            self._watched_slots.add(known)
+            self._slots.append((table, key, there))
+        return there
+
+    def _of_context_variable(self, variable: Any, depth: int) -> Any:
+        return self._of_call(lambda: variable.get(_ABSENT), depth)
+
+    def _of_partial(self, part: Any, depth: int) -> Any:
+        parts = (part.func, part.args, part.keywords)
+        found = tuple(self._of(each, depth - 1) for each in parts)
+        return Same(part), found, self._of_object(part, depth)
+
+    def _of_getter(self, getter: Any, depth: int) -> Any:
+        for text in getter.__reduce__()[1]:
+            if isinstance(text, str):
+                self._names.update(text.split("."))
+        return Same(getter)
+
+    def _of_cache(self, function: Any, depth: int) -> Any:
+        return Same(function), self._of(function.__wrapped__, depth - 1)
+
+    def _refuse_kind(self, value: Any, depth: int) -> Any:
+        for kinds, reason in rules.REFUSED:
+            if isinstance(value, kinds):
+                self._refuse(reason)
+        return Same(value)
+
+    def _of_tensor(self, tensor: Tensor, depth: int) -> Any:
+        layout, address = _core.tensor_layout(tensor)
+        self._layouts.append((tensor, layout, address, _core.hook_state(tensor)))
+        hooks = tuple(self._of(hook, depth - 1) for hook in _core.list_hooks(tensor))
+        return Same(tensor), layout, hooks, self._of_object(tensor, depth)
+
+    def _of_grad(self, tensor: Tensor) -> Any:
+        def read() -> bytes:
+            grad = tensor.grad
+            return b"" if grad is None else repr(_core.tensor_layout(grad)).encode()
+
+        self._kept += [tensor, tensor.grad]  # its memory is no other one's
+        self._calls.append((read, read()))
+        return Same(tensor), read()
+
+    def _of_operator(self, name: str) -> Any:
+        from tenon._operator_definition import functions_of
+
+        return name, tuple(self._of(function, _DEPTH) for function in functions_of(name))
+
+    # -- code ------------------------------------------------------------------------------------------
+
+    def _of_method(self, method: types.MethodType, depth: int) -> Any:
+        return self._of(method.__func__, depth - 1), self._of(method.__self__, depth - 1)
+
+    def _of_function(self, function: types.FunctionType, depth: int) -> tuple[Any, ...]:
         code = function.__code__
         self._functions.append((function, code, function.__defaults__, function.__kwdefaults__))
-        if (function.__module__ or "").partition(".")[
-            0
-        ] == "tenon":  # reads no state of the program's
-            return (Same(code),)
-        own = names_in(code)
-        hidden = own.of_globals & _HIDDEN_READERS
+        own = _bytecode.names_in(code)
+        self._names |= own.of_attributes
+        package = (function.__module__ or "").partition(".")[0]
+        if package == "tenon" or package in rules.BESIDE:
+            # It reads no state of the program's; but others may be put in the place of what it calls.
+            return Same(code), *self._of_library(function, own.of_globals)
+        self._are_computed = self._are_computed or own.are_computed
+        for name in own.computed_of:
+            owner = function.__globals__.get(name)
+            if not isinstance(owner, types.ModuleType) or not owner.__name__.startswith("tenon"):
+                self._are_computed = True
+        hidden = own.of_globals & rules.HIDDEN_READERS
         if hidden:
             self._refuse(f"it calls {min(hidden)}, which reads what no name tells")
-        names = names | own.of_attributes
-        parts = [Same(code), self._of(function.__defaults__, 2, names)]
-        parts.append(self._of(function.__kwdefaults__, 2, names))
+        parts = [Same(code), self._of(function.__defaults__, depth - 1)]
+        parts.append(self._of(function.__kwdefaults__, depth - 1))
         for cell in function.__closure__ or ():
             try:
                 contents = cell.cell_contents
             except ValueError:  # not assigned yet
-                parts.append(Same(cell))
-                continue
+                contents = _ABSENT
             self._cells.append((cell, contents))
-            parts.append(self._of(contents, depth, names))
+            parts.append(Same(cell) if contents is _ABSENT else self._of(contents, depth - 1))
         for name in sorted(own.of_globals):
-            there = function.__globals__.get(name, _ABSENT)
-            self._slots.append((function.__globals__, name, there))
-            if there is not _ABSENT:
-                parts.append(self._of(there, depth, names))
+            there = self._watch(function.__globals__, name)
+            if there is _ABSENT:
+                there = self._watch(vars(builtins), name)
+            if isinstance(there, types.ModuleType):
+                # Modules of the standard library leave no trace in results when they use each other, but may ask
+                # the system.
+                if package not in sys.stdlib_module_names:
+                    parts.append(self._of_module(there, own.of_attributes, depth - 1))
+                for owner, part in sorted(own.of_parts):
+                    if owner != name:
+                        continue
+                    called = vars(there).get(part)
+                    if called is None and package != "tenon" and "__getattr__" in vars(there):
+                        parts.append(self._of_slot(vars(there), "__getattr__", depth - 1))
+                    if getattr(called, "__module__", None) in rules.HIDDEN_STATE - {"sys"}:
+                        self._of_builtin_function(called, depth)
+            elif there is not _ABSENT:
+                parts.append(self._of(there, depth - 1))
+        for name, level in sorted(own.of_modules):
+            parts.append(self._of_import(function, name, level, own.of_attributes, depth))
         if function.__dict__:
-            wanted = [key for key in function.__dict__ if key in names]
-            parts.extend(self._of_slot(function.__dict__, key, depth, names) for key in wanted)
+            wanted = self._wanted(function.__dict__)
+            parts.extend(self._of_slot(function.__dict__, key, depth - 1) for key in wanted)
         return tuple(parts)
 
-    def _of_module(self, module: Any) -> tuple[Any, ...]:
-        parts: list[Any] = [Same(module)]
-        read: dict[type, frozenset[str]] = {}
-        sees_order, self._sees_order = (
-            self._sees_order,
-            False,
-        )  # those of a module change by its methods
-        for part in module.modules():
-            self._seen.add(id(part))
-            self._kept.append(part)
-            kind = type(part)
-            parts.append(Same(kind))
-            if kind not in read:
-                read[kind] = frozenset()
-                forward = getattr(kind, "forward", None)
-                if isinstance(forward, types.FunctionType):
-                    read[kind] = names_in(forward.__code__).of_attributes
-                    if kind.__module__.partition(".")[0] != "tenon":
-                        self._slots.append(
-                            (vars(kind), "forward", vars(kind).get("forward", _ABSENT))
-                        )
-                        parts.append(self._of_callable(forward, 3, read[kind]))
-            parts.append(self._of_names(vars(part), list(vars(part)), 2, read[kind]))
-        self._sees_order = sees_order
-        return tuple(parts)
+    def _of_library(self, function: types.FunctionType, names: frozenset[str]) -> Iterable[Any]:
+        for name in sorted(names):
+            there = self._watch(function.__globals__, name)
+            yield Same(there)
+            if isinstance(there, types.ModuleType) and there.__name__.startswith("tenon"):
+                inside = _bytecode.names_in(function.__code__).of_attributes
+                for each in sorted(inside & vars(there).keys()):
+                    yield Same(self._watch(vars(there), each))
 
-    def _of_module_of_python(
-        self, module: types.ModuleType, depth: int, names: frozenset[str]
+    def _of_import(
+        self, function: types.FunctionType, name: str, level: int, names: frozenset[str], depth: int
     ) -> Any:
-        if module.__name__.partition(".")[0] == "tenon":
+        if level:
+            package = function.__globals__.get("__package__") or ""
+            base = package.split(".")
+            name = ".".join([*base[: len(base) - level + 1], *([name] if name else [])])
+        there = self._watch(sys.modules, name)
+        if isinstance(there, types.ModuleType):
+            return self._of_module(there, names, depth - 1)
+        return Same(there) if there is _ABSENT else self._of(there, depth - 1)
+
+    def _of_module(self, module: types.ModuleType, names: frozenset[str], depth: int) -> Any:
+        """By the attributes that the function names which names the module; one that others may be given, by those that
+        any names."""
+        table, package = vars(module), module.__name__.partition(".")[0]
+        if package in rules.BESIDE:
+            if read := rules.BESIDE[package] & names:
+                self._refuse(f"it reads {package}'s {min(read)}")
             return Same(module)
-        table = vars(module)
-        wanted = [name for name in sorted(names) if name in table]
-        return Same(module), tuple(self._of_slot(table, n, depth - 1, names) for n in wanted)
+        wanted = names if package in sys.stdlib_module_names else self._names
+        found: list[Any] = []
+        for name in sorted(wanted & table.keys()):
+            there = self._watch(table, name)
+            if any(there is setting for setting in rules.SETTINGS):
+                found.append(self._of_setting(there))
+            elif package == "tenon":
+                found.append(Same(there))
+            elif isinstance(there, types.ModuleType):
+                found.append(self._of_module(there, names, depth - 1) if depth > 1 else Same(there))
+            else:
+                found.append(self._of(there, depth - 1))
+        return Same(module), tuple(found)
 
-    def _of_plain_attributes(self, value: Any) -> Any:
-        table = getattr(value, "__dict__", None)
-        if not isinstance(table, dict):
-            return None
-        none = frozenset[str]()
-        plain = [key for key, item in table.items() if isinstance(item, PLAIN)]
-        parts = [self._of_names(table, plain, 1, none)]
-        for group in table.get("param_groups", ()):
-            plain = [key for key, item in group.items() if isinstance(item, PLAIN)]
-            parts.append(self._of_names(group, plain, 1, none))
+    # -- objects and classes ---------------------------------------------------------------------------
+
+    def _wanted(self, table: Any) -> list[str]:
+        """The attributes among `table` that code reads."""
+        if self._are_computed:
+            return sorted(
+                key for key in table if isinstance(key, str) and not rules.is_special(key)
+            )
+        return sorted(self._names & table.keys())
+
+    def _of_object(self, value: Any, depth: int) -> Any:
+        """By the attributes that code names, in the object and in its classes."""
+        kind = type(value)
+        if isinstance(value, threading.local):
+            names = sorted(self._names)
+            reads = [functools.partial(getattr, value, name, _ABSENT) for name in names]
+            return Same(value), tuple(self._of_call(read, depth) for read in reads)
+        self._watch_decimals(kind)
+        if isinstance(value, rules.LOCKS) and self._names & rules.LOCK_STATE:
+            self._refuse("it asks whether a lock is held")
+        if not kind.__flags__ & _HEAP_TYPE and hasattr(kind, "__next__"):
+            self._refuse(f"it reaches a {kind.__name__}, which is used up as it is read")
+        own = _core.own_dictionary(value)
+        self._classes.append((value, kind, _core.class_version(kind), own))
+        parts: list[Any] = [Same(value), self._of_classes(kind, depth)]
+        if own is not None:
+            parts.append(self._of_own_attributes(value, own, depth))
+        for name in self._members_of(kind):
+            if name in self._names or self._are_computed:
+                read = functools.partial(getattr, value, name, _ABSENT)
+                parts.append(self._of_call(read, depth))
         return tuple(parts)
 
-    def _of_attributes(self, value: Any, depth: int, names: frozenset[str]) -> Any:
-        """The attributes that are named, on the way or by methods that are reached, and these methods."""
-        if depth < 1:
-            return None
-        try:
-            own = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            own = None
-        classes = [
-            cls for cls in type(value).__mro__ if cls is not object and cls.__module__ != "builtins"
-        ]
-        implicit = {
-            name
-            for cls in classes
-            for name, item in vars(cls).items()
-            if name.startswith("__")
-            and name not in _UNREAD
-            and isinstance(item, (types.FunctionType, staticmethod, classmethod))
-        }
+    def _members_of(self, kind: type) -> list[str]:
+        """The attributes of `__slots__`."""
+        if kind not in self._members:
+            self._members[kind] = [
+                name
+                for cls in kind.__mro__
+                for name, item in vars(cls).items()
+                if isinstance(item, types.MemberDescriptorType)
+            ]
+        return self._members[kind]
+
+    def _of_own_attributes(self, value: Any, own: dict[str, Any], depth: int) -> Any:
+        if not rules.is_ours(type(value)) and not isinstance(value, tenon.nn.Module):
+            self._items.append((own, tuple(own)))  # another attribute may hide one of the class
+            return tuple((name, self._of_slot(own, name, depth - 1)) for name in self._wanted(own))
+        # Of this package's: code that is not looked at reads them, and nothing by their order.
+        sees_order, self._sees_order = self._sees_order, False
+        found = self._of_names(own, list(own), depth - 1)
+        self._sees_order = sees_order
+        return found
+
+    def _of_class(self, cls: type, depth: int) -> Any:
+        """A class as a value: code may call it, or read its attributes."""
+        self._watch_decimals(cls)
+        if cls in (
+            operator.attrgetter,
+            operator.methodcaller,
+        ):  # of names that are made while code runs
+            self._are_computed = True
+        if not cls.__flags__ & _HEAP_TYPE:
+            if issubclass(cls, datetime.date) and self._names & {"now", "today", "utcnow"}:
+                self._refuse("it asks for the time")
+            return Same(cls)
+        parts = [Same(cls), self._of_classes(cls, depth)]
+        if not rules.is_ours(cls):
+            self._classes.append((cls, type(cls), _core.class_version(type(cls)), None))
+            parts.append(self._of_classes(type(cls), depth))
+            parts.append(self._of_attributes_of_class(cls, rules.MADE, depth))
+        if isinstance(cls, abc.ABCMeta):
+            # What isinstance says changes as classes are registered.
+            parts.append(self._of_setting(abc.get_cache_token))
+        return tuple(parts)
+
+    def _watch_decimals(self, kind: type) -> None:
+        """What numbers of `decimal` come to hangs on their context."""
+        decimal = sys.modules.get("decimal")
+        if decimal is not None and kind is decimal.Decimal:
+            self._of_setting(decimal.getcontext)
+
+    def _of_setting(self, told_by: Callable[[], Any]) -> bytes:
+        read = lambda: repr(told_by()).encode()  # noqa: E731
+        before = read()
+        self._calls.append((read, before))
+        self._settings.append(before)
+        return before
+
+    def _of_classes(self, kind: type, depth: int) -> Any:
+        """What objects of this class get from it and from those it derives from."""
+        if not kind.__flags__ & _HEAP_TYPE or kind in (type, abc.ABCMeta):
+            return Same(kind)
+        key = id(kind), "attributes"
+        if key in self._watched_slots:
+            return Same(kind)
+        self._watched_slots.add(key)
+        self._kept.append(kind)
+        self._classes.append((None, kind, _core.class_version(kind), None))
+        found = self._of_attributes_of_class(kind, self._names, depth)
+        return Same(kind), Same(kind.__mro__), found
+
+    def _of_attributes_of_class(self, kind: type, names: set[str], depth: int) -> Any:
         parts: list[Any] = []
-        waiting, done = [*sorted(names), *sorted(implicit)], set[str]()
-        while waiting:
-            name = waiting.pop()
-            if name in done:
+        for cls in kind.__mro__:
+            if cls is object or not cls.__flags__ & _HEAP_TYPE:
                 continue
-            done.add(name)
-            if isinstance(own, dict):
-                parts.append(self._of_slot(own, name, depth - 1, names))
-            elif isinstance(value, threading.local):
-                parts.append(
-                    self._of_call(functools.partial(getattr, value, name, _ABSENT), depth, names)
-                )
-                continue
-            for cls in classes:
-                there = vars(cls).get(name, _ABSENT)
-                self._slots.append((vars(cls), name, there))
-                if there is _ABSENT:
-                    continue
-                if isinstance(there, types.MemberDescriptorType):
-                    read = functools.partial(getattr, value, name, _ABSENT)
-                    parts.append(self._of_call(read, depth, names))
-                    break
-                for function in _functions_of(there):
-                    waiting += sorted(names_in(function.__code__).of_attributes - done)
-                    parts.append(self._of_callable(function, depth - 1, names))
-                if not _functions_of(there):
-                    parts.append(self._of(there, depth - 1, names))
-                break
+            for name, item in sorted(vars(cls).items()):
+                if rules.is_special(name):
+                    is_read = name in names or (
+                        name not in rules.UNREAD and isinstance(item, rules.CODE)
+                    )
+                else:
+                    is_read = name in names or self._are_computed
+                if is_read and not isinstance(item, types.MemberDescriptorType):
+                    parts.append((name, self._of_attribute_of_class(item, depth)))
         return tuple(parts)
 
+    def _of_attribute_of_class(self, item: Any, depth: int) -> Any:
+        functions = rules.functions_of(item)
+        if functions:
+            return tuple(self._of(function, depth - 1) for function in functions)
+        return self._of(item, depth - 1)
 
-def _functions_of(item: Any) -> list[types.FunctionType]:
-    """The functions in Python that reading or calling an attribute of a class runs."""
-    if isinstance(item, types.FunctionType):
-        return [item]
-    if isinstance(item, (staticmethod, classmethod)):
-        return _functions_of(item.__func__)
-    if isinstance(item, property):
-        return _functions_of(item.fget)
-    if isinstance(item, functools.cached_property):
-        return _functions_of(item.func)
-    return []
+
+# The first that fits.
+_KINDS: list[tuple[Any, Callable[[Outside, Any, int], Any]]] = [
+    (Tensor, Outside._of_tensor),
+    (types.FunctionType, Outside._of_function),
+    (types.MethodType, Outside._of_method),
+    (
+        (types.BuiltinFunctionType, types.MethodWrapperType),
+        Outside._of_builtin_function,
+    ),
+    (type, Outside._of_class),
+    (types.ModuleType, lambda self, it, depth: self._of_module(it, frozenset(self._names), depth)),
+    (dict, Outside._of_dict),
+    ((tuple, list, set, frozenset, collections.deque), Outside._of_items),
+    (array.array, lambda self, it, _: self._of_array(it, len(it) * it.itemsize, it.tobytes)),
+    ((bytearray, memoryview), Outside._of_bytes),
+    (functools.partial, Outside._of_partial),
+    (functools._lru_cache_wrapper, Outside._of_cache),
+    ((operator.attrgetter, operator.methodcaller), Outside._of_getter),
+    (contextvars.ContextVar, Outside._of_context_variable),
+    (
+        tuple(
+            each
+            for kinds, _ in rules.REFUSED
+            for each in (kinds if isinstance(kinds, tuple) else (kinds,))
+        ),
+        Outside._refuse_kind,
+    ),
+]

@@ -13,17 +13,24 @@ from typing import Any
 from tenon._core import Tensor
 
 TENSOR = ["tensor"]
+_MOST_DEEP = 200  # containers in containers; Python's own stack ends soon behind
 
 
-def flatten(tree: Any, tensors: list[Tensor]) -> list[Any]:
-    """Append the tensors of `tree` to `tensors`, and return its structure."""
+def flatten(tree: Any, tensors: list[Tensor], depth: int = 0) -> list[Any]:
+    """Append the tensors of `tree` to `tensors`, and return its structure. Raises ValueError for containers that lie
+    too deep in others."""
     if isinstance(tree, Tensor):
         tensors.append(tree)
         return TENSOR
+    if depth > _MOST_DEEP:
+        raise ValueError(
+            f"expected containers that lie at most {_MOST_DEEP} deep in others, got deeper ones; does one "
+            f"contain itself?"
+        )
     if type(tree) in (tuple, list):
-        return [type(tree).__name__, [flatten(item, tensors) for item in tree]]
+        return [type(tree).__name__, [flatten(item, tensors, depth + 1) for item in tree]]
     if type(tree) is dict:
-        return ["dict", [[key, flatten(item, tensors)] for key, item in tree.items()]]
+        return ["dict", [[key, flatten(item, tensors, depth + 1)] for key, item in tree.items()]]
     return ["value", tree]
 
 

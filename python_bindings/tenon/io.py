@@ -62,7 +62,12 @@ def flattened(
     ):
         return dict(state), metadata
     tensors: dict[str, Tensor] = {}
-    metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
+    try:
+        metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
+    except RecursionError:
+        raise ValueError(
+            "save: the containers lie too deep in others, or one contains itself; save a flat dict"
+        ) from None
     return tensors, metadata
 
 

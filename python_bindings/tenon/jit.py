@@ -334,7 +334,13 @@ def load(path: str | os.PathLike) -> Program:
     path = os.fspath(path)
     native = _core.program_load(path)
     with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        text = file.read(int.from_bytes(file.read(8), "little"))
+    try:
+        header = json.loads(text.decode())
+    except ValueError as error:
+        raise ValueError(
+            f"{path}: expected a header of JSON in UTF-8, got {error}; was the file damaged?"
+        ) from None
     try:
         inputs, outputs = json.loads(header["__metadata__"][_STRUCTURE])
         counts = (_structure.count(inputs), _structure.count(outputs))

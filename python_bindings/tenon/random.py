@@ -36,7 +36,7 @@ manual_seed = _core.manual_seed
 
 def get_state(device: Any = None) -> tuple[int, int]:
     """Seed and position of a device's stream."""
-    return _core.random_state(device)
+    return _core.random_state(device, is_result=True)
 
 
 def set_state(state: tuple[int, int], device: Any = None) -> None:
@@ -100,12 +100,12 @@ class Generator:
 
     def __enter__(self) -> Generator:
         state = self.get_state()
-        self._outer.append(get_state(self.device))
+        self._outer.append(_core.random_state(self.device))
         set_state(state, self.device)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._seed, self._offset = get_state(self.device)
+        self._seed, self._offset = _core.random_state(self.device)
         set_state(self._outer.pop(), self.device)
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class fork_rng:
         self._devices = list(_core.devices() if devices is None else devices)
 
     def __enter__(self) -> fork_rng:
-        self._states = [get_state(device) for device in self._devices]
+        self._states = [_core.random_state(device) for device in self._devices]
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -3,6 +3,7 @@
 
 import ctypes
 import threading
+import types
 
 import awkward_state  # noqa: F401 - registers its programs
 import awkward_training  # noqa: F401
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import tenon
 from awkward_programs import PROGRAMS, rand
-from tenon import nn
+from tenon import _bytecode, nn
 
 CALLS = 5
 
@@ -142,6 +143,60 @@ def test_gradient_mode_is_part_of_the_signature():
         assert compiled(rand(1, 2)).requires_grad
 
 
+SCALE = 2.0
+
+
+def test_a_state_that_another_thread_changes_belongs_to_its_own_program(monkeypatch):
+    compiled = tenon.compile(lambda x: x * SCALE)
+    x = tenon.ones([1])
+    for _ in range(3):
+        assert compiled(x).item() == SCALE == 2.0
+    globals()["SCALE"] = float("2.0")  # an equal number, so that the call looks at the state
+    key_of, waiting = type(compiled)._key, [True]
+
+    def key_and_then_another_thread(*args):
+        found = key_of(*args)
+        if waiting:  # another thread calls it, in another state, before this call goes on
+            waiting.clear()
+            globals()["SCALE"] = 3.0
+            thread = threading.Thread(target=lambda: compiled(x))
+            thread.start()
+            thread.join()
+        return found
+
+    monkeypatch.setattr(type(compiled), "_key", key_and_then_another_thread)
+    compiled(x)
+    assert not waiting
+    try:
+        for _ in range(3):
+            assert compiled(x).item() == SCALE == 3.0
+    finally:
+        globals()["SCALE"] = 2.0
+
+
+def test_a_state_that_threads_change_is_seen_by_the_next_call():
+    scales = types.SimpleNamespace(scale=1.0)
+    compiled = tenon.compile(lambda x: x * scales.scale, limit=4)
+    x, wrong = tenon.ones([1]), []
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            compiled(x)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(400):
+        scales.scale = float(i % 3 + 1)
+        if compiled(x).item() != scales.scale:
+            wrong.append(i)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong and compiled.programs
+
+
 def test_arguments_that_share_memory_run_the_function():
     compiled = tenon.compile(lambda x, y: tenon.add(x, 1.0, out=x) + y)
     for _ in range(3):
@@ -254,6 +309,175 @@ def test_writing_programs_look_at_every_call_whether_arguments_overlap():
     np.testing.assert_array_equal(function(memory[:4], memory[2:6]).numpy(), [10, 10, 5, 5])
     np.testing.assert_array_equal(memory.numpy(), [5] * 4 + [0] * 4)
     assert "two arguments share memory" in function.explain()
+
+
+def test_programs_that_write_several_results_look_at_every_call_too():
+    weight, velocity = tenon.ones(8), tenon.zeros(8)
+
+    @tenon.compile
+    def function(x):
+        tenon.momentum_update(weight, x, velocity, lr=0.1, momentum=0.5, out=(weight, velocity))
+        return weight + 0
+
+    for _ in range(3):
+        function(tenon.ones(8))
+    (recorded,) = function.programs
+    assert "momentum_update" in str(recorded)
+    assert recorded._native.effects() == (True, False, False)
+    function(weight)
+    assert "an argument is also reached in another way" in function.explain()
+
+
+def test_what_a_program_does_beside_its_results():
+    x = tenon.ones(3, requires_grad=True)
+
+    def gradient(x):
+        x.grad = None
+        (x * 2).sum().backward()
+        return x.grad + 1
+
+    def loop(x):
+        return tenon.jit.while_loop(lambda y: y.sum() < 10, lambda y: (y * 2,), (x,))
+
+    def own_memory(x):
+        y = x * 2
+        y[0] = 1.0
+        return y * 2
+
+    def inner_view(x):
+        x.T[0].mul_(2)
+        return x + 1
+
+    effects = lambda f, x: tenon.export(f, x)._native.effects()
+    assert effects(gradient, x) == (False, True, False)
+    assert effects(loop, x.detach()) == (False, False, True)
+    assert effects(own_memory, x.detach()) == (False, False, False)
+    assert effects(inner_view, tenon.ones(2, 2)) == (True, False, False)
+
+
+def test_gradients_of_one_argument_that_is_given_twice():
+    @tenon.compile
+    def function(x, y):
+        x.grad = y.grad = None
+        (x * 2 + y * 3).sum().backward()
+        return x.grad + 0
+
+    make = lambda: tenon.ones(2, requires_grad=True)
+    for _ in range(4):
+        assert function(make(), make()).numpy().tolist() == [2, 2]
+    x = make()
+    assert function(x, x).numpy().tolist() == [5, 5]
+
+
+def test_functions_that_ask_whether_two_arguments_are_one():
+    compiled = tenon.compile(lambda x, y: x * (2 if x is y else 3) + y)
+    for n in (2, 0):
+        x, y = tenon.ones(n), tenon.ones(n)
+        for _ in range(4):
+            assert compiled(x, y).numpy().tolist() == [4] * n
+        assert compiled(x, x).numpy().tolist() == [3] * n
+    assert "2 calls without a program: two arguments share memory" in compiled.explain()
+
+
+def test_gradients_that_the_function_finds_are_part_of_the_signature():
+    weight = tenon.ones(2, requires_grad=True)
+    step = tenon.optim.SGD([weight], lr=1.0)
+    compiled = tenon.compile(step.step)
+    for scale in [1.0] * 5 + [4.0]:  # gradients that are equal, and made anew by each backward pass
+        with tenon.no_grad():
+            weight.fill_(0.0)
+        step.zero_grad()
+        (weight * scale).sum().backward()
+        compiled()
+        assert weight.detach().numpy().tolist() == [-scale] * 2
+    compiled = tenon.compile(lambda x: x * 2 if weight.grad is None else x * 3)
+    for grad, factor in [(None, 2.0)] * 4 + [(tenon.ones(2), 3.0)] * 4 + [(None, 2.0)]:
+        weight.grad = grad
+        assert compiled(tenon.ones([1])).item() == factor
+    assert compiled.programs
+
+
+def test_gradients_of_arguments_are_not_read_from_a_program():
+    compiled = tenon.compile(lambda x: x.grad * 2)
+    for value in [1.0] * 4 + [5.0]:
+        x = tenon.ones([1], requires_grad=True)
+        x.grad = tenon.full([1], value)
+        assert compiled(x).item() == 2 * value
+    assert "it reads .grad of an argument" in compiled.explain()
+
+
+def test_arguments_that_mean_more_than_their_value():
+    class Scale(float):
+        pass
+
+    compiled = tenon.compile(lambda x, scale: x * scale.factor)
+    scale = Scale(1.0)
+    for scale.factor in (2.0, 2.0, 2.0, 5.0):
+        assert compiled(tenon.ones([1]), scale).item() == scale.factor
+    assert "plain values, got Scale" in compiled.explain()
+    compiled = tenon.compile(lambda x: x["p"] * (2 if type(x["p"]) is tenon.Tensor else 3))
+    for make, factor in [(tenon.ones, 2)] * 4 + [(lambda n: nn.Buffer(tenon.ones(n)), 3)] * 4:
+        assert compiled({"p": make(1)}).item() == factor
+    compiled = tenon.compile(lambda x: x["p"] * sum(k is True for k in x))
+    for key, factor in [(1, 0)] * 4 + [(True, 1)] * 4:
+        assert compiled({"p": tenon.ones([1]), key: 0}).item() == factor
+
+
+def nest(depth):
+    value = tenon.ones([1])
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def bottom(value):
+    while isinstance(value, list):
+        value = value[0]
+    return value
+
+
+def test_deep_nests():
+    compiled = tenon.compile(lambda x: bottom(x) + 1)
+    for depth in (3, 3, 3, 3000):
+        assert compiled(nest(depth)).item() == 2
+    deep = "expected containers that lie at most 200 deep in others, got deeper ones"
+    assert f"1 calls without a program: {deep}" in compiled.explain()
+    returns = tenon.compile(lambda x: nest(3000))
+    for _ in range(4):
+        assert bottom(returns(tenon.ones(1))).item() == 1
+    assert deep in returns.explain()
+    with pytest.raises(ValueError, match=deep):
+        tenon.export(lambda x: bottom(x) + 1, (nest(3000),))
+    with pytest.raises(ValueError, match=deep):
+        tenon.export(lambda x: nest(3000), tenon.ones(1))
+    program = tenon.export(lambda x: bottom(x) + 1, (nest(3),))
+    with pytest.raises(ValueError, match=deep):
+        program(nest(3000))
+    cyclic = []
+    cyclic.append(cyclic)
+    with pytest.raises(ValueError, match="does one contain itself?"):
+        tenon.export(lambda x: tenon.ones(1), (cyclic,))
+
+
+def test_deep_nests_are_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="save: the containers lie too deep in others, or one"):
+        tenon.save(nest(3000), tmp_path / "deep")
+    assert not list(tmp_path.iterdir())
+
+
+def test_functions_stay_as_they_are_in_a_python_that_is_not_known(monkeypatch):
+    assert _bytecode.refusal((3, 10)) == _bytecode.refusal((3, 14)) == ""
+    reason = "the code of functions cannot be read in cpython 3.15; expected CPython 3.10 to 3.14"
+    assert _bytecode.refusal((3, 15)).startswith(reason)
+    assert "pypy 3.11" in _bytecode.refusal((3, 11), "pypy")
+    assert "3.9" in _bytecode.refusal((3, 9))
+    refusal = _bytecode.refusal
+    monkeypatch.setattr(_bytecode, "refusal", lambda: refusal((3, 15)))
+    compiled = tenon.compile(lambda x: x * SCALE)
+    for _ in range(4):
+        assert compiled(tenon.ones([1])).item() == SCALE
+    assert f"4 calls without a program: {reason}" in compiled.explain()
+    assert not compiled.programs
 
 
 def test_steps_have_their_lines_also_in_backward_passes():

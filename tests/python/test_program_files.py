@@ -73,6 +73,20 @@ def test_files_that_are_no_programs(tmp_path):
             tenon.jit.load(path)
 
 
+def test_files_with_a_damaged_byte(tmp_path):
+    path, whole = tmp_path / "damaged.tenon", tmp_path / "whole.tenon"
+    tenon.export(lambda x: x * 2 + 1, rand(2)).save(whole)
+    contents = whole.read_bytes()
+    refused = 0
+    for index in range(8, 8 + int.from_bytes(contents[:8], "little"), 6):
+        path.write_bytes(contents[:index] + b"\xff" + contents[index + 1 :])
+        with pytest.raises(ValueError) as caught:
+            tenon.jit.load(path)
+        assert type(caught.value) is ValueError
+        refused += "expected a header of JSON in UTF-8, got" in str(caught.value)
+    assert refused > 5
+
+
 KEPT_Y = [[0.54822654, 0.45177346], [0.5794228, 0.4205772]]
 KEPT_ROW = [0.22115947, 0.02765176]
 

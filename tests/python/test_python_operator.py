@@ -622,3 +622,40 @@ except TypeError as error:
     environment = dict(os.environ, TENON_VALIDATE="1")
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
     assert b"its shape rule returned None" in run.stdout, run.stderr.decode()
+
+
+# -- results that share memory ------------------------------------------------------------------------
+
+
+def test_two_results_that_are_one_tensor_become_two():
+    made = tenon.op("pyops::pair(Tensor x) -> (Tensor a, Tensor b)")(lambda x: [x * 2] * 2)
+    made.shape(lambda x: [x.shape, x.shape])
+    parts = tenon.op("pyops::parts(Tensor x) -> (Tensor a, Tensor b)")(halves)
+    parts.shape(lambda x: [(x.shape[0] // 2, x.shape[1])] * 2)
+    for operator in (made, parts):
+        a, b = operator(X)
+        assert a.numpy().tolist() == b.numpy().tolist()
+        before = b.numpy().tolist()
+        a.fill_(7.0)
+        assert b.numpy().tolist() == before
+
+    def function(x):
+        a, b = made(x)
+        a.add_(1)
+        return a, b
+
+    program = tenon.export(function, X)
+    for got, want in zip(program(X), function(X), strict=True):
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+def halves(x):
+    both = x[:1] * 2
+    return both[:1], both.reshape(1, -1)
+
+
+def test_results_of_an_operator_made_of_others_are_what_its_body_returns():
+    made = tenon.op("pyops::both(Tensor x) -> (Tensor a, Tensor b)")(lambda x: [x * 2] * 2)
+    a, b = made(X)
+    a.fill_(7.0)
+    assert b.numpy().tolist() == [[7.0, 7.0], [7.0, 7.0]]

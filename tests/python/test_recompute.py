@@ -5,6 +5,7 @@ import re
 
 import pytest
 import tenon
+from random_state_programs import StateProgram, bits
 from tenon import nn, optim
 from tenon.nn import functional as F
 
@@ -206,3 +207,76 @@ def test_normalisations_that_write_their_statistics_are_made_again():
     text = str(lean)
     assert text.count("tenon::batch_norm(") > 8 and text.count("tenon::lerp(") == 16
     assert "inputs_apart" in text
+
+
+def test_constants_are_there_for_as_long_as_the_program_runs():
+    def function(x):
+        product = x * tenon.tensor([1.0, 2.0, 3.0] * 40)
+        return (product * ((x * 0.3).tanh().exp() + product)).sum()
+
+    x = tenon.rand(120)
+    with tenon.no_grad():
+        expected = function(x).item()
+        for budget in range(400, 2600, 60):
+            compiled = tenon.compile(function, memory_budget=budget)
+            assert [compiled(x).item() for _ in range(3)] == [expected] * 3
+            assert compiled.programs
+
+
+def test_constants_in_a_training_step():
+    weight = nn.Parameter(tenon.ones(120))
+
+    def step(x):
+        weight.grad = None
+        scale = tenon.tensor([0.5, 1.0, 2.0] * 40)
+        ((weight * scale).tanh() * (x * scale).exp() * scale).sum().backward()
+        return weight.grad.clone()
+
+    x = tenon.rand(120)
+    expected = bits(step(x))
+    program = tenon.export(step, x)
+    for share in range(5, 120, 5):
+        budget = max(1, program.memory()["stepwise"] * share // 100)
+        assert bits(program.optimize((), memory_budget=budget)(x)) == expected
+
+
+def test_what_was_written_since_it_was_made_is_not_made_again():
+    def function(x):
+        y = x * 2
+        y.add_(1)
+        kept = y.tanh()
+        for _ in range(6):
+            x = tenon.sin(x) + x * 0.5
+        return (x * kept).sum()
+
+    x = tenon.rand(1000)
+    with tenon.no_grad():
+        program = tenon.export(function, x)
+        expected = program(x).item()
+        for share in range(10, 110, 10):
+            budget = program.memory()["stepwise"] * share // 100
+            assert program.optimize((), memory_budget=budget)(x).item() == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_with_random_budgets(seed):
+    made = StateProgram(seed, gradients=False)
+    with tenon.no_grad():
+        try:
+            program = tenon.export(made, made.input.clone())
+        except (NotImplementedError, RuntimeError, ValueError):
+            pytest.skip("the program is refused without a budget, too")
+        for share in (5, 30, 60, 90):
+            budget = max(1, program.memory()["stepwise"] * share // 100)
+            runs = []
+            for run in (program, program.optimize((), memory_budget=budget)):
+                for tensor, start in zip(made.state + made.weights, fresh(seed), strict=True):
+                    tensor.copy_(start)
+                runs.append([bits(run(made.input.clone())) for _ in range(2)])
+                runs[-1].append(bits(made.state))
+            assert runs[0] == runs[1]
+
+
+def fresh(seed):
+    other = StateProgram(seed, gradients=False)
+    return other.state + other.weights

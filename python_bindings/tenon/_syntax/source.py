@@ -129,23 +129,30 @@ def _rewritten_code(function: types.FunctionType) -> types.CodeType | None:
         return None
     node = rewriter.rewrite(node, rewriter.plain_names(function.__globals__))
     code = _compile(node, function)
-    for each in _codes_in(code):
-        _made.add(each)
+    _made.add(code)
+    _made.update(_codes_in(code))
     return code
 
 
 def _compile(node: ast.FunctionDef | ast.Lambda, function: types.FunctionType) -> types.CodeType:
-    """In a function whose parameters are what the original closes over, and in a class if its names are mangled."""
+    """In a function whose parameters are what the original closes over, and in a class if its names are mangled.
+
+    What stands there has names that no code uses: `def` and `class` bind their names where they stand, and the
+    function's own name, or its class's, would mean these in the place of a global."""
     code = function.__code__
     line = node.lineno
     if isinstance(node, ast.Lambda):
         inner: list[ast.stmt] = [ast.Return(node)]
+        name = made_as = code.co_name
     else:
         inner = [node]
-    owner = function.__qualname__.split(".")[-2:-1]
-    if owner and owner[0] != "<locals>":
-        inner = [ast.ClassDef(owner[0], [], [], inner, [])]
-    names = [rewriter.RUNTIME, *(name for name in code.co_freevars)]
+        name, made_as = node.name, f"{PREFIX}_function"
+        node.name = made_as
+    owner = getattr(code, "co_qualname", function.__qualname__).split(".")[-2:-1]
+    if owner and owner[0].strip("_") and owner[0] != "<locals>":
+        # Mangling leaves out the underscores in front.
+        inner = [ast.ClassDef(f"____{owner[0]}", [], [], inner, [])]
+    names = [rewriter.RUNTIME, *code.co_freevars]
     outer = ast.FunctionDef(f"{PREFIX}_outer", rewriter._arguments(names), inner, [], None)
     for made in (outer, *inner):
         if "type_params" in made._fields and not hasattr(made, "type_params"):
@@ -156,10 +163,9 @@ def _compile(node: ast.FunctionDef | ast.Lambda, function: types.FunctionType) -
     tree = ast.fix_missing_locations(ast.Module([outer], []))
     flags = code.co_flags & _FUTURE
     module = compile(tree, code.co_filename, "exec", flags, dont_inherit=True)
-    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     for each in _codes_in(module):
-        if each.co_name == name and each.co_firstlineno == line:
-            return each
+        if each.co_name == made_as and each.co_firstlineno == line:
+            return each.replace(co_name=name)
     raise AssertionError(name)
 
 

@@ -140,7 +140,7 @@ class _Frame:
         self.kwargs = {name: _kept(value) for name, value in kwargs.items()}
         self.settings = _Settings()
         self.devices = _devices_of((*args, *kwargs.values())) if preserves else []
-        self.random_states = [tenon.random.get_state(device) for device in self.devices]
+        self.random_states = [_core.random_state(device) for device in self.devices]
         self.saved: list[tuple] = []  # what each saved tensor looked like
         # Computed again and not unpacked yet, with their versions.
         self.ready: dict[int, tuple[Tensor, int]] = {}

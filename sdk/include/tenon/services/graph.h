@@ -59,8 +59,9 @@ enum {
 
 /* What the caller of a recording does beside calling operators; said before it does it. */
 enum {
-  TENON_GRAPH_NOTE_ACCUMULATE = 1,  /* a backward pass adds to .grad of leaves */
-  TENON_GRAPH_NOTE_FREE_HISTORY = 2 /* a backward pass frees what results were made from */
+  TENON_GRAPH_NOTE_ACCUMULATE = 1,   /* a backward pass adds to .grad of leaves */
+  TENON_GRAPH_NOTE_FREE_HISTORY = 2, /* a backward pass frees what results were made from */
+  TENON_GRAPH_NOTE_HOOK = 4 /* (appended) it hangs a hook on a gradient or on saved tensors */
 };
 
 /* Bytes that the results of a program's steps take at most at once, while no gradients are replayed. Inputs,
@@ -72,6 +73,14 @@ typedef struct tenon_graph_memory {
   uint64_t stepwise; /* if each is freed after its last use, and steps run one by one */
   uint64_t planned;  /* as the program runs: steps of a group make no tensors for each other */
 } tenon_graph_memory;
+
+/* What a program does beside returning results, steps inside of cond, while and scan included. */
+typedef struct tenon_graph_effects {
+  uint32_t struct_size;     /* set by the caller */
+  int32_t writes_outside;   /* a step writes into memory of an input or of a leaf from outside */
+  int32_t sets_grad;        /* it assigns .grad of an input or a leaf */
+  int32_t has_control_flow; /* cond, while or scan: how long a run takes depends on data */
+} tenon_graph_effects;
 
 /* -- rewrites ------------------------------------------------------------------------------------------
  * Data: an expression of operators, and one that may stand for it. */
@@ -334,6 +343,10 @@ typedef struct tenon_graph_service_api {
    * the function's own constants: tensors that it makes anew from Python's data in each call. What is no such constant after
    * all, program_settle refuses. */
   tenon_status (*record_look)(tenon_tensor*, const char* what, const char* rest, tenon_err*);
+
+  /* (appended) What running the program changes; the caller sets struct_size. A program of many sizes does the same
+   * at all of them. */
+  void (*program_effects)(const tenon_graph_program*, tenon_graph_effects*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
