@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "subject/device.hpp"
 #include "subject/process.hpp"
@@ -20,10 +21,21 @@ bool can_unload(const tenon_plugin& table) {
   return table.struct_size >= offsetof(tenon_plugin, stop) + sizeof(void*) && table.stop;
 }
 
+// Names that no device can have: a program that has loaded the CPU, as all do, refuses them.
+bool is_taken(const std::string& kind) { return kind == "cpu" || kind == "meta"; }
+
 // The host's own way in, with all its questions.
 void load(Session& session) {
   const tenon_host* host = real_host();
   Error error;
+  {
+    Plugin plugin(session);
+    const std::string kind = plugin.has_device() ? plugin.api().kind : "";
+    session.require(
+        !is_taken(kind), "a kind of device that is the plugin's own",
+        "`" + kind + "`, which Tenon has itself: no program could load the plugin",
+        "choose another tenon_device_api.kind, and name it in tenon_add_plugin(DEVICES)");
+  }
   session.step("host->plugin_load");
   tenon_status status = host->plugin_load(session.path().c_str(), error);
   session.require(status == TENON_OK, "the host accepts the plugin", describe(status, error));
@@ -62,6 +74,21 @@ void enumerate_twice(Session& session) {
                    "12 (kDLExtDev) where DLPack has no number");
     for (uint64_t word : info.reserved_words)
       session.expect(word == 0, which + ": reserved words are 0", text(word));
+  }
+  session.step("enumerate once more");
+  const std::vector<tenon_device_info> again = Device::enumerate(plugin);
+  session.require(again.size() == infos.size(), text(infos.size(), " devices, as before"),
+                  text(again.size()));
+  for (size_t i = 0; i < infos.size(); ++i) {
+    auto differs = [&](const auto& before, const auto& now, const char* what) {
+      session.expect(before == now, text("device ", i, ": the same ", what, " each time, ", before),
+                     text(now), "programs find a device again by what it says of itself");
+    };
+    differs(std::string_view(infos[i].name), std::string_view(again[i].name), "name");
+    differs(std::string_view(infos[i].arch), std::string_view(again[i].arch), "arch");
+    differs(std::string_view(infos[i].bus_id), std::string_view(again[i].bus_id), "bus_id");
+    differs(infos[i].memory_bytes, again[i].memory_bytes, "memory_bytes");
+    differs(infos[i].flags, again[i].flags, "flags");
   }
   session.step("enumerate with no room");
   uint32_t count = 0;
