@@ -261,7 +261,7 @@ void leak_event(Session& session) {
     event.sync();
   };
   // More than a counter of 16 bits counts, where that takes no minute.
-  const int rounds = rounds_that_fit(20, 1000, 70'000, use_one);
+  const int rounds = rounds_that_fit(15, 1000, 70'000, use_one);
   for (int i = 0; i < 500; ++i) use_one();
   Holdings before = holdings();
   session.step(text(rounds, " events, one after the other"));

@@ -31,12 +31,13 @@ void copies(Session& session) {
                      [&] { device.fill(a, 3, stream), device.sync(stream); });
   };
   loops(nullptr, "");
-  expect_no_growth(session, "calls of enumerate", "", [&] {
-    tenon_device_info info{};
-    info.struct_size = sizeof info;
-    uint32_t count = 0;
-    plugin.api().enumerate(&info, 1, &count, Error());
-  });
+  if (plugin.known_devices().empty())  // it is quick
+    expect_no_growth(session, "calls of enumerate", "", [&] {
+      tenon_device_info info{};
+      info.struct_size = sizeof info;
+      uint32_t count = 0;
+      plugin.api().enumerate(&info, 1, &count, Error());
+    });
   if (!has_streams(plugin)) return;
   Stream stream(device);
   loops(stream, " on a stream");

@@ -344,7 +344,7 @@ void leak(Session& session) {
     for (int i = 0; i < rounds; ++i) use_one(bytes);
   };
   // More than a counter of 16 bits counts, where that takes no minute.
-  const int small = rounds_that_fit(20, 100, 70'000, [&] { use_one(64); }), large = small / 250 + 1;
+  const int small = rounds_that_fit(8, 50, 70'000, [&] { use_one(64); }), large = small / 250 + 1;
   if (small < 70'000) session.note(text(small, " allocations, as they take long"));
   churn(std::min(100, small), 64);
   churn(4, 4 << 20);
