@@ -342,6 +342,30 @@ void many_streams(Session& session) {
   }
 }
 
+// A wait has no end of its own.
+void long_wait(Session& session) {
+  constexpr int kParts = 24;  // of some 30 ms each
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device), looker(device);
+  Work work(device);
+  for (bool by_event : {false, true}) {
+    work.reset();
+    Event event(device);
+    session.step(by_event ? "event_sync behind long work" : "sync behind long work");
+    for (int i = 0; i < kParts; ++i) work.queue(stream, static_cast<unsigned char>(i));
+    work.queue(stream, 0x55);
+    event.record(stream);
+    if (by_event)
+      event.sync();
+    else
+      device.sync(stream);
+    work.expect(looker, 0x55, text(by_event ? "event_sync" : "sync", " waits as long as it takes"),
+                "wait without a limit, or again until the work is done");
+    device.sync();
+  }
+}
+
 void destroy(Session& session) {
   Plugin plugin(session);
   Device device(plugin);
@@ -394,6 +418,8 @@ const Checks& async_checks() {
        "abi.h section 5, free", "", kOrdered, free_in_flight},
       {"async.many_streams", "The fortieth stream is as good as the first.",
        "abi.h section 5, stream_wait", "look for tables of a fixed size", kMany, many_streams},
+      {"async.long_wait", "A wait lasts as long as the work.", "abi.h section 5, sync", "",
+       kOrdered, long_wait},
       {"async.destroy", "A stream that is destroyed finishes its work.",
        "abi.h section 5, stream_destroy", "", kOrdered, destroy},
       {"async.leak_event", "Events leave nothing behind, and the last is as good as the first.",

@@ -71,7 +71,8 @@ void reduce(Session& session) {
   reduce_as<double>(ranks, TENON_DTYPE_F64, "float64", false);
 }
 
-// src == dst, as the host's own callers do it; more elements than one piece of an implementation has.
+// src == dst, as the host's own callers do it; more elements than one piece of an implementation
+// has.
 void in_place(Session& session) {
   constexpr uint64_t kMany = 70'001;
   Plugin plugin(session);

@@ -124,8 +124,8 @@ void args(Session& session) {
                    "pass arguments in their order, each with its own size");
 }
 
-// A launch behind work of its stream, which reads what is queued just before it. `then`: what happens
-// once the call has returned.
+// A launch behind work of its stream, which reads what is queued just before it. `then`: what
+// happens once the call has returned.
 void launch_queued(Session& session, const std::string& wanted, const std::string& fix,
                    const std::function<void(Program&, float& factor, int64_t& count,
                                             std::vector<tenon_launch_arg>&)>& then) {

@@ -85,8 +85,8 @@ void exchange(Session& session, Look during, Look after, Share share = Share::kO
   Plugin plugin(session);
   const auto& api = plugin.need_group<tenon_ipc_api>(TENON_GROUP_IPC);
   Device device(plugin);
-  // It is neither the first allocation, nor the first that is exported, and may lie where another one
-  // was.
+  // It is neither the first allocation, nor the first that is exported, and may lie where another
+  // one was.
   tenon_ipc_handle handle{};
   std::vector<Buffer> others;
   for (uint64_t bytes : {uint64_t{5000}, kBytes, kBytes / 2}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on streams: in their place between other work, at once with kernels of another stream, and
-// as part of a graph.
+// Kernels on streams: in their place between other work, at once with kernels of another stream,
+// and as part of a graph.
 #include "operators/comparison.hpp"
 #include "operators/stream_work.hpp"
 #include "subject/device.hpp"
@@ -168,7 +168,7 @@ class Recorder {
   uint64_t hold_ = 0;
 };
 
-// Kernels that wait for the device are none that can be recorded, so only plain ones are asked for.
+// Kernels that wait for the device cannot be recorded, so only plain ones are tried.
 bool can_be_recorded(const Subject& subject) {
   static const std::set<std::string> kOthers = {"sum",    "matmul",           "clone",
                                                 "cast",   "primitive_copy",   "primitive_unary",

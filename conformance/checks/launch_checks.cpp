@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that are called many times: nothing grows, and the last call does what the first did.
+#include <algorithm>
 #include <cstring>
 
 #include "operators/comparison.hpp"
@@ -14,8 +15,9 @@ constexpr int64_t kSuspicious = 64 << 10, kMaxGrowth = 1 << 20;  // bytes
 
 // Few calls of each kernel; more of one after which the process was larger.
 void leak(Session& session) {
-  constexpr int kWarmup = 8, kFew = 48, kMany = 1000;
+  constexpr int kWarmup = 8, kMinFew = 120, kMaxFew = 600, kAll = 6000, kMany = 1000;
   Engine engine(session);
+  const int few = std::clamp(kAll / static_cast<int>(subjects(engine).size()), kMinFew, kMaxFew);
   int files = -1, calls_made = 0;
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     for (const Sample& sample : samples_of(subject.op, SampleKind::kGeneral)) {
@@ -29,10 +31,10 @@ void leak(Session& session) {
       call(kWarmup);
       if (files < 0) files = holdings().files;
       int64_t before = holdings().resident;
-      call(kFew);
+      call(few);
       engine.tally(true);
       if (holdings().resident - before < kSuspicious) return;
-      call(kFew);  // what is taken once may be taken late
+      call(few);  // what is taken once may be taken late
       before = holdings().resident;
       call(kMany);
       const int64_t grown = holdings().resident - before;

@@ -134,7 +134,7 @@ void large(Session& session) {
     }
 }
 
-// Places beyond 32 bits. The memory between them is never touched.
+// Offsets beyond 32 bits. The memory between them is never touched.
 void offsets(Session& session) {
   constexpr uint64_t kFar = uint64_t{1} << 32, kBytes = 4096;
   Plugin plugin(session);
@@ -151,7 +151,7 @@ void offsets(Session& session) {
     device.get(got.data(), buffer, offset, kBytes);
     const std::string difference = first_difference(wanted, got);
     return session.expect(difference.empty(), text(what, ", ", offset, " bytes into an allocation"),
-                          difference, "places and sizes have 64 bits");
+                          difference, "offsets and sizes have 64 bits");
   };
   session.step("copies and fills beyond 4 GiB");
   device.put(buffer, 0, near.data(), kBytes);
@@ -284,6 +284,26 @@ void distinct(Session& session) {
     buffers.push_back(device.alloc(bytes));
     if (i % 3 == 2) buffers.erase(buffers.begin() + i / 3);  // holes, to be used again
   }
+  for (uint64_t bytes : {uint64_t{64} << 20, uint64_t{256} << 20}) {
+    session.step(text("two allocations of ", bytes, " bytes"));
+    void* memory[2] = {};
+    for (void*& each : memory) device.alloc_raw(bytes, 256, nullptr, &each, Error());
+    std::vector<Buffer> two;
+    for (void* each : memory)
+      if (each) two.emplace_back(device, each, bytes);
+    if (two.size() < 2) continue;  // it has no room for them
+    for (unsigned char i : {1, 2})
+      for (uint64_t at : {uint64_t{0}, bytes - 1}) device.put(two[i - 1], at, &i, 1);
+    for (unsigned char i : {1, 2})
+      for (uint64_t at : {uint64_t{0}, bytes - 1}) {
+        unsigned char got = 0;
+        device.get(&got, two[i - 1], at, 1);
+        if (!session.expect(got == i, "what is written to one large allocation stays there",
+                            text("byte ", at, " of ", bytes, " is ", hex(got), ", not ", hex(i)),
+                            "two live allocations share memory"))
+          return;
+      }
+  }
   for (size_t i = 0; i < buffers.size(); ++i) {
     Bytes data = pattern(buffers[i].bytes(), static_cast<uint32_t>(i));
     device.put(buffers[i], 0, data.data(), data.size());
@@ -389,7 +409,7 @@ const Checks& memory_checks() {
        "abi.h section 5, copy", "", kCopies, copy_d2d},
       {"memory.large", "Copies and fills of many sizes are whole.", "abi.h section 5, copy",
        "look at the last, partial block, and at counters", kCopies, large},
-      {"memory.offsets", "Places have 64 bits.", "abi.h section 5, copy", "", kCopies, offsets},
+      {"memory.offsets", "Offsets have 64 bits.", "abi.h section 5, copy", "", kCopies, offsets},
       {"memory.devices", "Every device copies and fills.", "abi.h section 5, enumerate",
        "keep what belongs to a device in its handle", kCopies, devices},
       {"memory.peer", "Copies from another device move just the bytes they name.",

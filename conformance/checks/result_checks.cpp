@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results at the ends of dtypes, in memory that was used before, for positions that do not exist, and
-// numbers that are drawn.
+// Results at the ends of dtypes, in memory that was used before, for positions that do not exist,
+// and numbers that are drawn.
 #include <tenon/primitives.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ int64_t elements(const Sample& sample) {
   return most;
 }
 
-// Memory of a result holds what it was used for before. As floats, these bytes are a large number and
-// NaN: what is added to them, or multiplied with 0, shows.
+// Memory of a result holds what it was used for before. As floats, these bytes are a large number
+// and NaN: what is added to them, or multiplied with 0, shows.
 void dirty(Session& session) {
   constexpr int64_t kMostElements = 70'000;
   constexpr size_t kMostSamples = 3;
@@ -161,8 +161,8 @@ void random(Session& session) {
   engine.conclude();
 }
 
-// A call with a position that its axis does not have. Devices that have work in flight may be unable
-// to tell the caller; whoever has ended when the call returns is not.
+// A call with a position that its axis does not have. Devices that have work in flight may be
+// unable to report it; a device whose work has ended when the call returns can.
 void index(Session& session) {
   bool can_report = false;
   {
@@ -236,7 +236,10 @@ const Checks& result_checks() {
        "abi.h section 6, tenon_kernel_def",
        "convert with round to nearest, ties to even, and without flush-to-zero", kNeeds, halves},
       {"ops.random", "Equal seeds give equal numbers, and no number is drawn twice.",
-       "abi.h section 8, random_reserve", "", kNeeds, random},
+       "abi.h section 8, random_reserve", "",
+       "lifecycle.sync memory.copy_grid async.null_stream ops.values ops.strided ops.dtypes "
+       "ops.integers",
+       random},
       {"ops.index", "A position outside its axis is an error, where the device can tell.",
        "docs/primitives.md", "", kNeeds, index},
   };

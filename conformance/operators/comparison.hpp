@@ -15,8 +15,8 @@ namespace tenon::kit {
 bool compare_call(Engine&, const Sample&, int32_t dtype, Layout = Layout::kContiguous,
                   Range = Range::kSmall, const Closeness* = nullptr);
 
-// `body` for samples that run on the CPU, in the subject's first dtype, with their arguments and the
-// CPU's answer, until it has failed.
+// `body` for samples that run on the CPU, in the subject's first dtype, with their arguments and
+// the CPU's answer, until it has failed.
 void for_each_sample(
     Engine&, const Subject&,
     const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body,

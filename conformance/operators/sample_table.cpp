@@ -53,6 +53,7 @@ constexpr const char* kInteger[] = {
     "prod w[2,30] (0) false", "max e[90] none false", "min e[90] none false", "primitive_reduce w[2,90,3] 0",
     "primitive_reduce w[1,30,3] 1", "primitive_reduce e[1,90,1] 2", "primitive_reduce e[1,90,1] 3",
     "matmul w[3,30] w[30,5]", "primitive_contract w[1,3,30] w[1,30,5]", "clone e[90]",
+    "primitive_iota 9 9007199254740993 1 T D",
 };
 
 constexpr const char* kOdd[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's table with the kit between the host and each kernel: it chooses the form in which a
-// kernel is called, sees which are, and watches what they change in the process. Memory that the host
-// allocates starts dirty, as that of a program does which has run for a while.
+// kernel is called, sees which are, and watches what they change in the process. Memory that the
+// host allocates starts dirty, as that of a program does which has run for a while.
 #pragma once
 
 #include <string>

@@ -42,8 +42,8 @@ std::vector<double> with_both_signs(double least, double most) {
   return numbers;
 }
 
-// Subnormal numbers of float16 and bfloat16, and numbers whose sums and products lie halfway between
-// two others.
+// Subnormal numbers of float16 and bfloat16, and numbers whose sums and products lie halfway
+// between two others.
 constexpr double kHalves[] = {
     0,        0x1p-24, 0x3p-24, 0x1p-20, 0x1p-15, 0x1.8p-15, 0x1p-14,     0x1p-133,   0x3p-133,
     0x1p-126, 0.5,     1,       1.5,     2.5,     3.5,       1 + 0x1p-10, 1 + 0x1p-7, 3,

@@ -12,8 +12,8 @@
 namespace tenon::kit {
 
 // The numbers of a domain: 'z' all, 't' those whose sine is no matter of argument reduction, 'p'
-// the positive ones, 'v' finite ones of moderate size, 'y' few enough for all pairs of them. 'g' and
-// 'k' are 'z' and 'y' of dtypes of 16 bits, 'h' has numbers halfway between two of those.
+// the positive ones, 'v' finite ones of moderate size, 'y' few enough for all pairs of them. 'g'
+// and 'k' are 'z' and 'y' of dtypes of 16 bits, 'h' has numbers halfway between two of those.
 const std::vector<double>& special_numbers(char domain);
 
 // How a function behaves at them; NULL: nothing is known of it.

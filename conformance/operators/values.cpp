@@ -43,8 +43,8 @@ void fill_large(Value* values, size_t count, uint64_t variant) {
     values[i] = static_cast<Value>(1 + double(step)) / 8;
 }
 
-// The ends of a dtype, numbers next to them, and counts by which its bits can be shifted. Those that
-// it does not have wrap around.
+// The ends of a dtype, numbers next to them, and counts by which its bits can be shifted. Those
+// that it does not have wrap around.
 std::vector<int64_t> integer_ends(int32_t dtype) {
   const auto bits = static_cast<int64_t>(8 * real_host()->dtype_size(dtype));
   const bool is_unsigned = dtype == TENON_DTYPE_U8 || dtype == TENON_DTYPE_U16 ||

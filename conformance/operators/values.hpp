@@ -21,7 +21,7 @@ enum class Layout {
   kMixed        // stride 0 along the first axis, negative ones along the others
 };
 inline constexpr Layout kOddLayouts[] = {Layout::kTransposed, Layout::kReversed, Layout::kOffset,
-                                         Layout::kPitched};
+                                         Layout::kPitched, Layout::kMixed};
 const char* layout_name(Layout);
 
 // How integers are chosen.

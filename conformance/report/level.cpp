@@ -31,7 +31,8 @@ bool may_be_absent(std::string_view id, int level) {
   if (id == "memory.peer") return true;      // it takes two devices that reach each other
   if (id == "memory.offsets") return true;   // it takes more than 4 GiB
   if (id == "memory.devices") return true;   // it takes two devices
-  // The device's kernels may be of other kinds; that it has any, and that they are right, say these.
+  // The device's kernels may be of other kinds; that it has any, and that they are right, say
+  // these.
   if (family_of(id) == "ops")
     return id != "ops.values" && id != "ops.coverage" && id != "ops.breadth";
   return level == 0 && id.substr(0, 9) == "lifecycle";

@@ -8,8 +8,8 @@
 namespace tenon::kit {
 namespace {
 
-constexpr int kMinRounds = 8, kMaxRounds = 1500;
-constexpr double kSeconds = 0.4;         // of one round of rounds
+constexpr int kMinRounds = 8, kMaxRounds = 1000;
+constexpr double kSeconds = 0.25;        // of one round of rounds
 constexpr int64_t kMaxGrowth = 1 << 20;  // bytes; allocators and drivers take some for themselves
 
 }  // namespace

@@ -37,8 +37,8 @@ const tenon_host* real_host();
 
 class Plugin {
  public:
-  // Maps the library and asks for its table; a failure ends the check. What was slow to ask is asked
-  // once in a process.
+  // Maps the library and asks for its table; a failure ends the check. What was slow to ask is
+  // asked once in a process.
   explicit Plugin(Session&, const tenon_host* host = real_host());
   ~Plugin() = default;  // stays mapped: see close()
   Plugin(const Plugin&) = delete;

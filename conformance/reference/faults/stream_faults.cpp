@@ -228,6 +228,16 @@ FAULT(event_numbers_end) {
   };
 }
 
+FAULT(waits_give_up) {
+  tables.device.sync = [](tenon_device device, tenon_stream stream, tenon_err* err) {
+    if (!stream || stream->recording) return kDevice.sync(device, stream, err);
+    const Ticket ticket = ticket_of(stream);
+    for (int i = 0; i < 100 && !ticket.passed(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return tenon_status{TENON_OK};
+  };
+}
+
 FAULT(destroy_does_not_wait) {
   static std::vector<tenon_stream> leaving;
   static std::mutex mutex;

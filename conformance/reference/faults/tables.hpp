@@ -31,7 +31,7 @@ struct Tables {
 };
 extern Tables tables;
 
-// Memory that nobody frees. Kept in sight of the compiler, which else leaves it out.
+// Memory that is never freed. Kept in sight of the compiler, which else leaves it out.
 inline void* volatile lost_page = nullptr;
 inline void lose_a_page() {
   lost_page = std::malloc(4096);
