@@ -232,7 +232,8 @@ FAULT(waits_give_up) {
   tables.device.sync = [](tenon_device device, tenon_stream stream, tenon_err* err) {
     if (!stream || stream->recording) return kDevice.sync(device, stream, err);
     const Ticket ticket = ticket_of(stream);
-    for (int i = 0; i < 100 && !ticket.passed(); ++i)
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (!ticket.passed() && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return tenon_status{TENON_OK};
   };
