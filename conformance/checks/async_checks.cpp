@@ -1,70 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events. Every check queues enough work that a plugin which does not wait is caught:
-// a chain of copies through a large buffer, whose end is looked at.
+// Streams and events. Every check queues enough work that a plugin which does not wait is caught.
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 
+#include "checks/work.hpp"
+#include "subject/growth.hpp"
 #include "subject/process.hpp"
-#include "subject/stream.hpp"
 
 namespace tenon::kit {
 namespace {
-
-constexpr uint64_t kWorkBytes = 2 << 20;
-constexpr int kMinRounds = 6, kMaxRounds = 500;
-constexpr double kWorkSeconds = 0.03;
-
-// Work that takes a while, and whose result tells whether it is done.
-class Work {
- public:
-  explicit Work(Device& device)
-      : device_(device), a_(device.alloc(kWorkBytes)), b_(device.alloc(kWorkBytes)) {
-    reset();
-    // As many rounds as take long enough to be seen, however fast the device is.
-    const double start = now();
-    queue(nullptr, 0);
-    device.sync();
-    double rounds = kMinRounds * kWorkSeconds / std::max(now() - start, 1e-6);
-    rounds_ = static_cast<int>(std::clamp(rounds, double{kMinRounds}, double{kMaxRounds}));
-    reset();
-  }
-
-  void reset() {
-    device_.fill(a_, 0x01);
-    device_.fill(b_, 0x02);
-    device_.sync();
-  }
-  // After it, all of result() is `value`.
-  void queue(tenon_stream stream, unsigned char value) {
-    for (int i = 0; i < rounds_; ++i) {
-      device_.copy(b_, 0, a_, 0, kWorkBytes, stream);
-      device_.fill(a_, static_cast<unsigned char>(0x80 + i), stream);
-    }
-    device_.fill(a_, value, stream);
-    device_.copy(b_, 0, a_, 0, kWorkBytes, stream);
-  }
-  const Buffer& result() const { return b_; }
-
-  // Now, without waiting: the last byte of the result, seen through another stream.
-  unsigned char peek(tenon_stream stream) {
-    unsigned char byte = 0;
-    device_.get(&byte, b_, kWorkBytes - 1, 1, stream);
-    return byte;
-  }
-  void expect(tenon_stream stream, unsigned char value, const std::string& what,
-              const std::string& fix = "") {
-    unsigned char got = peek(stream);
-    device_.session().expect(
-        got == value, what,
-        text("the last byte is ", hex(got), ", not ", hex(value), ": the work is not done"), fix);
-  }
-
- private:
-  Device& device_;
-  Buffer a_, b_;
-  int rounds_ = kMinRounds;
-};
 
 void order(Session& session) {
   Plugin plugin(session);
@@ -307,18 +253,31 @@ void leak_event(Session& session) {
   Plugin plugin(session);
   Device device(plugin);
   Stream stream(device);
-  auto churn = [&](int rounds) {
-    for (int i = 0; i < rounds; ++i) {
-      Event event(device);
-      event.record(stream);
-      event.sync();
-    }
+  auto use_one = [&] {
+    Event event(device);
+    event.record(stream);
+    event.block(stream);
+    event.is_done();
+    event.sync();
   };
-  churn(500);
+  // More than a counter of 16 bits counts, where that takes no minute.
+  const int rounds = rounds_that_fit(15, 1000, 70'000, use_one);
+  for (int i = 0; i < 500; ++i) use_one();
   Holdings before = holdings();
-  session.step("40000 events, one after the other");
-  churn(40000);
-  expect_no_growth(session, before, "40000 events");
+  session.step(text(rounds, " events, one after the other"));
+  for (int i = 0; i < rounds; ++i) use_one();
+  expect_no_growth(session, before, text(rounds, " events"));
+  Stream looker(device);
+  Work work(device);
+  Event event(device);
+  session.step(text("an event after ", rounds, " others"));
+  work.queue(stream, 0x44);
+  event.record(stream);
+  event.sync();
+  work.expect(looker, 0x44,
+              text("an event after ", rounds, " others passes after the work before it"),
+              "look for what counts events, or finds them by a number that comes again");
+  device.sync(stream);
 }
 
 void leak_stream(Session& session) {
@@ -338,6 +297,93 @@ void leak_stream(Session& session) {
   expect_no_growth(session, before, "300 streams");
 }
 
+// Many streams at once, some of them in the place of others that were destroyed: each waits for an
+// event of one that is busy, and is waited for.
+void many_streams(Session& session) {
+  constexpr size_t kStreams = 40, kDestroyed = 8;
+  constexpr uint64_t kPart = 4096;
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream maker(device), looker(device);
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (size_t i = 0; i < kStreams; ++i) {
+    session.step(text("stream ", i + 1, " of ", kStreams));
+    streams.push_back(std::make_unique<Stream>(device));
+  }
+  Work work(device);
+  Buffer seen = device.alloc(kStreams * kPart);
+  for (unsigned char round : {0x31, 0x32}) {
+    work.reset();
+    device.fill(seen, 0);
+    session.step(text(kStreams, " streams that wait for an event of another one"));
+    Event made(device);
+    std::vector<std::unique_ptr<Event>> done;
+    work.queue(maker, round);
+    made.record(maker);
+    for (size_t i = 0; i < kStreams; ++i) {
+      made.block(*streams[i]);
+      device.copy(seen, i * kPart, work.result(), kWorkBytes - kPart, kPart, *streams[i]);
+      done.push_back(std::make_unique<Event>(device));
+      done.back()->record(*streams[i]);
+    }
+    for (size_t i = 0; i < kStreams; ++i) {
+      done[i]->sync();
+      unsigned char byte = 0;
+      device.get(&byte, seen, i * kPart + kPart - 1, 1, looker);
+      if (!session.expect(byte == round,
+                          text("stream ", i + 1, " of ", kStreams,
+                               " waits for the event, and its own event for its work"),
+                          text("it saw ", hex(byte), ", not ", hex(round))))
+        break;
+    }
+    device.sync();
+    for (size_t i = 0; i < kDestroyed; ++i) streams[i * 4] = nullptr;
+    for (size_t i = 0; i < kDestroyed; ++i) streams[i * 4] = std::make_unique<Stream>(device);
+  }
+}
+
+// A wait has no end of its own.
+void long_wait(Session& session) {
+  constexpr int kParts = 24;  // of some 30 ms each
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device), looker(device);
+  Work work(device);
+  for (bool by_event : {false, true}) {
+    work.reset();
+    Event event(device);
+    session.step(by_event ? "event_sync behind long work" : "sync behind long work");
+    for (int i = 0; i < kParts; ++i) work.queue(stream, static_cast<unsigned char>(i));
+    work.queue(stream, 0x55);
+    event.record(stream);
+    if (by_event)
+      event.sync();
+    else
+      device.sync(stream);
+    work.expect(looker, 0x55, text(by_event ? "event_sync" : "sync", " waits as long as it takes"),
+                "wait without a limit, or again until the work is done");
+    device.sync();
+  }
+}
+
+void destroy(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream looker(device);
+  Work work(device);
+  for (unsigned char round = 1; round <= 3; ++round) {
+    work.reset();
+    session.step("stream_destroy while work is queued");
+    {
+      Stream stream(device);
+      work.queue(stream, round);
+    }
+    work.expect(looker, round, "stream_destroy waits for the work that is queued",
+                "wait for the stream before it goes");
+    device.sync();
+  }
+}
+
 }  // namespace
 
 const Checks& async_checks() {
@@ -345,6 +391,9 @@ const Checks& async_checks() {
   static const char kOrdered[] =
       "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream "
       "async.order";
+  static const char kMany[] =
+      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.order "
+      "async.event_order async.event_wait";
   static const Checks checks = {
       {"async.null_stream", "Work without a stream is done when the call returns.",
        "abi.h section 5, tenon_device_api: order", "", kNeeds, null_stream},
@@ -367,8 +416,14 @@ const Checks& async_checks() {
        "abi.h section 5, copy", "", kOrdered, pageable},
       {"async.free_in_flight", "Memory can be freed while queued work uses it.",
        "abi.h section 5, free", "", kOrdered, free_in_flight},
-      {"async.leak_event", "Events leave nothing behind.", "abi.h section 5, event_destroy", "",
-       kOrdered, leak_event},
+      {"async.many_streams", "The fortieth stream is as good as the first.",
+       "abi.h section 5, stream_wait", "look for tables of a fixed size", kMany, many_streams},
+      {"async.long_wait", "A wait lasts as long as the work.", "abi.h section 5, sync", "",
+       kOrdered, long_wait},
+      {"async.destroy", "A stream that is destroyed finishes its work.",
+       "abi.h section 5, stream_destroy", "", kOrdered, destroy},
+      {"async.leak_event", "Events leave nothing behind, and the last is as good as the first.",
+       "abi.h section 5, event_destroy", "", kOrdered, leak_event},
       {"async.leak_stream", "Streams leave nothing behind.", "abi.h section 5, stream_destroy", "",
        kOrdered, leak_stream},
   };

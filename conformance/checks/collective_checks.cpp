@@ -71,6 +71,30 @@ void reduce(Session& session) {
   reduce_as<double>(ranks, TENON_DTYPE_F64, "float64", false);
 }
 
+// src == dst, as the host's own callers do it; more elements than one piece of an implementation
+// has.
+void in_place(Session& session) {
+  constexpr uint64_t kMany = 70'001;
+  Plugin plugin(session);
+  Ranks ranks(plugin);
+  ranks.each("all_reduce with src == dst", [](Rank& rank) {
+    std::vector<float> mine(kMany);
+    for (uint64_t i = 0; i < kMany; ++i) mine[i] = static_cast<float>(input(rank.rank, i));
+    Buffer buffer = upload(*rank.device, mine);
+    Error error;
+    const tenon_status status =
+        rank.api->all_reduce(rank.device->handle(), rank.comm, buffer.memory(), buffer.memory(),
+                             kMany, TENON_DTYPE_F32, TENON_REDUCE_SUM, nullptr, error);
+    if (!rank.ok(status, error, "all_reduce")) return;
+    const std::vector<float> got = download<float>(*rank.device, buffer);
+    for (uint64_t i = 0; i < kMany; ++i) {
+      const double want = reduced(TENON_REDUCE_SUM, rank.size, i);
+      rank.expect(double(got[i]) == want,
+                  text("element ", i, ": expected ", want, ", got ", double(got[i])));
+    }
+  });
+}
+
 void gather_scatter(Session& session) {
   Plugin plugin(session);
   Ranks ranks(plugin);
@@ -168,6 +192,9 @@ const Checks& collective_checks() {
   static const Checks checks = {
       {"collective.reduce", "all_reduce and reduce_scatter compute what their names say.",
        "abi.h section 5, tenon_collective_api", "", kNeeds, reduce},
+      {"collective.in_place", "all_reduce takes the same memory for source and result.",
+       "docs/vendors.md, questions", "", "lifecycle.sync memory.copy_grid collective.reduce",
+       in_place},
       {"collective.gather_scatter", "all_gather puts parts in the order of ranks.",
        "abi.h section 5, all_gather", "", kNeeds, gather_scatter},
       {"collective.broadcast", "broadcast spreads the root's values.", "abi.h section 5, broadcast",

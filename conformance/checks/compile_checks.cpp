@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels from source. The language is in docs/kernel_c.md.
 #include <cstring>
+#include <functional>
 
-#include "subject/device.hpp"
+#include "checks/program.hpp"
+#include "checks/work.hpp"
 
 namespace tenon::kit {
 namespace {
-
-constexpr const char kScale[] = R"(
-TK_KERNEL void scale(TK_BUFFER(tk_f32, x), TK_BUFFER(tk_f32, out), tk_f32 factor, tk_i64 count) {
-  TK_BIND(tk_f32, x);
-  TK_BIND(tk_f32, out);
-  for (tk_i64 i = tk_global_id(0); i < count; i += tk_global_size(0)) out[i] = x[i] * factor;
-}
-TK_KERNEL void where(TK_BUFFER(tk_i32, out)) {
-  TK_BIND(tk_i32, out);
-  tk_i64 item = tk_global_id(0) + tk_global_size(0) * (tk_global_id(1) + tk_global_size(1) * tk_global_id(2));
-  out[item] = (tk_i32)(tk_global_id(0) + 100 * tk_global_id(1) + 10000 * tk_global_id(2));
-}
-TK_KERNEL void group_sum(TK_BUFFER(tk_i32, out)) {
-  TK_LOCAL tk_i32 tile[64];
-  TK_BIND(tk_i32, out);
-  tk_i64 here = tk_local_id(0);
-  tile[here] = (tk_i32)here;
-  tk_barrier();
-  if (here == 0) {
-    tk_i32 sum = 0;
-    for (tk_i64 i = 0; i < tk_local_size(0); ++i) sum += tile[i];
-    out[tk_group_id(0)] = sum;
-  }
-}
-)";
 
 // Values of many sizes, in an order that shows when two are taken for one another.
 constexpr const char kArguments[] = R"(
@@ -53,68 +30,6 @@ TK_KERNEL void pack(tk_i64 first, TK_BUFFER(tk_i64, out), tk_i32 second, TK_BUFF
   out[9] = none == 0 ? 1 : 0;
 }
 )";
-
-// A program, destroyed at the end.
-class Program {
- public:
-  Program(Device& device, const char* name, const char* source)
-      : device_(device), api_(group(device)) {
-    device.session().step(text("program_create ", name));
-    tenon_program_request request{sizeof request, 0, 0, name, source, std::strlen(source)};
-    Error error;
-    device.check(api_.program_create(device.handle(), &request, &program_, error), error,
-                 text("program_create of ", name));
-  }
-  ~Program() {
-    if (device_.handle()) api_.program_destroy(device_.handle(), program_);
-  }
-  Program(const Program&) = delete;
-
-  static const tenon_compile_api& group(Device& device) {
-    return device.plugin().need_group<tenon_compile_api>(TENON_GROUP_COMPILE);
-  }
-  tenon_status find(const char* name, tenon_kernel* out, tenon_err* err) {
-    return api_.program_kernel(device_.handle(), program_, name, out, err);
-  }
-  void launch(const char* name, std::vector<tenon_launch_arg> args, uint32_t x, uint32_t y,
-              uint32_t z, uint32_t size) {
-    tenon_kernel kernel = nullptr;
-    Error error;
-    device_.check(find(name, &kernel, error), error, text("program_kernel ", name));
-    device_.session().step(text("kernel_launch ", name));
-    tenon_launch_request request{sizeof request,
-                                 static_cast<uint32_t>(args.size()),
-                                 0,
-                                 kernel,
-                                 args.data(),
-                                 {x, y, z},
-                                 {size, 1, 1},
-                                 nullptr};
-    device_.check(api_.kernel_launch(device_.handle(), &request, error), error,
-                  text("kernel_launch of ", name));
-    device_.sync();
-  }
-
- private:
-  Device& device_;
-  const tenon_compile_api& api_;
-  tenon_program program_ = nullptr;
-};
-
-tenon_launch_arg buffer_arg(const Buffer& buffer) {
-  return {TENON_LAUNCH_BUFFER, 0, buffer.memory(), 0};
-}
-template <class Value>
-tenon_launch_arg value_arg(const Value& value) {
-  return {TENON_LAUNCH_VALUE, sizeof value, &value, 0};
-}
-
-template <class Value>
-std::vector<Value> values(Device& device, const Buffer& buffer) {
-  std::vector<Value> result(buffer.bytes() / sizeof(Value));
-  device.get(result.data(), buffer, 0, buffer.bytes());
-  return result;
-}
 
 void limits(Session& session) {
   Plugin plugin(session);
@@ -209,6 +124,83 @@ void args(Session& session) {
                    "pass arguments in their order, each with its own size");
 }
 
+// A launch behind work of its stream, which reads what is queued just before it. `then`: what
+// happens once the call has returned.
+void launch_queued(Session& session, const std::string& wanted, const std::string& fix,
+                   const std::function<void(Program&, float& factor, int64_t& count,
+                                            std::vector<tenon_launch_arg>&)>& then) {
+  constexpr int64_t kCount = 1000;
+  Plugin plugin(session);
+  plugin.need_group<tenon_compile_api>(TENON_GROUP_COMPILE);
+  Device device(plugin);
+  Stream stream(device);
+  Work work(device);
+  const std::vector<float> ones(kCount, 1), threes(kCount, 3);
+  Buffer in = device.alloc(kCount * 4), right = device.alloc(kCount * 4),
+         wrong = device.alloc(kCount * 4), out = device.alloc(kCount * 4);
+  device.put(wrong, 0, ones.data(), wrong.bytes());
+  device.put(right, 0, threes.data(), right.bytes());
+  for (int round = 0; round < 3; ++round) {
+    Program program(device, "kit/scale", kScale);
+    float factor = 2;
+    int64_t count = kCount;
+    std::vector<tenon_launch_arg> args = {buffer_arg(in), buffer_arg(out), value_arg(factor),
+                                          value_arg(count)};
+    device.copy(in, 0, wrong, 0, in.bytes());
+    device.fill(out, 0);
+    session.step("kernel_launch behind work of its stream");
+    work.queue(stream, 1);
+    device.copy(in, 0, right, 0, in.bytes(), stream);
+    program.launch("scale", args, 1, 1, 1, 64, stream);
+    then(program, factor, count, args);
+    device.copy(in, 0, wrong, 0, in.bytes(), stream);
+    device.sync(stream);
+    const std::vector<float> found = values<float>(device, out);
+    for (size_t i = 0; i < found.size(); ++i)
+      if (!session.expect(found[i] == 6, wanted, text("element ", i, " is ", found[i], ", not 6"),
+                          fix))
+        return;
+  }
+}
+
+void order(Session& session) {
+  launch_queued(session, "a launch runs behind what was queued before it, and before the rest",
+                "queue it on request->stream", [](auto&&...) {});
+}
+void request(Session& session) {
+  launch_queued(session, "a launch has read its request when the call returns",
+                "copy values and addresses out of the request",
+                [](Program&, float& factor, int64_t& count, std::vector<tenon_launch_arg>& args) {
+                  factor = 100;
+                  count = 1;
+                  args.assign(args.size(), {TENON_LAUNCH_BUFFER, 0, nullptr, 0});
+                });
+}
+void destroy(Session& session) {
+  launch_queued(session, "a launch whose program was destroyed meanwhile ends as it would have",
+                "keep what queued launches need until they have run",
+                [](Program& program, auto&&...) { program.destroy(); });
+}
+
+// The same name and as many characters, and another program.
+void sources(Session& session) {
+  Plugin plugin(session);
+  plugin.need_group<tenon_compile_api>(TENON_GROUP_COMPILE);
+  Device device(plugin);
+  Buffer out = device.alloc(4);
+  for (int round = 0; round < 2; ++round)
+    for (int32_t number : {3, 7}) {
+      const std::string source = text(
+          "TK_KERNEL void give(TK_BUFFER(tk_i32, out)) { TK_BIND(tk_i32, out); out[0] = ", number,
+          "; }\n");
+      Program program(device, "kit/give", source.c_str());
+      program.launch("give", {buffer_arg(out)}, 1, 1, 1, 1);
+      const int32_t got = values<int32_t>(device, out)[0];
+      session.expect(got == number, text("each program is made of its own source: ", number),
+                     text(got), "find compiled programs by all of their source");
+    }
+}
+
 void error_text(Session& session) {
   Plugin plugin(session);
   const auto& api = plugin.need_group<tenon_compile_api>(TENON_GROUP_COMPILE);
@@ -244,6 +236,9 @@ void missing_kernel(Session& session) {
 const Checks& compile_checks() {
   static const char kBasic[] = "lifecycle.sync memory.copy_grid async.null_stream";
   static const char kNeeds[] = "lifecycle.sync memory.copy_grid compile.limits compile.run";
+  static const char kQueued[] =
+      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.order compile.limits "
+      "compile.run compile.args";
   static const Checks checks = {
       {"compile.limits", "The limits are those that Tenon's kernels count on.",
        "abi.h section 5, tenon_compile_limits", "", kBasic, limits},
@@ -251,6 +246,14 @@ const Checks& compile_checks() {
        kBasic, run},
       {"compile.args", "Arguments reach the kernel in their order.",
        "abi.h section 5, tenon_launch_arg", "", kNeeds, args},
+      {"compile.order", "A launch keeps its place in its stream.",
+       "abi.h section 5, tenon_device_api: order", "", kQueued, order},
+      {"compile.request", "A launch has read its request when the call returns.",
+       "abi.h section 5, kernel_launch", "", kQueued, request},
+      {"compile.destroy", "A program can be destroyed while its launches are queued.",
+       "abi.h section 5, program_destroy", "", kQueued, destroy},
+      {"compile.sources", "Programs are told apart by their source.",
+       "abi.h section 5, program_create", "", kNeeds, sources},
       {"compile.error_text", "The compiler's message reaches the caller.",
        "abi.h section 5, program_create", "", kNeeds, error_text},
       {"compile.missing_kernel", "A kernel that is not there is not found.",

@@ -84,27 +84,32 @@ void reduce(Session& session) {
   Plugin plugin(session);
   need_exchange(plugin);
   Ranks ranks(plugin);
-  for (int32_t root = 0; root < ranks.size(); ++root)
-    ranks.each(text("the sum goes to rank ", root, " alone"), [&](Rank& rank) {
+  for (int32_t each = 0; each < 2 * ranks.size(); ++each) {
+    const int32_t root = each / 2;
+    const bool in_place = each % 2 == 1;  // on the root, whose result takes the place of its source
+    const std::string what = text("the sum goes to rank ", root, " alone");
+    ranks.each(what + (in_place ? ", in place" : ""), [&](Rank& rank) {
       const std::vector<float> mine(kCount, static_cast<float>(rank.rank + 1));
       const std::vector<float> untouched(kCount, -1);
       const uint64_t bytes = kCount * sizeof(float);
       Buffer src = rank.device->alloc(bytes), dst = rank.device->alloc(bytes);
       rank.device->put(src, 0, mine.data(), bytes);
       rank.device->put(dst, 0, untouched.data(), bytes);
+      Buffer& result = in_place && rank.rank == root ? src : dst;
       Error error;
       if (!rank.ok(rank.exchange->reduce(rank.device->handle(), rank.comm, src.memory(),
-                                         dst.memory(), kCount, TENON_DTYPE_F32, TENON_REDUCE_SUM,
+                                         result.memory(), kCount, TENON_DTYPE_F32, TENON_REDUCE_SUM,
                                          root, nullptr, error),
                    error, "reduce"))
         return;
       rank.device->sync();
       std::vector<float> got(kCount);
-      rank.device->get(got.data(), dst, 0, bytes);
+      rank.device->get(got.data(), result, 0, bytes);
       const float want =
           rank.rank == root ? static_cast<float>(rank.size * (rank.size + 1) / 2) : -1;
       for (float value : got) rank.expect(value == want, text("expected ", want, ", got ", value));
     });
+  }
 }
 
 // The sum of the ranks' numbers in `comm`.

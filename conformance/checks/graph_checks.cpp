@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Capture and replay.
-#include "subject/stream.hpp"
+#include "checks/work.hpp"
 
 namespace tenon::kit {
 namespace {
@@ -83,6 +83,45 @@ void replay(Session& session) {
   capture.destroy(graph);
 }
 
+// What is launched on another stream than that of its capture has its place there.
+void other_stream(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Capture capture(device);
+  Stream stream(device), other(device);
+  Work work(device);
+  Buffer in = device.alloc(kBytes), out = device.alloc(kBytes), filled = device.alloc(kBytes);
+  device.fill(in, 0x01);
+  device.fill(out, 0x02);
+  device.fill(filled, 0x03);
+  device.sync();
+  session.step("capture of a copy and a fill");
+  capture.begin(stream);
+  device.copy(out, 0, in, 0, kBytes, stream);
+  device.fill(filled, 0x04, stream);
+  tenon_graph graph = capture.end(stream);
+  device.sync();
+  holds(device, filled, 0x03, "a fill that is captured does not run");
+  for (unsigned char round = 0x10; round < 0x13 && !session.failures(); ++round) {
+    session.step("graph_launch on another stream than that of the capture");
+    work.queue(other, round);
+    device.fill(in, round, other);
+    capture.launch(graph, other);
+    device.fill(in, 0x05, other);
+    device.copy(work.result(), 0, filled, 0, kBytes, other);
+    device.fill(filled, 0x06, other);
+    device.sync(other);
+    holds(device, out, round, "a launch keeps its place in the stream that it is given");
+    unsigned char seen = 0;
+    device.get(&seen, work.result(), kBytes - 1, 1);
+    session.expect(seen == 0x04, "a fill of a graph runs in its place",
+                   text("what comes next saw ", hex(seen), ", not 0x04"));
+  }
+  session.step("graph_destroy");
+  device.sync();
+  capture.destroy(graph);
+}
+
 void drop(Session& session) {
   Plugin plugin(session);
   Device device(plugin);
@@ -127,6 +166,8 @@ const Checks& graph_checks() {
   static const Checks checks = {
       {"graph.replay", "A graph runs all that was captured, at every launch.",
        "abi.h section 5, tenon_graph_api", "", kNeeds, replay},
+      {"graph.other_stream", "A graph runs on the stream that graph_launch is given.",
+       "abi.h section 5, graph_launch", "", kNeeds, other_stream},
       {"graph.drop", "A capture can be dropped.", "abi.h section 5, capture_end", "", kNeeds, drop},
       {"graph.sync_refused", "Waiting for a stream that is being captured is an error.",
        "abi.h section 5, capture_begin", "",

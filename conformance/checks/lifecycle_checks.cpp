@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <string_view>
 
 #include "subject/device.hpp"
 #include "subject/process.hpp"
@@ -20,10 +22,21 @@ bool can_unload(const tenon_plugin& table) {
   return table.struct_size >= offsetof(tenon_plugin, stop) + sizeof(void*) && table.stop;
 }
 
+// Names that no device can have: a program that has loaded the CPU, as all do, refuses them.
+bool is_taken(const std::string& kind) { return kind == "cpu" || kind == "meta"; }
+
 // The host's own way in, with all its questions.
 void load(Session& session) {
   const tenon_host* host = real_host();
   Error error;
+  {
+    Plugin plugin(session);
+    const std::string kind = plugin.has_device() ? plugin.api().kind : "";
+    session.require(
+        !is_taken(kind), "a kind of device that is the plugin's own",
+        "`" + kind + "`, which Tenon has itself: no program could load the plugin",
+        "choose another tenon_device_api.kind, and name it in tenon_add_plugin(DEVICES)");
+  }
   session.step("host->plugin_load");
   tenon_status status = host->plugin_load(session.path().c_str(), error);
   session.require(status == TENON_OK, "the host accepts the plugin", describe(status, error));
@@ -63,6 +76,21 @@ void enumerate_twice(Session& session) {
     for (uint64_t word : info.reserved_words)
       session.expect(word == 0, which + ": reserved words are 0", text(word));
   }
+  session.step("enumerate once more");
+  const std::vector<tenon_device_info> again = Device::enumerate(plugin, Device::Ask::kAgain);
+  session.require(again.size() == infos.size(), text(infos.size(), " devices, as before"),
+                  text(again.size()));
+  for (size_t i = 0; i < infos.size(); ++i) {
+    auto differs = [&](const auto& before, const auto& now, const char* what) {
+      session.expect(before == now, text("device ", i, ": the same ", what, " each time, ", before),
+                     text(now), "programs find a device again by what it says of itself");
+    };
+    differs(std::string_view(infos[i].name), std::string_view(again[i].name), "name");
+    differs(std::string_view(infos[i].arch), std::string_view(again[i].arch), "arch");
+    differs(std::string_view(infos[i].bus_id), std::string_view(again[i].bus_id), "bus_id");
+    differs(infos[i].memory_bytes, again[i].memory_bytes, "memory_bytes");
+    differs(infos[i].flags, again[i].flags, "flags");
+  }
   session.step("enumerate with no room");
   uint32_t count = 0;
   Error error;
@@ -80,6 +108,43 @@ void enumerate_twice(Session& session) {
                      std::memcmp(&two[1], &untouched, sizeof untouched) == 0,
                  "with room for one, one is written and all are counted",
                  "more was written, or the count differs");
+}
+
+// What every program waits for. Time alone fails nothing: it is told.
+void slow(Session& session) {
+  constexpr double kSlowAlloc = 0.002;
+  const auto timed = [](auto&& body) {
+    const double start = now();
+    body();
+    return now() - start;
+  };
+  auto tell = [&](const char* what, double seconds, const char* who) {
+    if (seconds > kSlow) session.warn(text(what, " takes ", seconds, " s: ", who));
+  };
+  std::unique_ptr<Plugin> plugin;
+  tell("loading the library and tenon_plugin_query",
+       timed([&] { plugin = std::make_unique<Plugin>(session); }),
+       "every program that loads the plugin waits for it");
+  if (plugin->has_device()) {
+    std::vector<tenon_device_info> infos;
+    tell("enumerate", timed([&] { infos = Device::enumerate(*plugin, Device::Ask::kAgain); }),
+         "every program that loads the plugin waits for it");
+    if (!infos.empty()) {
+      std::unique_ptr<Device> device;
+      tell("open", timed([&] { device = std::make_unique<Device>(*plugin); }),
+           "every program that uses the device waits for it");
+      const double alloc = timed([&] { device->alloc(4096); });
+      const double again = timed([&] { device->alloc(4096); });
+      if (std::min(alloc, again) > kSlowAlloc)
+        session.warn(text("alloc and free of 4 KiB take ", again * 1e3,
+                          " ms: programs wait for each allocation that the host has not cached"));
+      tell("sync of an idle device", timed([&] { device->sync(); }), "programs call it often");
+      tell("close", timed([&] { device->close(); }), "programs wait for it at their end");
+    }
+  }
+  if (!can_unload(*plugin->table())) return;
+  session.step("stop");
+  tell("stop", timed([&] { plugin->table()->stop(Error()); }), "programs wait for it at their end");
 }
 
 // Memory of the first opening stays as it is while a second one comes and goes. A plugin may refuse
@@ -163,7 +228,7 @@ void cycles(Session& session) {
   const double start = now();
   one_cycle(session);  // what libraries below it set up once
   const double fits = kBudget / std::max(now() - start, 1e-3);
-  const int rounds = std::clamp(static_cast<int>(fits), 2, kCycles);
+  const int rounds = std::clamp(static_cast<int>(fits), fits < 2 ? 1 : 2, kCycles);
   // Few rounds: the cycle above was all that there is time for.
   for (int i = 0; i < (rounds > 2 ? std::min(kWarmup, rounds / 2) : 0); ++i) one_cycle(session);
   Holdings before = holdings();
@@ -189,6 +254,9 @@ const Checks& lifecycle_checks() {
        "static.note", load},
       {"lifecycle.describe", "enumerate agrees with itself.", "abi.h section 5, enumerate",
        "fill every record, write no more than `capacity`", "lifecycle.load", enumerate_twice},
+      {"lifecycle.slow",
+       "What each program waits for once is told if it takes more than half a second.",
+       "figures only", "", "lifecycle.load", slow},
       {"lifecycle.sync", "sync of an idle device returns.", "abi.h section 5, sync", "",
        "lifecycle.load", sync_idle},
       {"lifecycle.double_open", "Opening a device again leaves the first opening alone.",

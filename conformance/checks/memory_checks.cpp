@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "subject/device.hpp"
+#include "subject/growth.hpp"
 #include "subject/process.hpp"
 
 namespace tenon::kit {
@@ -12,6 +13,7 @@ namespace {
 constexpr unsigned char kGuard = 0xc3;
 constexpr uint64_t kGuardBytes = 64;
 
+// Copies to the device come from host addresses that no power of two divides, too.
 const uint64_t kSizes[] = {1,   2,    3,    4,    7,    8,    15,   16,    17,
                            31,  32,   33,   63,   64,   65,   127,  255,   256,
                            257, 1000, 1023, 1025, 4095, 4096, 4097, 65537, (1 << 20) + 3};
@@ -47,7 +49,9 @@ void copy_grid(Session& session) {
       Bytes image(room, kGuard);
       device.put(buffer, 0, image.data(), room);
       Bytes data = pattern(bytes, static_cast<uint32_t>(bytes + offset));
-      device.put(buffer, kGuardBytes + offset, data.data(), bytes);
+      Bytes shifted(offset);  // so that the source lies at an odd address, too
+      shifted.insert(shifted.end(), data.begin(), data.end());
+      device.put(buffer, kGuardBytes + offset, shifted.data() + offset, bytes);
       std::copy(data.begin(), data.end(),
                 image.begin() + static_cast<int64_t>(kGuardBytes + offset));
       std::string difference = first_difference(image, device.read(buffer));
@@ -82,6 +86,108 @@ void copy_d2d(Session& session) {
       difference = first_difference(data, device.read(from));
       if (!session.expect(difference.empty(), what + ": the source stays", difference)) return;
     }
+}
+
+// Around powers of two, where blocks and counters end.
+void large(Session& session) {
+  constexpr uint64_t kRoom = (64 << 20) + 1;
+  Plugin plugin(session);
+  Device device(plugin);
+  const Bytes data = pattern(kRoom);
+  Bytes back(kRoom);
+  Buffer from, to;
+  try {
+    from = device.alloc(kRoom);
+    to = device.alloc(kRoom);
+  } catch (const Stop&) {
+    return;  // alloc has told
+  }
+  auto expect_end = [&](const Buffer& buffer, uint64_t bytes, const std::string& what) {
+    back.assign(bytes, 0);
+    device.get(back.data(), buffer, 0, bytes);
+    const bool is_equal = std::memcmp(back.data(), data.data(), bytes) == 0;
+    return session.expect(
+        is_equal, text(what, " of ", bytes, " bytes"),
+        is_equal ? "" : first_difference(Bytes(data.begin(), data.begin() + int64_t(bytes)), back));
+  };
+  for (int power = 17; power <= 26; ++power)
+    for (uint64_t bytes : {(uint64_t{1} << power) - 1, (uint64_t{1} << power) + 1}) {
+      session.step(text("copies of ", bytes, " bytes"));
+      const unsigned char nothing = 0;
+      for (const Buffer* buffer : {&from, &to}) device.fill(*buffer, bytes - 1, 1, &nothing, 1);
+      device.put(from, 0, data.data(), bytes);
+      if (!expect_end(from, bytes, "copy to the device and back")) return;
+      device.copy(to, 0, from, 0, bytes);
+      if (!expect_end(to, bytes, "copy on the device")) return;
+      session.step(text("fill of ", bytes, " bytes"));
+      const unsigned char seven = 7;
+      unsigned char ends[3] = {};
+      device.fill(to, 0, bytes, &seven, 1);
+      device.get(&ends[0], to, 0, 1);
+      device.get(&ends[1], to, bytes / 2, 1);
+      device.get(&ends[2], to, bytes - 1, 1);
+      for (unsigned char end : ends)
+        if (!session.expect(end == 7, text("fill of ", bytes, " bytes fills all of them"),
+                            text("the first, the middle and the last are ", hex(ends[0]), ", ",
+                                 hex(ends[1]), " and ", hex(ends[2]))))
+          return;
+    }
+}
+
+// Offsets beyond 32 bits. The memory between them is never touched.
+void offsets(Session& session) {
+  constexpr uint64_t kFar = uint64_t{1} << 32, kBytes = 4096;
+  Plugin plugin(session);
+  Device device(plugin);
+  void* memory = nullptr;
+  Error error;
+  session.step("alloc of 4 GiB and some more");
+  if (device.alloc_raw(kFar + 2 * kBytes, 256, nullptr, &memory, error) != TENON_OK)
+    session.absent("the device has no 4 GiB in one piece: " + error.text());
+  Buffer buffer(device, memory, kFar + 2 * kBytes);
+  const Bytes near = pattern(kBytes, 1), far = pattern(kBytes, 2);
+  Bytes got(kBytes);
+  auto expect_at = [&](uint64_t offset, const Bytes& wanted, const std::string& what) {
+    device.get(got.data(), buffer, offset, kBytes);
+    const std::string difference = first_difference(wanted, got);
+    return session.expect(difference.empty(), text(what, ", ", offset, " bytes into an allocation"),
+                          difference, "offsets and sizes have 64 bits");
+  };
+  session.step("copies and fills beyond 4 GiB");
+  device.put(buffer, 0, near.data(), kBytes);
+  device.put(buffer, kFar, far.data(), kBytes);
+  if (!expect_at(kFar, far, "copies") || !expect_at(0, near, "copies leave alone what lies"))
+    return;
+  device.fill(buffer, kFar, kBytes, "\x5a", 1);
+  if (!expect_at(kFar, Bytes(kBytes, 0x5a), "fill") ||
+      !expect_at(0, near, "fill leaves alone what lies"))
+    return;
+  device.copy(buffer, kFar + kBytes, buffer, 0, kBytes);
+  expect_at(kFar + kBytes, near, "copy on the device");
+}
+
+// What the first device does the others do, too.
+void devices(Session& session) {
+  Plugin plugin(session);
+  const size_t count = Device::enumerate(plugin).size();
+  if (count < 2) session.absent("there is one device on this machine");
+  for (uint32_t index = 1; index < std::min<size_t>(count, 4); ++index) {
+    Device device(plugin, index);
+    for (uint64_t bytes : {1, 7, 4096, 65537, (1 << 20) + 3}) {
+      const std::string what = text("of ", bytes, " bytes, on device ", index);
+      session.step("copies and fills " + what);
+      Buffer from = device.alloc(bytes), to = device.alloc(bytes);
+      const Bytes data = pattern(bytes, index), filled(bytes, 0x3c);
+      device.fill(to, 0x11);
+      device.put(from, 0, data.data(), bytes);
+      device.copy(to, 0, from, 0, bytes);
+      std::string difference = first_difference(data, device.read(to));
+      if (!session.expect(difference.empty(), "copies " + what, difference)) return;
+      device.fill(from, 0x3c);
+      difference = first_difference(filled, device.read(from));
+      if (!session.expect(difference.empty(), "fill " + what, difference)) return;
+    }
+  }
 }
 
 // Absent where the two cannot: the host copies then.
@@ -178,6 +284,26 @@ void distinct(Session& session) {
     buffers.push_back(device.alloc(bytes));
     if (i % 3 == 2) buffers.erase(buffers.begin() + i / 3);  // holes, to be used again
   }
+  for (uint64_t bytes : {uint64_t{64} << 20, uint64_t{256} << 20}) {
+    session.step(text("two allocations of ", bytes, " bytes"));
+    void* memory[2] = {};
+    for (void*& each : memory) device.alloc_raw(bytes, 256, nullptr, &each, Error());
+    std::vector<Buffer> two;
+    for (void* each : memory)
+      if (each) two.emplace_back(device, each, bytes);
+    if (two.size() < 2) continue;  // it has no room for them
+    for (unsigned char i : {1, 2})
+      for (uint64_t at : {uint64_t{0}, bytes - 1}) device.put(two[i - 1], at, &i, 1);
+    for (unsigned char i : {1, 2})
+      for (uint64_t at : {uint64_t{0}, bytes - 1}) {
+        unsigned char got = 0;
+        device.get(&got, two[i - 1], at, 1);
+        if (!session.expect(got == i, "what is written to one large allocation stays there",
+                            text("byte ", at, " of ", bytes, " is ", hex(got), ", not ", hex(i)),
+                            "two live allocations share memory"))
+          return;
+      }
+  }
   for (size_t i = 0; i < buffers.size(); ++i) {
     Bytes data = pattern(buffers[i].bytes(), static_cast<uint32_t>(i));
     device.put(buffers[i], 0, data.data(), data.size());
@@ -230,23 +356,27 @@ void joined(Session& session) {
 void leak(Session& session) {
   Plugin plugin(session);
   Device device(plugin);
-  auto churn = [&](int rounds, uint64_t bytes) {
-    for (int i = 0; i < rounds; ++i) {
-      Buffer buffer = device.alloc(bytes);
-      device.fill(buffer, 0, std::min<uint64_t>(bytes, 4096), "\x2a", 1);
-    }
+  auto use_one = [&](uint64_t bytes) {
+    Buffer buffer = device.alloc(bytes);
+    device.fill(buffer, 0, std::min<uint64_t>(bytes, 4096), "\x2a", 1);
   };
-  churn(100, 64);
+  auto churn = [&](int rounds, uint64_t bytes) {
+    for (int i = 0; i < rounds; ++i) use_one(bytes);
+  };
+  // More than a counter of 16 bits counts, where that takes no minute.
+  const int small = rounds_that_fit(8, 50, 70'000, [&] { use_one(64); }), large = small / 250 + 1;
+  if (small < 70'000) session.note(text(small, " allocations, as they take long"));
+  churn(std::min(100, small), 64);
   churn(4, 4 << 20);
   Holdings before = holdings();
-  session.step("alloc and free of 64 bytes, 50000 times");
-  churn(50000, 64);
-  session.step("alloc and free of 4 MiB, 300 times");
-  churn(300, 4 << 20);
+  session.step(text("alloc and free of 64 bytes, ", small, " times"));
+  churn(small, 64);
+  session.step(text("alloc and free of 4 MiB, ", large, " times"));
+  churn(large, 4 << 20);
   Holdings after = holdings();
   int64_t grown = after.memory - before.memory;
   session.expect(grown < (64 << 20) && after.resident - before.resident < (2 << 20),
-                 "no memory stays over 50300 times alloc and free",
+                 text("no memory stays over ", small + large, " times alloc and free"),
                  text(grown >> 10, " KiB more, ", (after.resident - before.resident) >> 10,
                       " KiB of them in use"),
                  "give the memory back in `free`");
@@ -277,6 +407,11 @@ const Checks& memory_checks() {
        kBasic, copy_grid},
       {"memory.copy_d2d", "Copies on the device move just the bytes they name.",
        "abi.h section 5, copy", "", kCopies, copy_d2d},
+      {"memory.large", "Copies and fills of many sizes are whole.", "abi.h section 5, copy",
+       "look at the last, partial block, and at counters", kCopies, large},
+      {"memory.offsets", "Offsets have 64 bits.", "abi.h section 5, copy", "", kCopies, offsets},
+      {"memory.devices", "Every device copies and fills.", "abi.h section 5, enumerate",
+       "keep what belongs to a device in its handle", kCopies, devices},
       {"memory.peer", "Copies from another device move just the bytes they name.",
        "abi.h section 5, TENON_COPY_PEER",
        "return TENON_UNSUPPORTED for devices that cannot, and the host copies", kCopies, peer},
@@ -291,7 +426,7 @@ const Checks& memory_checks() {
        "abi.h section 5, TENON_DEVICE_FEATURE_JOINED_MEMORY",
        "without the feature bit, two allocations are never used as one",
        "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid memory.overlap", joined},
-      {"memory.leak", "What is freed is freed.", "abi.h section 5, free", "",
+      {"memory.leak", "What is freed is freed, and can be had again.", "abi.h section 5, free", "",
        "lifecycle.sync memory.copy_grid memory.fill_grid async.null_stream", leak},
   };
   return checks;

@@ -7,48 +7,12 @@
 #include <set>
 #include <string_view>
 
-#include "operators/compare.hpp"
+#include "operators/comparison.hpp"
 #include "operators/shims.hpp"
 #include "operators/special.hpp"
-#include "operators/subjects.hpp"
-#include "operators/values.hpp"
 
 namespace tenon::kit {
 namespace {
-
-constexpr int64_t kGuardBytes = 256;
-constexpr unsigned char kGuard = 0xb7;
-
-// Sorting values that the dtype cannot tell apart has no single answer.
-bool fits(const Sample& sample, int32_t dtype) {
-  bool is_coarse =
-      dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2 || dtype == TENON_DTYPE_BOOL;
-  return !is_coarse || sample.text.find(" s[") == std::string::npos;
-}
-
-// One call, compared. False: not to be compared, because it left the device or makes no sense.
-bool compare_call(Engine& engine, const Sample& sample, int32_t dtype,
-                  Layout layout = Layout::kContiguous, Range range = Range::kSmall,
-                  const Closeness* closeness = nullptr) {
-  if (!fits(sample, dtype)) return false;
-  Session& session = engine.session();
-  std::string what = text(sample.text, ", ", dtype_name(dtype), ", ", layout_name(layout));
-  session.step(what);
-  Arguments made = make_arguments(engine, sample, dtype, layout, range);
-  Answer want = engine.call(sample.op, made.cpu);
-  if (!want.ok()) return false;
-  Answer got = engine.call(sample.op, made.device);
-  if (got.left_device()) return false;
-  if (!session.expect(got.ok(), what + ": succeeds, as on the CPU",
-                      text("code ", got.status, " (", status_name(got.status), "): ", got.error)))
-    return true;
-  for (size_t i = 0; i < want.outs.size(); ++i) {
-    std::string problem = closeness ? difference(engine, want.outs[i], got.outs[i], *closeness)
-                                    : difference(engine, want.outs[i], got.outs[i]);
-    if (!session.expect(problem.empty(), what + ": the CPU's answer", problem)) break;
-  }
-  return true;
-}
 
 void compare_samples(const Subject& subject, Engine& engine, SampleKind kind,
                      std::vector<Layout> layouts = {Layout::kContiguous}) {
@@ -68,6 +32,7 @@ void compare_all(Session& session, SampleKind kind,
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     compare_samples(subject, engine, kind, layouts);
   });
+  engine.conclude();
 }
 
 void values(Session& session) { compare_all(session, SampleKind::kGeneral); }
@@ -96,6 +61,7 @@ void special(Session& session) {
   Engine engine(session);
   for_each_subject(engine, Route::kNative,
                    [&](const Subject& subject) { compare_special(subject, engine); });
+  engine.conclude();
 }
 
 void large(Session& session) {
@@ -110,6 +76,7 @@ void large(Session& session) {
       if (session.subject_failed()) return;
     }
   });
+  engine.conclude();
 }
 
 void broadcast(Session& session) {
@@ -119,6 +86,7 @@ void broadcast(Session& session) {
     if (!session.subject_failed())
       compare_samples(subject, engine, SampleKind::kGeneral, {Layout::kRepeated});
   });
+  engine.conclude();
 }
 
 void compare_dtypes(const Subject& subject, Engine& engine) {
@@ -139,6 +107,7 @@ void dtypes(Session& session) {
   Engine engine(session);
   for_each_subject(engine, Route::kNative,
                    [&](const Subject& subject) { compare_dtypes(subject, engine); });
+  engine.conclude();
 }
 
 // Operators that the host takes apart: all of the above, at once.
@@ -154,27 +123,13 @@ void lowered(Session& session) {
     if (!session.subject_failed()) compare_dtypes(subject, engine);
     if (!session.subject_failed()) compare_special(subject, engine);
   });
-}
-
-// The first sample that runs on the device, with its arguments and its answer on the CPU.
-bool first_running(Engine& engine, const Subject& subject,
-                   const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body,
-                   SampleKind kind = SampleKind::kGeneral) {
-  for (const Sample& sample : samples_of(subject.op, kind)) {
-    engine.session().step(sample.text);
-    Arguments made = make_arguments(engine, sample, subject.dtypes[0]);
-    Answer want = engine.call(sample.op, made.cpu);
-    if (!want.ok()) continue;
-    body(sample, made, want);
-    if (engine.session().subject_failed()) return true;
-  }
-  return false;
+  engine.conclude();
 }
 
 void inputs_kept(Session& session) {
   Engine engine(session);
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
-    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer&) {
+    for_each_sample(engine, subject, [&](const Sample& sample, Arguments& made, const Answer&) {
       std::vector<std::string> before;
       for (const Tensor& storage : made.storages) before.push_back(bytes_of(engine, storage));
       engine.call(sample.op, made.device);
@@ -184,19 +139,7 @@ void inputs_kept(Session& session) {
                        "kernels write outputs only");
     });
   });
-}
-
-// Memory for an output on the device, with guards on both sides; all bytes alike.
-Tensor guarded_room(Engine& engine, const Tensor& like) {
-  int64_t size = real_host()->dtype_size(like->dtype);
-  Tensor image =
-      engine.create(engine.cpu(), TENON_DTYPE_U8, {like->numel * size + 2 * kGuardBytes});
-  std::memset(image->data, kGuard, static_cast<size_t>(image->numel));
-  return engine.on(engine.device(), image);
-}
-Tensor inside(Engine& engine, const Tensor& room, const Tensor& like) {
-  return engine.view(room, like->dtype, shape_of(like), dense_strides(shape_of(like)),
-                     kGuardBytes / real_host()->dtype_size(like->dtype));
+  engine.conclude();
 }
 
 // Outputs given by the caller, inside memory that must stay as it is.
@@ -228,9 +171,10 @@ void bounds(Session& session) {
         }
       }
     };
-    first_running(engine, subject, look);
-    if (!session.subject_failed()) first_running(engine, subject, look, SampleKind::kOdd);
+    for_each_sample(engine, subject, look);
+    if (!session.subject_failed()) for_each_sample(engine, subject, look, SampleKind::kOdd);
   });
+  engine.conclude();
 }
 
 // Operators whose sums kernels may take in any order, if they say so.
@@ -238,25 +182,6 @@ bool may_vary(const Subject& subject, const std::set<std::string>& flagged) {
   static const std::set<std::string> kScattering = {"scatter_add", "index_add", "index_put",
                                                     "embedding_grad", "max_pool2d_grad"};
   return flagged.count(subject.def().name) || kScattering.count(subject.name);
-}
-
-// A call whose outputs start out alike each time: what a kernel leaves out stays the same.
-Answer call_afresh(Engine& engine, const Sample& sample, const Arguments& made,
-                   const Answer& like) {
-  if (real_host()->op_def(sample.op)->flags & TENON_OP_DATA_DEPENDENT)
-    return engine.call(sample.op, made.device);
-  Tensors given;
-  for (const Tensor& out : like.outs)
-    given.push_back(inside(engine, guarded_room(engine, out), out));
-  Answer answer = engine.call(sample.op, made.device, given);
-  if (answer.ok()) answer.outs = given;
-  return answer;
-}
-
-std::string bytes_of(Engine& engine, const Answer& answer) {
-  std::string bytes;
-  for (const Tensor& out : answer.outs) bytes += bytes_of(engine, out);
-  return bytes;
 }
 
 void repeat(Session& session) {
@@ -269,16 +194,18 @@ void repeat(Session& session) {
   }
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     if (may_vary(subject, flagged)) return;
-    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
-      Answer first = call_afresh(engine, sample, made, want);
-      std::string bytes = bytes_of(engine, first);
-      for (int i = 0; i < 3 && first.ok(); ++i)
-        if (!session.expect(bytes_of(engine, call_afresh(engine, sample, made, want)) == bytes,
-                            sample.text + ": the same bits at every call", "other bits",
-                            "set TENON_KERNEL_NONDETERMINISTIC on the kernel, or make it so"))
-          return;
-    });
+    for_each_sample(
+        engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
+          Answer first = call_afresh(engine, sample, made, want);
+          std::string bytes = bytes_of(engine, first);
+          for (int i = 0; i < 3 && first.ok(); ++i)
+            if (!session.expect(bytes_of(engine, call_afresh(engine, sample, made, want)) == bytes,
+                                sample.text + ": the same bits at every call", "other bits",
+                                "set TENON_KERNEL_NONDETERMINISTIC on the kernel, or make it so"))
+              return;
+        });
   });
+  engine.conclude();
 }
 
 // Arguments for an operator that works along rows, with `x` for every tensor that it needs: its last axis is the row.
@@ -314,7 +241,7 @@ void rows(Session& session) {
     for (const tenon_kernel_def& kernel : kernels_of(*plugin.table()))
       if (kernel.traits & TENON_KERNEL_ROWS) flagged.insert(kernel.op);
   }
-  if (flagged.empty()) return session.note("no kernel claims TENON_KERNEL_ROWS");
+  if (flagged.empty()) session.absent("no kernel claims TENON_KERNEL_ROWS");
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     if (!flagged.count(subject.def().name)) return;
     Sample like = parse_sample(text("clone x[", kRows, ",", kLength, "]"));
@@ -412,7 +339,7 @@ void ieee(Session& session) {
     for (const tenon_kernel_def& kernel : kernels_of(*plugin.table()))
       if (kernel.traits & TENON_KERNEL_IEEE) flagged.insert(kernel.op);
   }
-  if (flagged.empty()) return session.note("no kernel claims TENON_KERNEL_IEEE");
+  if (flagged.empty()) session.absent("no kernel claims TENON_KERNEL_IEEE");
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     float out = 0;
     if (!flagged.count(subject.def().name)) return;
@@ -434,25 +361,28 @@ void typed(Session& session) {
   ShimmedPlugin shimmed(session, *plugin.table());
   Engine engine(session, shimmed.table());
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
-    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
-      set_kernel_form(KernelForm::kBoxed);
-      Answer boxed = call_afresh(engine, sample, made, want);
-      set_kernel_form(KernelForm::kTyped);
-      Answer typed = call_afresh(engine, sample, made, want);
-      if (boxed.left_device()) return;
-      if (!session.expect(boxed.status == typed.status, sample.text + ": one code from both forms",
-                          text("boxed ", boxed.status, ": ", boxed.error, "; typed ", typed.status,
-                               ": ", typed.error)))
-        return;
-      for (size_t i = 0; boxed.ok() && i < boxed.outs.size(); ++i) {
-        std::string problem =
-            difference(engine, engine.on(engine.cpu(), boxed.outs[i]), typed.outs[i]);
-        session.expect(problem.empty(), sample.text + ": one answer from both forms",
-                       "boxed and typed differ: " + problem,
-                       "let the boxed form unpack and call the typed one: TENON_BOX_<op>");
-      }
-    });
+    for_each_sample(
+        engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
+          set_kernel_form(KernelForm::kBoxed);
+          Answer boxed = call_afresh(engine, sample, made, want);
+          set_kernel_form(KernelForm::kTyped);
+          Answer typed = call_afresh(engine, sample, made, want);
+          if (boxed.left_device()) return;
+          if (!session.expect(boxed.status == typed.status,
+                              sample.text + ": one code from both forms",
+                              text("boxed ", boxed.status, ": ", boxed.error, "; typed ",
+                                   typed.status, ": ", typed.error)))
+            return;
+          for (size_t i = 0; boxed.ok() && i < boxed.outs.size(); ++i) {
+            std::string problem =
+                difference(engine, engine.on(engine.cpu(), boxed.outs[i]), typed.outs[i]);
+            session.expect(problem.empty(), sample.text + ": one answer from both forms",
+                           "boxed and typed differ: " + problem,
+                           "let the boxed form unpack and call the typed one: TENON_BOX_<op>");
+          }
+        });
   });
+  engine.conclude();
   for (const std::string& name : shimmed.never_called())
     session.note("the kernel for " + name + " was never called");
 }

@@ -55,17 +55,6 @@ std::string Part::text() const {
   return example->name + ", " + steps;
 }
 
-HostStream::HostStream(tenon_device_id device) : device_(device) {
-  if (host->stream_create(device, 0, &stream_, nullptr) == TENON_OK)
-    before_ = host->stream_set_current(device, stream_);
-}
-HostStream::~HostStream() {
-  if (!stream_) return;
-  host->stream_sync(device_, stream_, nullptr);
-  host->stream_set_current(device_, before_);
-  host->stream_destroy(device_, stream_);
-}
-
 Compiler::Compiler(Session& session) : engine_(need_subgraph(session)) {
   const void* table = nullptr;
   Error error;
@@ -125,6 +114,14 @@ void Compiler::add_examples() {
     const int scaled = step("multiply", {value(products), number(0.375)}, scores);
     const int weights = step("softmax", {value(scaled), integer(-1)}, scores);
     step("matmul", {value(weights), value(2)}, heads);
+  }
+  {
+    // More steps than a table of a fixed size may have room for.
+    const std::vector<int64_t> shape = {9, 31};
+    all.push_back({"long", 2, {shape, shape}, {}});
+    int last = 0;
+    for (int i = 0; i < 40; ++i)
+      last = step(i % 2 ? "maximum" : "add", {value(last), i % 2 ? number(i) : value(1)}, shape);
   }
   for (Example& example : all) {
     Tensors values;
@@ -198,9 +195,7 @@ Tensors Compiler::outputs(const Part& part) {
 }
 
 Tensor Compiler::filled(int32_t dtype, const std::vector<int64_t>& shape, unsigned char byte) {
-  Tensor made = engine_.create(engine_.cpu(), dtype, shape);
-  std::memset(made->data, byte, static_cast<size_t>(made->numel) * host->dtype_size(dtype));
-  return engine_.on(device(), made);
+  return kit::filled(engine_, dtype, shape, byte);
 }
 
 tenon_status Compiler::try_run(const Executable& executable, const Tensors& inputs,
@@ -253,12 +248,7 @@ void Compiler::keep_busy() {
   for (int i = 0; i < 40; ++i) engine_.copy(to_, from_);
 }
 
-void Compiler::sync(tenon_stream stream) {
-  Error error;
-  const tenon_status status =
-      stream ? host->stream_sync(device(), stream, error) : host->device_sync(device(), error);
-  engine_.session().require(status == TENON_OK, "the work ends well", describe(status, error));
-}
+void Compiler::sync(tenon_stream stream) { kit::sync(engine_, stream); }
 
 void Compiler::compare(const Part& part, const Executable& executable, const Tensors& expected,
                        const Tensors& got, const std::string& what) {

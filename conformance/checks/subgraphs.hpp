@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operators/engine.hpp"
+#include "operators/stream_work.hpp"
 #include "operators/values.hpp"
 
 namespace tenon::kit {
@@ -41,19 +42,6 @@ struct Part {
 // What a part gets, and what the device's own kernels make of it.
 struct Run {
   Tensors inputs, expected;
-};
-
-class HostStream {  // the calling thread's, as long as the object lives
- public:
-  explicit HostStream(tenon_device_id device);
-  ~HostStream();
-  HostStream(const HostStream&) = delete;
-  tenon_stream get() const { return stream_; }
-  operator tenon_stream() const { return stream_; }
-
- private:
-  tenon_device_id device_;
-  tenon_stream stream_ = nullptr, before_ = nullptr;
 };
 
 class Description;

@@ -24,11 +24,12 @@ const Checks& all_checks() {
   static const Checks checks = [] {
     Checks pool, order;
     for (auto* family :
-         {&static_checks,   &lifecycle_checks,  &skew_checks,        &fault_checks,
-          &memory_checks,   &async_checks,      &pool_checks,        &graph_checks,
-          &profile_checks,  &collective_checks, &exchange_checks,    &ipc_checks,
-          &quiesce_checks,  &compile_checks,    &operator_checks,    &gradient_checks,
-          &subgraph_checks, &thread_checks,     &performance_checks, &process_checks})
+         {&static_checks,   &lifecycle_checks,  &skew_checks,          &fault_checks,
+          &memory_checks,   &async_checks,      &pool_checks,          &graph_checks,
+          &profile_checks,  &collective_checks, &exchange_checks,      &ipc_checks,
+          &quiesce_checks,  &compile_checks,    &leak_checks,          &operator_checks,
+          &result_checks,   &launch_checks,     &kernel_stream_checks, &gradient_checks,
+          &subgraph_checks, &thread_checks,     &performance_checks,   &process_checks})
       pool.insert(pool.end(), family().begin(), family().end());
     std::set<std::string> placed;
     for (const Check& check : pool) place(check, pool, placed, order);

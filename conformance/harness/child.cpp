@@ -145,6 +145,9 @@ class Listener {
       case kNoteMessage:
         result_.notes.push_back(message.field(0));
         break;
+      case kWarningMessage:
+        result_.warnings.push_back(message.field(0));
+        break;
       case kOpenMessage:
         result_.open_seconds =
             std::max(result_.open_seconds, std::strtod(message.field(0).c_str(), nullptr));

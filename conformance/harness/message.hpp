@@ -15,7 +15,8 @@ inline constexpr char kFailureMessage = 'F';  // subject, expected, got, fix; th
 inline constexpr char kAbsentMessage = 'A';   // why
 inline constexpr char kFigureMessage = 'K';   // name, value, unit
 inline constexpr char kNoteMessage = 'N';
-inline constexpr char kOpenMessage = 'O';       // seconds that opening the device took
+inline constexpr char kWarningMessage = 'W';    // no failure, and always printed
+inline constexpr char kOpenMessage = 'O';       // seconds on the way to an open device, or back
 inline constexpr char kViolationMessage = 'V';  // check that it fails, expected, got, fix
 inline constexpr char kDoneMessage = 'D';       // the check came to its end
 

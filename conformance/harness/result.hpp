@@ -43,9 +43,10 @@ struct Result {
   std::vector<Violation> violations;
   std::vector<Figure> figures;
   std::vector<std::string> notes;
+  std::vector<std::string> warnings;
   std::string output;  // the end of what the plugin printed
   double seconds = 0;
-  double open_seconds = 0;  // the longest that opening the device took
+  double open_seconds = 0;  // the longest that a function took which each program calls once
 };
 
 const char* outcome_name(Outcome);

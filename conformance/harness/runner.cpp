@@ -7,6 +7,7 @@
 
 #include "harness/check.hpp"
 #include "harness/child.hpp"
+#include "harness/session.hpp"
 #include "harness/text.hpp"
 
 namespace tenon::kit {
@@ -38,22 +39,24 @@ Result summarize(const char* id, Reason reason, const std::vector<Result>& resul
   return summary;
 }
 
-constexpr double kSlowOpen = 0.5;  // seconds
-
 // Checks of one kind can share a process, and an open device: those that call the plugin's tables,
 // and those that call operators through the host. Others need a process without either.
 enum class Kind { kAlone, kTables, kOperators };
 Kind kind_of(std::string_view id) {
   static const std::set<std::string_view> kTables = {
       "memory", "async", "pool", "graph", "profile", "compile", "collective", "exchange"};
+  static const std::set<std::string_view> kOperators = {"async.kernels", "async.kernels_overlap",
+                                                        "graph.kernels"};
   if (id == "ops.typed") return Kind::kAlone;  // its host has other tables
-  if (kTables.count(family_of(id)) || id == "faults.oom" || id == "faults.error_text" ||
-      id == "faults.zero_bytes" || id.substr(0, 16) == "skew.understand_")
+  if (kOperators.count(id)) return Kind::kOperators;
+  static const std::set<std::string_view> kOnTables = {"lifecycle.describe", "lifecycle.sync",
+                                                       "lifecycle.double_open", "perf.copy",
+                                                       "perf.allocate"};
+  if (kTables.count(family_of(id)) || kOnTables.count(id) || family_of(id) == "faults" ||
+      id.substr(0, 16) == "skew.understand_")
     return Kind::kTables;
-  if (id == "perf.copy" || id == "perf.allocate") return Kind::kTables;
-  return family_of(id) == "ops" || family_of(id) == "perf" || family_of(id) == "gradients"
-             ? Kind::kOperators
-             : Kind::kAlone;
+  static const std::set<std::string_view> kWithOperators = {"ops", "perf", "gradients", "subgraph"};
+  return kWithOperators.count(family_of(id)) ? Kind::kOperators : Kind::kAlone;
 }
 
 // What other checks saw calls change.
@@ -88,6 +91,7 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
 
   std::vector<Result> results;
   std::map<std::string, Outcome> outcomes;
+  std::map<std::string, std::string> culprits;  // of those not run: the check that failed
   std::set<std::string> tainted;  // operators that failed one check: others would only repeat it
   ChildProcess kept;
   Kind kept_kind = Kind::kAlone;
@@ -108,11 +112,12 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
           *check, options.plugin, options.time_limit, tainted,
           [&](const std::string& step) { progress.step(step); },
           kind == Kind::kAlone ? nullptr : &kept);
-      is_slow |= result.open_seconds > kSlowOpen;
+      is_slow |= result.open_seconds > kSlow;
     } else {
       result.id = check->id;
       result.outcome = Outcome::kNotRun;
-      result.why = text(need, " ", outcome_name(outcomes[need]));
+      const std::string& before = outcomes[need] == Outcome::kFailed ? need : culprits[need];
+      result.why = text(culprits[check->id] = before, " failed");
     }
     for (const Failure& failure : result.failures)
       if (!failure.subject.empty()) tainted.insert(failure.subject);

@@ -58,6 +58,8 @@ void Session::figure(const std::string& name, double value, const std::string& u
 
 void Session::note(const std::string& text) { send(kNoteMessage, {text}); }
 
+void Session::warn(const std::string& text) { send(kWarningMessage, {text}); }
+
 void Session::done() { send(kDoneMessage, {}); }
 
 }  // namespace tenon::kit

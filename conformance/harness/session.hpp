@@ -12,6 +12,8 @@
 
 namespace tenon::kit {
 
+inline constexpr double kSlow = 0.5;  // seconds, for a function that each program calls once
+
 // Thrown to leave a check; everything was said before.
 struct Stop {};
 
@@ -54,9 +56,12 @@ class Session {
                const std::string& fix);
   [[noreturn]] void absent(const std::string& why);
 
-  void opened(double seconds);  // the device, in so long
+  // A function that each program calls once: query, enumerate, open, close. Slow ones are called
+  // less often.
+  void opened(double seconds);
   void figure(const std::string& name, double value, const std::string& unit);
   void note(const std::string& text);
+  void warn(const std::string& text);  // fails nothing
   void done();
 
   int failures() const { return failures_; }

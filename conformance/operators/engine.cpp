@@ -121,6 +121,28 @@ Tensor Engine::cast(const Tensor& on_cpu, int32_t dtype) {
   return answer.outs[0];
 }
 
+void Engine::tally(bool was_compared) {
+  Tally& mine = tallies_[session_.subject()];
+  ++mine.tried;
+  mine.compared += was_compared;
+}
+
+void Engine::conclude() {
+  if (session_.failures() != 0) return;
+  Tally all;
+  std::string without;
+  for (const auto& [subject, tally] : tallies_) {
+    all.tried += tally.tried;
+    all.compared += tally.compared;
+    if (tally.compared == 0) without += (without.empty() ? "" : ", ") + subject;
+  }
+  if (all.tried == 0) session_.absent("the kit has no such sample of the device's kernels");
+  session_.require(all.compared != 0, "a sample that runs on the device and on the CPU",
+                   text("no sample ran: all ", all.tried, " failed on the CPU or left the device"),
+                   "call the operators by hand: the kit has found out nothing about them");
+  if (!without.empty()) session_.note("no sample ran of: " + without);
+}
+
 std::vector<int64_t> shape_of(const Tensor& tensor) {
   return {tensor->shape, tensor->shape + tensor->ndim};
 }

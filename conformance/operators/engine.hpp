@@ -5,6 +5,7 @@
 
 #include <tenon/tensor.hpp>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,11 +56,20 @@ class Engine {
   Tensor on(tenon_device_id, const Tensor&);  // a contiguous copy there
   Tensor cast(const Tensor& on_cpu, int32_t dtype);
 
+  // A sample of the session's subject: was it called on the device, and its answer looked at?
+  void tally(bool was_compared);
+  // At the end of a check: one that compared nothing has found out nothing, and does not pass.
+  void conclude();
+
  private:
+  struct Tally {
+    int tried = 0, compared = 0;
+  };
   Session& session_;
   tenon_device_id device_ = 0, cpu_ = 0;
   const tenon_op* cast_ = nullptr;
   std::shared_ptr<ShimmedPlugin> shimmed_;
+  std::map<std::string, Tally> tallies_;  // by subject
 };
 
 std::vector<int64_t> shape_of(const Tensor&);

@@ -185,6 +185,17 @@ std::vector<std::string> elementwise_lines(const char* name, const tenon_op_def&
       lines.push_back(over(domain, {text("[", domain == 'y' ? count * count : count, "]")}));
       break;
     }
+    case SampleKind::kHalf: {
+      const SpecialRule* rule = special_rule(name);
+      if (!rule || !is_exact(*rule)) break;
+      const char domain = rule->domain == 'y' ? 'k' : 'g';
+      const size_t count = special_numbers(domain).size();
+      lines.push_back(over(domain, {text("[", domain == 'k' ? count * count : count, "]")}));
+      break;
+    }
+    case SampleKind::kInteger:
+      if (kIntegerFunctions.count(name)) lines.push_back(over('e', {kAllEnds}));
+      break;
     case SampleKind::kOdd:
       for (const char* shape : {"[1]", "[2]", "[3]", "[5]", "[7]", "[9]", "[15]", "[17]", "[31]"})
         lines.push_back(over(domains[0], {shape}));

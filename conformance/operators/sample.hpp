@@ -8,6 +8,8 @@
 //   n[3,4]    the same, with NaN, infinities and zeros of both signs
 //   m[3,4]    the same, with NaN and nothing else of the kind
 //   z t p v y[99]  the same, with special numbers: operators/special.hpp
+//   g k[99]   the same, with numbers at which dtypes of 16 bits go wrong; h[99] as float32
+//   e w[99]   integers at the ends of their dtype; large ones; of other dtypes as x
 //   l[65537]  the same, quickly made
 //   b[3,4]    bool        i[3,4]<5  int64, from 0 to 4        f[3,4]  float32, whatever is tested
 //   {x[2] x[3]}  a list of tensors     (1,2)  integers     2  2.5  true  none  'text'
@@ -48,6 +50,8 @@ enum class SampleKind {
   kZeroDim,
   kBroadcast,
   kSpecial,  // numbers at which functions go wrong: operators/special.hpp
+  kHalf,     // the same for dtypes of 16 bits
+  kInteger,  // integers at their ends
   kOdd,      // a few elements, and never a multiple of a vector's
   kLarge     // around powers of two
 };

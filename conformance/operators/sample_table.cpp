@@ -44,6 +44,18 @@ constexpr const char* kSpecial[] = {
     "primitive_select b[196] z[196] z[196]",
 };
 
+constexpr const char* kHalf[] = {
+    "cast h[200] T", "primitive_copy h[200] T", "sum g[2,29] (0) false", "primitive_reduce g[1,2,29] 0",
+};
+
+constexpr const char* kInteger[] = {
+    "sum w[300] none false", "sum w[3,100] (1) false", "sum e[90] none false", "cumsum w[90] 0 false",
+    "prod w[2,30] (0) false", "max e[90] none false", "min e[90] none false", "primitive_reduce w[2,90,3] 0",
+    "primitive_reduce w[1,30,3] 1", "primitive_reduce e[1,90,1] 2", "primitive_reduce e[1,90,1] 3",
+    "matmul w[3,30] w[30,5]", "primitive_contract w[1,3,30] w[1,30,5]", "clone e[90]",
+    "primitive_iota 9 9007199254740993 1 T D",
+};
+
 constexpr const char* kOdd[] = {
     "clone x[7]", "clone x[1]", "clone x[3,3]", "cast x[7] T", "primitive_copy x[7] T", "primitive_copy x[3,5] T",
     "primitive_select b[7] x[7] x[7]", "primitive_reduce x[7,3,1] 0", "primitive_reduce x[1,3,7] 2",
@@ -94,6 +106,10 @@ std::vector<const char*> sample_lines(SampleKind kind) {
       return {std::begin(kBroadcast), std::end(kBroadcast)};
     case SampleKind::kSpecial:
       return {std::begin(kSpecial), std::end(kSpecial)};
+    case SampleKind::kHalf:
+      return {std::begin(kHalf), std::end(kHalf)};
+    case SampleKind::kInteger:
+      return {std::begin(kInteger), std::end(kInteger)};
     case SampleKind::kOdd:
       return {std::begin(kOdd), std::end(kOdd)};
     case SampleKind::kLarge:
@@ -113,6 +129,14 @@ const std::set<std::string> kExact = {
     "exp",         "log",        "tanh",        "relu",          "floor",   "ceil",     "trunc",
     "logical_and", "logical_or", "logical_not", "logical_xor",   "where",   "positive", "copysign",
     "signbit",     "reciprocal", "atan",        "exp2",
+};
+
+const std::set<std::string> kIntegerFunctions = {
+    "negative",    "abs",        "sign",    "bitwise_invert",     "add",
+    "subtract",    "multiply",   "pow",     "floor_divide",       "remainder",
+    "fmod",        "maximum",    "minimum", "bitwise_and",        "bitwise_or",
+    "bitwise_xor", "equal",      "less",    "bitwise_left_shift", "bitwise_right_shift",
+    "not_equal",   "less_equal", "greater", "greater_equal",
 };
 
 const std::set<std::string> kNoNan = {"hardshrink", "softshrink",   "sign",

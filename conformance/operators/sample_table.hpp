@@ -17,6 +17,8 @@ std::vector<const char*> sample_lines(SampleKind);
 extern const std::map<std::string, std::string> kDomains;
 // Elementwise operators whose answers to infinities and zeros IEEE 754 or C99 fixes.
 extern const std::set<std::string> kExact;
+// Elementwise operators of integers whose results tenon/primitives.h fixes.
+extern const std::set<std::string> kIntegerFunctions;
 // Elementwise operators whose result for NaN differs between libraries.
 extern const std::set<std::string> kNoNan;
 

@@ -41,6 +41,30 @@ constexpr std::array<tenon_boxed_fn, sizeof...(Index)> make_shims(std::index_seq
 }
 constexpr auto kShims = make_shims(std::make_index_sequence<kMaxKernels>());
 
+// The plugin's own functions. One plugin is under test at a time.
+tenon_device_api device_functions;
+tenon_pool_api pool_functions;
+
+// As floats, these bytes are a large number.
+constexpr unsigned char kDirt = 0x7b;
+constexpr uint64_t kMaxDirt = 16 << 20;  // bytes of one allocation: all of them would take long
+
+tenon_status make_dirty(tenon_device device, const tenon_alloc_request* request, void* memory,
+                        tenon_err* err) {
+  if (request->kind != TENON_ALLOC_DEVICE || request->bytes > kMaxDirt) return TENON_OK;
+  return device_functions.fill(device, memory, 0, request->bytes, &kDirt, 1, request->stream, err);
+}
+tenon_status alloc_dirty(tenon_device device, const tenon_alloc_request* request, void** out,
+                         tenon_err* err) {
+  const tenon_status status = device_functions.alloc(device, request, out, err);
+  return status == TENON_OK ? make_dirty(device, request, *out, err) : status;
+}
+tenon_status pool_alloc_dirty(tenon_device device, const tenon_alloc_request* request, void** out,
+                              tenon_err* err) {
+  const tenon_status status = pool_functions.pool_alloc(device, request, out, err);
+  return status == TENON_OK ? make_dirty(device, request, *out, err) : status;
+}
+
 }  // namespace
 
 void set_kernel_form(KernelForm wanted) { form = wanted; }
@@ -71,6 +95,16 @@ ShimmedPlugin::ShimmedPlugin(Session& session, const tenon_plugin& original)
     kernels_[i].boxed = kShims[i];
     kernels_[i].typed = nullptr;
     kernels_[i].schema_hash = 0;
+  }
+  if (table_.device) {  // a table of this header's size: subject/guarded.hpp
+    device_ = device_functions = *table_.device;
+    device_.alloc = alloc_dirty;
+    if (device_.pool) {
+      pool_ = pool_functions = *device_.pool;
+      pool_.pool_alloc = pool_alloc_dirty;
+      device_.pool = &pool_;
+    }
+    table_.device = &device_;
   }
   table_.kernels = kernels_.data();
   table_.nkernels = static_cast<uint32_t>(kernels_.size());

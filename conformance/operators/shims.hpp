@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's table with the kit between the host and each kernel: it chooses the form in which a
-// kernel is called, sees which are, and watches what they change in the process.
+// kernel is called, sees which are, and watches what they change in the process. Memory that the
+// host allocates starts dirty, as that of a program does which has run for a while.
 #pragma once
 
 #include <string>
@@ -24,6 +25,8 @@ class ShimmedPlugin {
 
  private:
   tenon_plugin table_{};
+  tenon_device_api device_{};
+  tenon_pool_api pool_{};
   std::vector<tenon_kernel_def> kernels_;
 };
 

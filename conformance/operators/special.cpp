@@ -42,6 +42,33 @@ std::vector<double> with_both_signs(double least, double most) {
   return numbers;
 }
 
+// Subnormal numbers of float16 and bfloat16, and numbers whose sums and products lie halfway
+// between two others.
+constexpr double kHalves[] = {
+    0,        0x1p-24, 0x3p-24, 0x1p-20, 0x1p-15, 0x1.8p-15, 0x1p-14,     0x1p-133,   0x3p-133,
+    0x1p-126, 0.5,     1,       1.5,     2.5,     3.5,       1 + 0x1p-10, 1 + 0x1p-7, 3,
+    255,      256,     258,     2047,    2048,    2050,      65504,       3.38e38};
+
+// Halfway between two numbers of float16 and of bfloat16, and next to that.
+std::vector<double> halfway() {
+  std::vector<double> numbers;
+  auto add = [&](double middle, double next) {
+    for (double number : {middle, middle - next, middle + next})
+      numbers.insert(numbers.end(), {number, -number});
+  };
+  for (double odd : {1.0, 3.0, 5.0, 7.0}) {
+    add(1 + odd * 0x1p-11, 0x1p-23);
+    add(1 + odd * 0x1p-8, 0x1p-23);
+    add(0x1p-20 * (1 + odd * 0x1p-8), 0x1p-43);
+    add(odd * 0x1p-25, 0x1p-49);    // subnormal in float16
+    add(odd * 0x1p-134, 0x1p-149);  // and in bfloat16
+  }
+  add(65520, 0x1p-8);        // the largest of float16, and infinity
+  add(0x1.ffp127, 0x1p104);  // of bfloat16
+  numbers.insert(numbers.end(), {0.0, -0.0});
+  return numbers;
+}
+
 void add_infinities_and_nan(std::vector<double>& numbers) {
   numbers.insert(numbers.end(), {kInf, -kInf, std::bit_cast<double>(uint64_t{0x7ff8000000000000}),
                                  std::bit_cast<double>(uint64_t{0xfff8000000000000}),
@@ -161,6 +188,11 @@ const std::vector<double>& special_numbers(char domain) {
                  2.0,   -2.5,          3.0,   -3.0,           100.25, 1e-3, 1e10,
                  -1e20, 1.1754944e-38, 1e-40, -1.4012985e-45, 3e38,   7.0,  -3e38};
     add_infinities_and_nan(made['y']);
+    for (double magnitude : kHalves)
+      for (char domain : {'g', 'k'})
+        made[domain].insert(made[domain].end(), {magnitude, -magnitude});
+    add_infinities_and_nan(made['g']);
+    made['h'] = halfway();
     return made;
   }();
   return domains.at(domain);
@@ -185,6 +217,10 @@ std::vector<std::string> primitive_lines(const std::string& primitive, SampleKin
   std::vector<std::string> lines;
   const bool is_unary = primitive == "primitive_unary";
   for (const Opcode& opcode : opcodes(primitive)) {
+    if (kind == SampleKind::kInteger && std::strchr(opcode.dtypes, 'I')) {
+      const std::string tensor = text(" e", kAllEnds);
+      lines.push_back(text(primitive, tensor, is_unary ? "" : tensor, " ", opcode.number));
+    }
     if (!std::strchr(opcode.dtypes, 'F')) continue;
     auto add = [&](char domain, size_t count) {
       std::string tensor = text(" ", domain, "[", count, "]");
@@ -194,6 +230,10 @@ std::vector<std::string> primitive_lines(const std::string& primitive, SampleKin
     if (kind == SampleKind::kSpecial && rule) {
       size_t count = special_numbers(rule->domain).size();
       add(rule->domain, is_unary ? count : count * count);
+    } else if (kind == SampleKind::kHalf && rule && is_exact(*rule)) {
+      const char domain = rule->domain == 'y' ? 'k' : 'g';
+      const size_t count = special_numbers(domain).size();
+      add(domain, is_unary ? count : count * count);
     } else if (kind == SampleKind::kOdd) {
       add('x', 7);
     } else if (kind == SampleKind::kLarge && opcode.number == 0) {

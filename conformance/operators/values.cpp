@@ -15,14 +15,17 @@ namespace {
 // Small, fast, and the same everywhere; std::uniform_real_distribution is not.
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  Random(uint64_t seed, uint64_t variant)
+      : variant_(variant), state_((seed ^ variant << 40) * 0x9e3779b97f4a7c15u + 1) {}
   uint32_t below(uint32_t limit) {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<uint32_t>((state_ >> 33) * uint64_t{limit} >> 31);
   }
   double unit() { return (below(1 << 24) + 0.5) / (1 << 24); }
+  uint64_t variant() const { return variant_; }  // for values that are not drawn
 
  private:
+  uint64_t variant_;
   uint64_t state_;
 };
 
@@ -35,20 +38,39 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 // Neighbours differ, and so do elements a power of two apart. Sums of 2^18 are exact in float32.
 template <class Value>
-void fill_large(Value* values, size_t count) {
-  for (size_t i = 0, step = 0; i < count; ++i, step = (step + 37) % 61)
+void fill_large(Value* values, size_t count, uint64_t variant) {
+  for (size_t i = 0, step = variant % 61; i < count; ++i, step = (step + 37) % 61)
     values[i] = static_cast<Value>(1 + double(step)) / 8;
+}
+
+// The ends of a dtype, numbers next to them, and counts by which its bits can be shifted. Those
+// that it does not have wrap around.
+std::vector<int64_t> integer_ends(int32_t dtype) {
+  const auto bits = static_cast<int64_t>(8 * real_host()->dtype_size(dtype));
+  const bool is_unsigned = dtype == TENON_DTYPE_U8 || dtype == TENON_DTYPE_U16 ||
+                           dtype == TENON_DTYPE_U32 || dtype == TENON_DTYPE_U64;
+  const int64_t least = is_unsigned ? 0 : static_cast<int64_t>(~uint64_t{0} << (bits - 1));
+  const auto most = static_cast<int64_t>(~uint64_t{0} >> (64 - bits + !is_unsigned));
+  return {0,        1,     -1,    2,         -2,   3,        -7, bits - 1, bits,
+          bits + 1, -bits, least, least + 1, most, most - 1, 64, 100,      -100};
+}
+
+// Two of them are more than the dtype holds.
+std::vector<int64_t> large_integers(int32_t dtype) {
+  const int64_t most = integer_ends(dtype)[13];
+  return {most, most - 1, most / 2 + 5};
 }
 
 std::vector<double> floats(const TensorSpec& spec, bool is_first, Random& random) {
   std::vector<double> values(static_cast<size_t>(product(spec.shape)));
   if (spec.domain == 'l') {
-    fill_large(values.data(), values.size());
+    fill_large(values.data(), values.size(), random.variant());
     return values;
   }
-  if (std::strchr("ztpvy", spec.domain)) {
+  if (std::strchr("ztpvyghk", spec.domain)) {
     const std::vector<double>& special = special_numbers(spec.domain);
-    size_t pace = spec.domain == 'y' && !is_first ? special.size() : 1;
+    const bool is_paired = spec.domain == 'y' || spec.domain == 'k';
+    size_t pace = is_paired && !is_first ? special.size() : 1;
     for (size_t i = 0; i < values.size(); ++i) values[i] = special[i / pace % special.size()];
     return values;
   }
@@ -82,6 +104,14 @@ std::vector<double> floats(const TensorSpec& spec, bool is_first, Random& random
 
 std::vector<int64_t> integers(const TensorSpec& spec, int32_t dtype, Range range, bool is_first,
                               Random& random) {
+  if (spec.domain == 'e' || spec.domain == 'w') {
+    const std::vector<int64_t> ends =
+        spec.domain == 'e' ? integer_ends(dtype) : large_integers(dtype);
+    const size_t pace = is_first ? 1 : ends.size();
+    std::vector<int64_t> values(static_cast<size_t>(product(spec.shape)));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = ends[i / pace % ends.size()];
+    return values;
+  }
   std::vector<double> draft = floats(spec, is_first, random);
   std::vector<int64_t> values(draft.size());
   bool is_signed = dtype == TENON_DTYPE_I8 || dtype == TENON_DTYPE_I16 ||
@@ -123,10 +153,11 @@ Tensor make_source(Engine& engine, const TensorSpec& spec, int32_t dtype, Range 
     for (int64_t& value : whole) value = random.below(2);
     return engine.cast(to_tensor(engine, TENON_DTYPE_I64, spec.shape, whole), TENON_DTYPE_BOOL);
   }
-  if (spec.domain == 'f') dtype = TENON_DTYPE_F32;
+  if (spec.domain == 'f' || spec.domain == 'h') dtype = TENON_DTYPE_F32;
   if (spec.domain == 'l' && dtype == TENON_DTYPE_F32) {
     Tensor tensor = engine.create(engine.cpu(), dtype, spec.shape);
-    fill_large(static_cast<float*>(tensor->data), static_cast<size_t>(tensor->numel));
+    fill_large(static_cast<float*>(tensor->data), static_cast<size_t>(tensor->numel),
+               random.variant());
     return tensor;
   }
   if (is_integer(dtype))
@@ -180,7 +211,16 @@ Tensor place(Engine& engine, Tensor& source, Layout layout, Tensor& storage) {
       offset = 1;
       room = source->numel + 1;
       break;
+    case Layout::kPitched: {
+      if (shape.empty()) return storage = engine.on(engine.device(), source);
+      const int64_t length = shape.back(), pitch = length + 3;
+      for (size_t d = 0; d + 1 < shape.size(); ++d) strides[d] = strides[d] / length * pitch;
+      offset = 2;
+      room = source->numel / length * pitch + 2;
+      break;
+    }
     case Layout::kRepeated:
+    case Layout::kMixed:
       if (shape.empty()) return storage = engine.on(engine.device(), source);
       // The answer is computed from rows that are equal in memory, too.
       for (int64_t row = 1; row < shape[0]; ++row)
@@ -190,6 +230,11 @@ Tensor place(Engine& engine, Tensor& source, Layout layout, Tensor& storage) {
                     static_cast<size_t>(strides[0]) * real_host()->dtype_size(source->dtype));
       strides[0] = 0;
       room = std::max<int64_t>(source->numel / shape[0], 1);
+      if (layout == Layout::kRepeated) break;
+      for (size_t d = 1; d < shape.size(); ++d) {
+        offset += (shape[d] - 1) * strides[d];
+        strides[d] = -strides[d];
+      }
       break;
   }
   Tensor image = engine.create(engine.cpu(), source->dtype, {room});
@@ -211,16 +256,20 @@ const char* layout_name(Layout layout) {
       return "negative strides";
     case Layout::kOffset:
       return "offset by one element";
+    case Layout::kPitched:
+      return "rows with gaps between them";
     case Layout::kRepeated:
       return "stride 0";
+    case Layout::kMixed:
+      return "stride 0 and negative strides";
   }
   return "?";
 }
 
 Arguments make_arguments(Engine& engine, const Sample& sample, int32_t dtype, Layout layout,
-                         Range range) {
+                         Range range, uint64_t seed) {
   Arguments made;
-  Random random(std::hash<std::string>()(sample.text));
+  Random random(std::hash<std::string>()(sample.text), seed);
   auto add_tensor = [&](const TensorSpec& spec) {
     bool is_first = made.sources.empty();
     Tensor source = make_source(engine, spec, dtype, range, is_first, random);

@@ -16,9 +16,12 @@ enum class Layout {
   kTransposed,  // the axes of its memory reversed
   kReversed,    // negative strides, with gaps
   kOffset,      // contiguous, one element into its storage
-  kRepeated     // stride 0 along the first axis
+  kPitched,     // rows are dense, and lie further apart than they are long
+  kRepeated,    // stride 0 along the first axis
+  kMixed        // stride 0 along the first axis, negative ones along the others
 };
-inline constexpr Layout kOddLayouts[] = {Layout::kTransposed, Layout::kReversed, Layout::kOffset};
+inline constexpr Layout kOddLayouts[] = {Layout::kTransposed, Layout::kReversed, Layout::kOffset,
+                                         Layout::kPitched, Layout::kMixed};
 const char* layout_name(Layout);
 
 // How integers are chosen.
@@ -37,9 +40,9 @@ struct Arguments {
   std::deque<std::vector<tenon_tensor*>> tensor_lists;
 };
 
-// Always the same values for the same sample, dtype and range.
+// Always the same values for the same sample, dtype, range and seed.
 Arguments make_arguments(Engine&, const Sample&, int32_t dtype, Layout = Layout::kContiguous,
-                         Range = Range::kSmall);
+                         Range = Range::kSmall, uint64_t seed = 0);
 
 // Elements as numbers; complex ones as two each. `tensor` may lie anywhere.
 std::vector<double> numbers(Engine&, const Tensor& tensor);

@@ -23,6 +23,7 @@ std::string to_json(const Options& options, const std::vector<Result>& results,
           json.number("milliseconds", std::llround(result.seconds * 1000));
           if (!result.why.empty()) json.string("why", result.why);
           if (!result.notes.empty()) json.strings("notes", result.notes);
+          if (!result.warnings.empty()) json.strings("warnings", result.warnings);
           if (!result.output.empty()) json.string("output", result.output);
           if (!result.failures.empty())
             json.array("failures", [&] {

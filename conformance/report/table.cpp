@@ -32,8 +32,11 @@ class Terminal : public Progress {
 
   void finished(const Result& result) override {
     show("");
+    for (const std::string& warning : result.warnings)
+      std::printf("WARNING  %s: %s\n", result.id.c_str(), warning.c_str());
     if (result.outcome == Outcome::kPassed && !verbose_) return;
     if (result.outcome == Outcome::kAbsent && !verbose_) return;
+    if (result.outcome == Outcome::kNotRun && !verbose_) return;  // print_summary counts them
     if (result.outcome == Outcome::kPassed || result.outcome == Outcome::kAbsent ||
         result.outcome == Outcome::kNotRun) {
       std::printf("%-8s %s%s\n", outcome_name(result.outcome), result.id.c_str(),
@@ -99,6 +102,11 @@ void print_summary(const Options& options, const std::vector<Result>& results, c
     row.absent += result.outcome == Outcome::kAbsent;
     row.not_run += result.outcome == Outcome::kNotRun;
   }
+  std::map<std::string, int> not_run;  // by reason
+  for (const Result& result : results)
+    if (result.outcome == Outcome::kNotRun) ++not_run[result.why];
+  for (const auto& [why, count] : not_run)
+    std::printf("not run  %d %s: %s\n", count, count == 1 ? "check" : "checks", why.c_str());
   std::printf("\n%-12s %6s %6s %7s %6s\n", "", "passed", "failed", "not run", "absent");
   for (const std::string& family : families) {
     const Counts& row = counts[family];

@@ -37,18 +37,22 @@ void Buffer::release(tenon_stream stream) {
   device_->api().free(device_->handle(), std::exchange(memory_, nullptr), bytes_, stream);
 }
 
-std::vector<tenon_device_info> Device::enumerate(Plugin& plugin) {
+std::vector<tenon_device_info> Device::enumerate(Plugin& plugin, Ask ask) {
   Session& session = plugin.session();
+  if (ask == Ask::kOnce && !plugin.known_devices().empty()) return plugin.known_devices();
   const tenon_device_api& api = plugin.api();
   session.step("enumerate");
   std::vector<tenon_device_info> infos(64);
   for (tenon_device_info& info : infos) info.struct_size = sizeof info;
   uint32_t count = 0;
   Error error;
+  const double start = now();
   tenon_status status = api.enumerate(infos.data(), 64, &count, error);
+  session.opened(now() - start);
   session.require(status == TENON_OK, "enumerate succeeds", describe(status, error));
   session.require(count <= 256, "at most 256 devices", text(count, " devices"));
   infos.resize(std::min<size_t>(count, infos.size()));
+  if (now() - start > kSlow || are_devices_shared()) plugin.known_devices() = infos;
   return infos;
 }
 
@@ -85,7 +89,9 @@ void Device::close() {
     return;
   }
   session_.step("close");
+  const double start = now();
   api_.close(std::exchange(handle_, nullptr));
+  session_.opened(now() - start);
 }
 
 void Device::check(tenon_status status, const Error& error, const std::string& what) {

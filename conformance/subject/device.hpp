@@ -50,7 +50,9 @@ class Device {
   Session& session() const { return session_; }
   Plugin& plugin() const { return plugin_; }
 
-  static std::vector<tenon_device_info> enumerate(Plugin&);
+  // `Ask::kAgain` asks even if asking is slow, and was done before.
+  enum class Ask { kOnce, kAgain };
+  static std::vector<tenon_device_info> enumerate(Plugin&, Ask = Ask::kOnce);
 
   // Each of these ends the check if the plugin fails.
   Buffer alloc(uint64_t bytes, tenon_stream = nullptr, uint64_t align = 256);

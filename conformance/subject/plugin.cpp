@@ -4,8 +4,11 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <map>
 
+#include "subject/device.hpp"
 #include "subject/guarded.hpp"
+#include "subject/process.hpp"
 #include "subject/watch.hpp"
 
 namespace tenon::kit {
@@ -72,7 +75,18 @@ void* Plugin::map(Session& session, const std::string& path) {
   return library;
 }
 
+Plugin::Known& Plugin::known(const tenon_host* host) {
+  static std::map<const tenon_host*, Known> known;
+  return known[host];
+}
+
 Plugin::Plugin(Session& session, const tenon_host* host) : session_(session) {
+  if (const Known& before = known(host); before.table) {
+    library_ = before.library;
+    table_ = before.table;
+    devices_ = before.devices;
+    return;
+  }
   library_ = map(session, session.path());
   auto query = reinterpret_cast<tenon_plugin_query_fn>(::dlsym(library_, "tenon_plugin_query"));
   session.require(query, "the library exports tenon_plugin_query", "no such symbol",
@@ -80,12 +94,15 @@ Plugin::Plugin(Session& session, const tenon_host* host) : session_(session) {
   session.step("tenon_plugin_query");
   Error error;
   const tenon_plugin* table = nullptr;
+  const double start = now();
   {
     Watch watch(asking);
     table = query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, host, error);
   }
+  session.opened(now() - start);
   session.require(table, "tenon_plugin_query returns a table", "NULL: " + error.text());
   table_ = guarded(*table);
+  if (now() - start > kSlow || are_devices_shared()) known(host) = {library_, table_, devices_};
 }
 
 void Plugin::close() {
@@ -94,6 +111,8 @@ void Plugin::close() {
     Watch watch(unloading);
     ::dlclose(library_);
   }
+  for (const tenon_host* host : {real_host()})
+    if (known(host).library == library_) known(host) = {};
   library_ = nullptr;
   table_ = nullptr;
 }

@@ -5,7 +5,9 @@
 #include <tenon/abi.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/session.hpp"
 
@@ -35,7 +37,8 @@ const tenon_host* real_host();
 
 class Plugin {
  public:
-  // Maps the library and asks for its table; a failure ends the check.
+  // Maps the library and asks for its table; a failure ends the check. What was slow to ask is
+  // asked once in a process.
   explicit Plugin(Session&, const tenon_host* host = real_host());
   ~Plugin() = default;  // stays mapped: see close()
   Plugin(const Plugin&) = delete;
@@ -66,12 +69,25 @@ class Plugin {
 
   Session& session() const { return session_; }
 
+  // What enumerate said, kept where it is slow; asked now where it is not.
+  std::vector<tenon_device_info>& known_devices() const { return *devices_; }
+
  private:
+  // A table, and what its enumerate said where that took long.
+  struct Known {
+    void* library = nullptr;
+    const tenon_plugin* table = nullptr;
+    std::shared_ptr<std::vector<tenon_device_info>> devices;
+  };
+  static Known& known(const tenon_host*);  // of this process; empty if asking is quick
+
   const void* find_group(int number) const;
 
   Session& session_;
   void* library_ = nullptr;
   const tenon_plugin* table_ = nullptr;
+  std::shared_ptr<std::vector<tenon_device_info>> devices_ =
+      std::make_shared<std::vector<tenon_device_info>>();
 };
 
 }  // namespace tenon::kit

@@ -233,4 +233,61 @@ FAULT(comm_error_silent) {
   };
 }
 
+// ---- what grows
+
+FAULT(pool_leaks) {
+  tables.pool.pool_free = [](tenon_device device, void* memory, uint64_t bytes,
+                             tenon_stream stream) {
+    lose_a_page();
+    kPool.pool_free(device, memory, bytes, stream);
+  };
+}
+
+FAULT(profile_leaks) {
+  tables.profile.profile_stop = [](tenon_device device, tenon_err* err) {
+    lose_a_page();
+    return kProfile.profile_stop(device, err);
+  };
+}
+
+FAULT(collective_leaks) {
+  tables.collective.broadcast = [](tenon_device device, tenon_comm comm, void* buffer,
+                                   uint64_t count, int32_t dtype, int32_t root, tenon_stream stream,
+                                   tenon_err* err) {
+    lose_a_page();
+    return kCollective.broadcast(device, comm, buffer, count, dtype, root, stream, err);
+  };
+}
+
+FAULT(compile_leaks) {
+  tables.compile.kernel_launch = [](tenon_device device, const tenon_launch_request* request,
+                                    tenon_err* err) {
+    lose_a_page();
+    return kCompile.kernel_launch(device, request, err);
+  };
+}
+
+// ---- what few callers do
+
+FAULT(in_place_half) {
+  tables.collective.all_reduce = [](tenon_device device, tenon_comm comm, const void* src,
+                                    void* dst, uint64_t count, int32_t dtype, int32_t reduce,
+                                    tenon_stream stream, tenon_err* err) {
+    if (src == dst && count > 1) count /= 2;
+    return kCollective.all_reduce(device, comm, src, dst, count, dtype, reduce, stream, err);
+  };
+}
+
+FAULT(first_export_only) {
+  tables.ipc.ipc_export = [](tenon_device device, void* memory, uint64_t bytes,
+                             tenon_ipc_handle* out, tenon_err* err) {
+    static tenon_ipc_handle first = {};
+    const tenon_status status = kIpc.ipc_export(device, memory, bytes, out, err);
+    if (status != TENON_OK) return status;
+    if (first.bytes[0] == 0) first = *out;
+    *out = first;
+    return status;
+  };
+}
+
 }  // namespace reference

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of alloc, free, copy and fill, and of how they fail.
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -106,6 +109,117 @@ FAULT(fill_repeats_first_byte) {
   tables.device.fill = [](tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
                           const void* pattern, uint32_t, tenon_stream stream, tenon_err* err) {
     return kDevice.fill(device, dst, offset, bytes, pattern, 1, stream, err);
+  };
+}
+
+FAULT(odd_source_short) {
+  tables.device.copy = [](tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    tenon_copy_request shorter = *request;
+    const bool is_odd = reinterpret_cast<uintptr_t>(request->src) % 2 == 1;
+    if (request->direction == TENON_COPY_HOST_TO_DEVICE && is_odd && request->bytes >= 4096)
+      --shorter.bytes;
+    return kDevice.copy(device, &shorter, err);
+  };
+}
+
+FAULT(large_copy_short) {
+  tables.device.copy = [](tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    tenon_copy_request shorter = *request;
+    const uint64_t before = shorter.bytes - 1;
+    if (shorter.bytes > 1 << 21 && (before & (before - 1)) == 0) shorter.bytes = before;
+    return kDevice.copy(device, &shorter, err);
+  };
+}
+
+namespace {
+
+// Memory of more than 4 GiB lies outside of the board's, and fill counts in it with 32 bits.
+constexpr uint64_t kHuge = uint64_t{1} << 32;
+std::atomic<char*> huge{nullptr};
+uint64_t huge_bytes = 0;
+bool is_huge(const void* memory) {
+  const char* at = static_cast<const char*>(memory);
+  return huge && at >= huge && at < huge + huge_bytes;
+}
+
+}  // namespace
+
+FAULT(fill_of_32_bits) {
+  tables.device.alloc = [](tenon_device device, const tenon_alloc_request* request, void** out,
+                           tenon_err* err) {
+    if (request->bytes <= kHuge || request->bytes > 2 * kHuge || huge)
+      return kDevice.alloc(device, request, out, err);
+    void* memory = mmap(nullptr, request->bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return tenon::fail(err, TENON_OUT_OF_MEMORY, "no room");
+    huge_bytes = request->bytes;
+    huge = static_cast<char*>(memory);
+    *out = memory;
+    return tenon_status{TENON_OK};
+  };
+  tables.device.free = [](tenon_device device, void* memory, uint64_t bytes, tenon_stream stream) {
+    if (!is_huge(memory)) return kDevice.free(device, memory, bytes, stream);
+    munmap(huge.exchange(nullptr), huge_bytes);
+  };
+  tables.device.copy = [](tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    if (!is_huge(request->dst) && !is_huge(request->src)) return kDevice.copy(device, request, err);
+    std::memmove(request->dst, request->src, request->bytes);
+    return tenon_status{TENON_OK};
+  };
+  tables.device.fill = [](tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
+                          const void* pattern, uint32_t pattern_bytes, tenon_stream stream,
+                          tenon_err* err) {
+    if (!is_huge(dst))
+      return kDevice.fill(device, dst, offset, bytes, pattern, pattern_bytes, stream, err);
+    char* at = huge + static_cast<uint32_t>(static_cast<char*>(dst) + offset - huge);
+    std::memset(at, *static_cast<const char*>(pattern), bytes);
+    return tenon_status{TENON_OK};
+  };
+}
+
+namespace {
+std::mutex large_mutex;
+void* large = nullptr;  // one for all of a size
+int large_users = 0;
+}  // namespace
+
+FAULT(large_allocations_share) {
+  tables.device.alloc = [](tenon_device device, const tenon_alloc_request* request, void** out,
+                           tenon_err* err) {
+    if (request->bytes != 256 << 20) return kDevice.alloc(device, request, out, err);
+    std::lock_guard lock(large_mutex);
+    tenon_status status = TENON_OK;
+    if (large_users == 0) status = kDevice.alloc(device, request, &large, err);
+    if (status == TENON_OK) ++large_users, *out = large;
+    return status;
+  };
+  tables.device.free = [](tenon_device device, void* memory, uint64_t bytes, tenon_stream stream) {
+    std::lock_guard lock(large_mutex);
+    if (memory == large && --large_users > 0) return;
+    kDevice.free(device, memory, bytes, stream);
+  };
+}
+
+FAULT(second_device_idle) {
+  tables.device.copy = [](tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    const bool is_silent = device->index == 1 && request->direction == TENON_COPY_HOST_TO_DEVICE;
+    return is_silent ? tenon_status{TENON_OK} : kDevice.copy(device, request, err);
+  };
+}
+
+FAULT(allocations_end) {
+  tables.device.alloc = [](tenon_device device, const tenon_alloc_request* request, void** out,
+                           tenon_err* err) {
+    static std::atomic<uint32_t> given{0};
+    if (++given > 65536) return tenon::fail(err, TENON_OUT_OF_MEMORY, "no descriptor left");
+    return kDevice.alloc(device, request, out, err);
+  };
+}
+
+FAULT(copy_leaks) {
+  tables.device.copy = [](tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+    if (request->direction == TENON_COPY_HOST_TO_DEVICE && request->bytes == 4096) lose_a_page();
+    return kDevice.copy(device, request, err);
   };
 }
 

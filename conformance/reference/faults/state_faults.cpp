@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cfenv>
 #include <clocale>
 #include <cstdio>
@@ -88,6 +90,57 @@ FAULT(status_out_of_range) {
                            tenon_err* err) -> tenon_status {
     const tenon_status status = kDevice.alloc(device, request, out, err);
     return status == TENON_OK ? TENON_OK : 719;
+  };
+}
+
+FAULT(device_renames) {
+  tables.device.enumerate = [](tenon_device_info* out, uint32_t capacity, uint32_t* count,
+                               tenon_err* err) {
+    static std::atomic<unsigned> calls{0};
+    const tenon_status status = kDevice.enumerate(out, capacity, count, err);
+    const unsigned number = ++calls;
+    for (uint32_t i = 0; status == TENON_OK && i < std::min(capacity, *count); ++i) {
+      std::snprintf(out[i].name, sizeof out[i].name, "Board %u", number);
+      out[i].memory_bytes += number << 20;
+    }
+    return status;
+  };
+}
+
+FAULT(kind_cpu) { tables.device.kind = "cpu"; }
+
+// ---- slow, and right
+
+FAULT(slow_enumerate) {
+  tables.device.enumerate = [](tenon_device_info* out, uint32_t capacity, uint32_t* count,
+                               tenon_err* err) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return kDevice.enumerate(out, capacity, count, err);
+  };
+}
+
+FAULT(slow_close) {
+  tables.device.close = [](tenon_device device) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    kDevice.close(device);
+  };
+}
+
+FAULT(slow_alloc) {
+  tables.device.alloc = [](tenon_device device, const tenon_alloc_request* request, void** out,
+                           tenon_err* err) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return kDevice.alloc(device, request, out, err);
+  };
+}
+
+// tenon_plugin_query takes three seconds.
+FAULT(slow_query) { std::this_thread::sleep_for(std::chrono::seconds(3)); }
+
+FAULT(slow_stop) {
+  tables.plugin.stop = [](tenon_err* err) {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    return kPlugin.stop(err);
   };
 }
 

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "tables.hpp"
 
@@ -188,6 +190,69 @@ FAULT(pageable_copy_late) {
 FAULT(free_in_flight_reused) {
   tables.device.free = [](tenon_device device, void* memory, uint64_t bytes, tenon_stream) {
     kDevice.free(device, memory, bytes, nullptr);
+  };
+}
+
+namespace {
+std::mutex counted_mutex;
+std::map<tenon_stream, int> counted;  // streams, in the order in which they were made
+int number_of(tenon_stream stream) {
+  std::lock_guard lock(counted_mutex);
+  return counted.try_emplace(stream, static_cast<int>(counted.size())).first->second;
+}
+}  // namespace
+
+FAULT(wait_of_eight_streams) {
+  tables.async.stream_create = [](tenon_device device, int32_t priority, tenon_stream* out,
+                                  tenon_err* err) {
+    const tenon_status status = kAsync.stream_create(device, priority, out, err);
+    if (status == TENON_OK) number_of(*out);
+    return status;
+  };
+  tables.async.stream_wait = [](tenon_device device, tenon_stream stream, tenon_event event,
+                                tenon_err* err) {
+    return number_of(stream) < 8 ? kAsync.stream_wait(device, stream, event, err)
+                                 : tenon_status{TENON_OK};
+  };
+}
+
+FAULT(event_numbers_end) {
+  static std::atomic<uint32_t> made{0};
+  tables.async.event_create = [](tenon_device device, uint32_t flags, tenon_event* out,
+                                 tenon_err* err) {
+    ++made;
+    return kAsync.event_create(device, flags, out, err);
+  };
+  tables.async.event_sync = [](tenon_device device, tenon_event event, tenon_err* err) {
+    return made <= 65536 ? kAsync.event_sync(device, event, err) : tenon_status{TENON_OK};
+  };
+}
+
+FAULT(waits_give_up) {
+  tables.device.sync = [](tenon_device device, tenon_stream stream, tenon_err* err) {
+    if (!stream || stream->recording) return kDevice.sync(device, stream, err);
+    const Ticket ticket = ticket_of(stream);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (!ticket.passed() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return tenon_status{TENON_OK};
+  };
+}
+
+FAULT(destroy_does_not_wait) {
+  static std::vector<tenon_stream> leaving;
+  static std::mutex mutex;
+  tables.async.stream_destroy = [](tenon_device, tenon_stream stream) {
+    std::lock_guard lock(mutex);
+    leaving.push_back(stream);
+  };
+  tables.device.close = [](tenon_device device) {
+    {
+      std::lock_guard lock(mutex);
+      for (tenon_stream stream : leaving) kAsync.stream_destroy(device, stream);
+      leaving.clear();
+    }
+    kDevice.close(device);
   };
 }
 

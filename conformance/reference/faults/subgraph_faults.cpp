@@ -221,4 +221,17 @@ FAULT(executable_other_bits) {
   };
 }
 
+FAULT(executable_of_twelve) {
+  // Its table has room for twelve steps; the one before the last is then left out.
+  tables.subgraph.executable_create = [](tenon_device device, const tenon_subgraph* graph,
+                                         tenon_executable* out, tenon_executable_info* info,
+                                         tenon_err* err) {
+    const tenon_status status = kSubgraph.executable_create(device, graph, out, info, err);
+    if (status != TENON_OK || graph->nsteps < 12) return status;
+    auto& steps = (*out)->program->steps;
+    if (steps.size() >= 12) steps.erase(steps.end() - 2);
+    return status;
+  };
+}
+
 }  // namespace reference

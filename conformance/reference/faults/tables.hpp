@@ -3,6 +3,9 @@
 // in place of a good one, which it mostly calls: reference::kDevice.copy, and so on.
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
+
 #include "../kernels/kernels.hpp"
 #include "../runtime/device.hpp"
 
@@ -27,6 +30,13 @@ struct Tables {
   void add_kernel(const tenon_kernel_def&);  // one that the good plugin does not have
 };
 extern Tables tables;
+
+// Memory that is never freed. Kept in sight of the compiler, which else leaves it out.
+inline void* volatile lost_page = nullptr;
+inline void lose_a_page() {
+  lost_page = std::malloc(4096);
+  std::memset(lost_page, 1, 4096);
+}
 
 // Makes the tables wrong. Called once, from tenon_plugin_query.
 #define FAULT(name) void fault_##name()
