@@ -396,6 +396,12 @@ def test_gradients():
     assert [each.tolist() for each in found] == [[[1.0, 3.0]], [[1.0], [2.0]]]
 
 
+def test_factors_of_lu():
+    a = t([[1.0, 2.0], [3.0, 4.0]])
+    p, lower, upper = paddle.linalg.lu_unpack(*paddle.linalg.lu(a))
+    np.testing.assert_allclose((p @ lower @ upper).numpy(), a.numpy(), rtol=1e-6)
+
+
 def test_functions_in_place():
     x = t([-1.0, 2.0])
     assert paddle.nn.functional.relu_(x) is x and x.tolist() == [0.0, 2.0]

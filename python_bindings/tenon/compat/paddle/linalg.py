@@ -99,7 +99,7 @@ def lu_unpack(
     x: Tensor, y: Tensor, unpack_ludata: bool = True, unpack_pivots: bool = True
 ) -> tuple[Any, Any, Any]:
     """P, L and U of what lu() gives; None for what is not wanted."""
-    p, lower, upper = _operator("lu_unpack")(x, y - 1)
+    p, lower, upper = _operator("lu_unpack")(x, y.to(dtype=_core.int64) - 1)
     pair = (lower, upper) if unpack_ludata else (None, None)
     return (p if unpack_pivots else None, *pair)
 

@@ -10,6 +10,7 @@ DIFFERENCES = (
     Difference(
         "trim_zeros", "results are tensors, also of a list", detail="a Tensor, NumPy gives a list"
     ),
+    Difference("unique_values", "in ascending order; NumPy's has none", detail="at "),
     Difference("where", "None is a value that is left out", parameter="y", detail="a tuple"),
     Difference(
         "intersect1d",

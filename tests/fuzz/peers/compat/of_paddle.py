@@ -23,6 +23,8 @@ DRAWN = frozenset(
     nn.functional.dropout2d nn.functional.dropout3d nn.functional.alpha_dropout
     nn.functional.feature_alpha_dropout nn.functional.gumbel_softmax create_parameter""".split()
 )
+# Paddle 3.3.1 refuses a word for their weights, and every later use of its tensors waits for ever.
+HOLDS_A_LOCK = frozenset({"nn.functional.nll_loss"})
 # Functions of float64 that Paddle computes with constants of single precision.
 SINGLE = frozenset(
     """atan2 nn.functional.batch_norm nn.functional.cross_entropy nn.functional.hardsigmoid
@@ -52,7 +54,8 @@ class PaddleLibrary:
         return found
 
     def theirs(self, function: str) -> Callable[..., Any] | None:
-        return _find(paddle, function)
+        found = _find(paddle, function)
+        return _without_words(found) if function in HOLDS_A_LOCK else found
 
     def ours(self, function: str) -> Callable[..., Any]:
         return _find(compat, function)
@@ -114,6 +117,15 @@ class PaddleLibrary:
             inner = ", ".join(map(self.describe, value))
             return f"[{inner}]" if isinstance(value, list) else f"({inner})"
         return repr(value)
+
+
+def _without_words(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(each, str) for each in (*args[2:3], kwargs.get("weight"))):
+            raise TypeError("expected a tensor of weights")
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _find(place: Any, function: str) -> Any:
