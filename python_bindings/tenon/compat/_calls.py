@@ -99,12 +99,14 @@ class _Caller:
         self.flags = [
             p.name for p in named if isinstance(p.default, bool) or str(p.annotation)[:4] == "bool"
         ]
+        self.numbers = [p.name for p in named if _is_number(p)]
         self.synonyms = {
             synonym: next(name for name in names if name in self.known)
             for synonym, names in synonyms.items()
             if synonym not in self.known and any(name in self.known for name in names)
         }
         own, self.by_place_alone = _own(function)
+        self.floats = {n for n in own if type(own[n]) is float}
         served = [p for p in named if p.name not in options or p.name in own]
         self.options = {n: options[n] for n in self.known if n in options and n not in own}
         self.names = _matched(served, list(own), words)
@@ -162,6 +164,9 @@ class _Caller:
         for name, value in self.filled.items():
             given.setdefault(name, value)
         named = {self.names[n]: value for n, value in given.items()}
+        for ours in self.floats & named.keys():
+            if type(named[ours]) is int:
+                named[ours] = float(named[ours])
         if self.by_place_alone:
             args = tuple(named.pop(n) for n in self.by_place_alone if n in named) + args
         return function(*args, **named)
@@ -179,6 +184,11 @@ class _Caller:
                 raise TypeError(
                     f"{self.name}(): expected True or False for {name!r}, got {value!r}"
                 )
+        for name in self.numbers:
+            if isinstance(given.get(name), str):
+                raise TypeError(
+                    f"{self.name}(): expected a number for {name!r}, got {given[name]!r}"
+                )
         for name in self.unserved:
             if name in given:
                 value, default = given.pop(name), self.known[name].default
@@ -187,6 +197,14 @@ class _Caller:
                         f"{self.name}(): expected {name}={default!r}, got {value!r}; Tenon has no "
                         f"counterpart for another value"
                     )
+
+
+def _is_number(parameter: inspect.Parameter) -> bool:
+    """Whether a word is no value of a parameter: its default is a number, and no type says more."""
+    text = str(parameter.annotation)
+    if parameter.annotation is not _REQUIRED and ("Any" in text or "str" in text):
+        return False
+    return type(parameter.default) in (int, float)
 
 
 def _equal(value: Any, default: Any) -> bool:

@@ -18,32 +18,35 @@ from tenon.compat.torch import masked as masked
 from tenon.compat.torch import nn as nn
 from tenon.compat.torch import signal as signal
 from tenon.compat.torch import special as special
+from tenon.compat.torch._options import contiguous_format as contiguous_format
+from tenon.compat.torch._options import layout as layout
+from tenon.compat.torch._options import memory_format as memory_format
+from tenon.compat.torch._options import preserve_format as preserve_format
+from tenon.compat.torch._options import strided as strided
 
 # Operators whose positional arguments, defaults and results agree.
-_SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bernoulli
-bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil celu
-cholesky_inverse cholesky_solve clone conj copysign cos cosh cosine_similarity count_nonzero
-cumprod deg2rad det diag digamma dist dropout empty_like erf erfc exp exp2 expm1 flatten flip
-floor floor_divide fmax fmin fmod frac greater greater_equal heaviside hypot imag inner isfinite
-isinf isnan isneginf isposinf kron less less_equal lgamma log log10 log1p log2 log_softmax
-logaddexp2 logdet logical_and logical_not logical_or logical_xor masked_fill masked_select matmul
-matrix_exp matrix_power maximum minimum movedim multinomial multiply nan_to_num nanmean negative
-nextafter not_equal ones_like outer pairwise_distance permute pixel_shuffle pixel_unshuffle
-polygamma positive pow prelu rad2deg randperm real reciprocal relu remainder renorm reshape roll
-round rsqrt select selu sign sin sinc sinh slogdet softmax sqrt square stack subtract tan tanh
-threshold tile trace tril triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
+_SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bernoulli bitwise_and
+bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil celu cholesky_inverse
+cholesky_solve clone copysign cos cosh cosine_similarity count_nonzero deg2rad det diag digamma
+dist dropout empty_like erf erfc exp exp2 expm1 flatten floor floor_divide fmax fmin fmod frac
+greater greater_equal heaviside hypot imag inner isfinite isinf isnan isneginf isposinf kron
+less less_equal lgamma log log10 log1p log2 logaddexp2 logdet logical_and logical_not logical_or
+logical_xor masked_fill masked_select matmul matrix_exp matrix_power maximum minimum movedim
+multinomial multiply negative nextafter not_equal ones_like outer pairwise_distance permute
+pixel_shuffle pixel_unshuffle polygamma pow prelu rad2deg randperm reciprocal relu remainder
+renorm reshape roll round rsqrt select selu sin sinc sinh slogdet sqrt square stack subtract tan
+tanh threshold trace tril triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
 
 # Attributes of Tenon that are the thing itself.
 _OURS = {
     name: name
-    for name in """Generator Tensor bfloat16 bool broadcast_shapes can_cast chunk complex64
-    complex128 device dtype e enable_grad finfo float8_e4m3
-    float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float16 float32 float64
-    from_dlpack from_numpy frombuffer func get_default_dtype get_num_threads hstack iinfo inf
-    inference_mode int8 int16 int32 int64 is_complex is_floating_point is_grad_enabled is_tensor
-    isin load manual_seed moveaxis nan newaxis no_grad numel optim pi promote_types rand
-    randn random ravel result_type save set_default_dtype set_grad_enabled set_num_threads
-    set_printoptions swapaxes tensor uint8 uint16 uint32 uint64 vstack""".split()
+    for name in """Generator Tensor bfloat16 bool broadcast_shapes complex64 complex128 device dtype e
+    enable_grad finfo float8_e4m3 float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float16 float32
+    float64 from_dlpack from_numpy frombuffer func get_default_dtype get_num_threads hstack
+    iinfo inf inference_mode int8 int16 int32 int64 is_complex is_floating_point
+    is_grad_enabled is_tensor isin load manual_seed moveaxis nan newaxis no_grad numel optim
+    pi promote_types random ravel result_type save set_default_dtype set_grad_enabled
+    set_num_threads set_printoptions swapaxes tensor uint8 uint16 uint32 uint64 vstack""".split()
 } | {
     "autograd": "autograd",
     "fft": "compat.torch.fft",

@@ -60,7 +60,9 @@ def row_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def combinations(input: Tensor, r: builtins.int = 2, with_replacement: bool = False) -> Tensor:
-    """Combinations of the elements of a vector."""
+    """Combinations of the elements of a vector; of none of them an empty vector."""
+    if r == 0:
+        return _operator("zeros")([0], dtype=input.dtype, device=input.device)
     return tenon.combinations(input, r, with_replacement)
 
 
@@ -85,13 +87,13 @@ hsplit, vsplit, dsplit = _split("hsplit"), _split("vsplit"), _split("dsplit")
 
 
 def fliplr(input: Tensor) -> Tensor:
-    """Columns in reverse order."""
-    return tenon.fliplr(input)
+    """Columns in reverse order, as a copy."""
+    return tenon.fliplr(input).clone()
 
 
 def flipud(input: Tensor) -> Tensor:
-    """Rows in reverse order."""
-    return tenon.flipud(input)
+    """Rows in reverse order, as a copy."""
+    return tenon.flipud(input).clone()
 
 
 def adjoint(input: Tensor) -> Tensor:
@@ -181,6 +183,8 @@ def randint_like(
 def _lower_median(x: Tensor, dim: builtins.int, keepdim: bool, skips_nan: bool) -> ValuesAndIndices:
     """The lower of two middle elements; NaN where one is, or of the numbers alone."""
     if x.ndim == 0:
+        if dim not in (-1, 0):
+            raise IndexError(f"median(): expected dim in [-1, 1) for a 0-d tensor, got {dim!r}")
         return ValuesAndIndices(x.clone(), _operator("zeros_like")(x, dtype=_core.int64))
     # Stable order with NaN as the largest.
     values, order = _operator("sort_with_indices")(x, dim)
@@ -231,13 +235,18 @@ def histc(input: Tensor, bins: builtins.int = 100, min: float = 0, max: float = 
 
 def histogram(
     input: Tensor,
-    bins: Any,
+    bins: Any = 100,
     *,
     range: Any = None,
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Histogram:
-    """tenon.histogram, with counts of the dtype of `input`."""
+    """Counts of `bins` equal bins, by default from the smallest to the largest element, or of bins between the edges of
+    a tensor, in the dtype of `input`."""
+    if isinstance(bins, Tensor):
+        if range is not None:
+            raise TypeError(f"histogram(): expected no range beside edges, got {range!r}")
+        bins = bins.clone()
     counts, edges = tenon.histogram(input, bins, range=range, weights=weight, density=density)
     return Histogram(counts.to(dtype=input.dtype), edges.to(dtype=input.dtype))
 
@@ -245,7 +254,6 @@ def histogram(
 def histogramdd(
     input: Tensor,
     bins: Any,
-    *,
     range: Any = None,
     weight: Tensor | None = None,
     density: bool = False,
@@ -260,7 +268,7 @@ def histogramdd(
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights."""
-    if weights is not None and not weights.dtype.is_floating_point:
+    if weights is not None and weights.dtype != tenon.float32:
         weights = weights.to(tenon.float64)
     return tenon.bincount(input, weights, minlength)
 
@@ -277,10 +285,14 @@ def unique_consecutive(
     )
 
 
-def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: builtins.int = -1) -> Tensor:
-    """The integral by trapezoids."""
+def trapz(
+    y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: builtins.int = -1
+) -> Tensor:
+    """The integral by trapezoids over the points `x`, or over points `dx` apart, 1 by default."""
     if x is None:
-        return _operator("trapezoid")(y, dx=float(dx), axis=dim)
+        return _operator("trapezoid")(y, dx=1.0 if dx is None else float(dx), axis=dim)
+    if dx is not None:
+        raise TypeError(f"trapz(): expected x or dx, got both: dx={dx!r}")
     y = _operator("movedim")(y, dim, -1)
     x = x if x.ndim == 1 else _operator("movedim")(x, dim, -1)
     return ((x[..., 1:] - x[..., :-1]) * (y[..., 1:] + y[..., :-1])).sum(-1) / 2
@@ -358,9 +370,9 @@ def lu(
     return (factors, pivots, info) if get_infos else (factors, pivots)
 
 
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Solves by the factors and pivots of lu() or linalg.lu_factor()."""
-    return tenon.compat.torch.linalg.lu_solve(LU_data, LU_pivots, b)
+    return tenon.compat.torch.linalg.lu_solve(LU_data, LU_pivots, input)
 
 
 class LUFactors(NamedTuple):
@@ -391,12 +403,16 @@ class Solution(NamedTuple):
 
 
 def triangular_solve(
-    b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
 ) -> Solution:
     """Solves a triangular system."""
     matrix = _operator("transpose")(A, -2, -1) if transpose else A
     solution = _operator("triangular_solve")(
-        matrix, b, upper=upper != transpose, unitriangular=unitriangular
+        matrix, input, upper=upper != transpose, unitriangular=unitriangular
     )
     return Solution(solution, A.clone())
 

@@ -113,7 +113,8 @@ def native_layer_norm(
     deviation = tenon.rsqrt(tenon.var(input, axes, 0, True) + eps)
     result = (input - mean) * deviation
     result = result if weight is None else result * weight
-    return result if bias is None else result + bias, mean, deviation
+    result = result if bias is None else result + bias
+    return result, mean.detach(), deviation.detach()
 
 
 def native_group_norm(
@@ -168,16 +169,23 @@ grid_sampler_2d, grid_sampler_3d = _grid_sampler(2), _grid_sampler(3)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """x, times `weight` where it is negative; a weight for each channel or one for all."""
-    return tenon.prelu(input, weight.reshape([]) if input.ndim == 0 else weight)
+    """x, times `weight` where it is negative; a weight for each channel, which is the axis 1, or one for all."""
+    channels = input.shape[1] if input.ndim > 1 else 1
+    if weight.ndim > 1 or weight.numel() not in (1, channels):
+        raise ValueError(
+            f"prelu(): expected one weight, or one for each of {channels} channels, got shape {tuple(weight.shape)}"
+        )
+    if weight.numel() == 1:
+        return tenon.prelu(input, weight.reshape([]))
+    return tenon.prelu(input, weight.reshape([-1] + [1] * (input.ndim - 2)))
 
 
 def ormqr(
-    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+    input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
-    """Q other, or other Q without `left`, where `input` and `tau` hold the reflections of Q; with
+    """Q input3, or input3 Q without `left`, where `input` and `input2` (tau) hold the reflections of Q; with
     `transpose` Q is its adjoint."""
-    return tenon.ormqr(input, tau, other, left, transpose)
+    return tenon.ormqr(input, input2, input3, left, transpose)
 
 
 class LowRank(NamedTuple):

@@ -41,7 +41,9 @@ def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) 
 
 
 def expand_copy(input: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
-    """A copy of `input` broadcast to `size`. `implicit` is a note for PyTorch's compilers."""
+    """A copy of `input` broadcast to `size`."""
+    if implicit:  # a note of PyTorch's compilers to themselves
+        raise NotImplementedError("expand_copy(): expected implicit=False, got True")
     return input.expand(list(size)).clone()
 
 
@@ -96,7 +98,9 @@ def unsafe_split(
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """chunk(), as unsafe_split() is split()."""
-    return tuple(tenon.chunk(input, chunks, dim))
+    from tenon.compat.torch import _functions
+
+    return _functions.chunk(input, chunks, dim)
 
 
 def squeeze_copy(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.torch._options import kind
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
@@ -29,16 +30,25 @@ class ValuesAndIndices(NamedTuple):
 # -- creation --------------------------------------------------------------------------------------
 
 
-def _shape(size: tuple[Any, ...]) -> Any:
-    return size[0] if len(size) == 1 and not isinstance(size[0], builtins.int) else size
+def _shape(name: str, extents: tuple[Any, ...], size: Any) -> Any:
+    if size is not None:
+        if extents:
+            raise TypeError(f"{name}(): expected one size, got {extents} and size={size!r}")
+        return (size,) if isinstance(size, builtins.int) else tuple(size)
+    alone = len(extents) == 1 and not isinstance(extents[0], builtins.int)
+    return extents[0] if alone else extents
 
 
 def _filled(name: str) -> Callable[..., Tensor]:
     def function(
-        *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+        *extents: Any,
+        size: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
     ) -> Tensor:
         return _operator(name)(
-            _shape(size), dtype=dtype, device=device, requires_grad=requires_grad
+            _shape(name, extents, size), dtype=dtype, device=device, requires_grad=requires_grad
         )
 
     function.__doc__ = f"tenon.{name}, of a shape or of extents."
@@ -46,6 +56,24 @@ def _filled(name: str) -> Callable[..., Tensor]:
 
 
 zeros, ones, empty = _filled("zeros"), _filled("ones"), _filled("empty")
+
+
+def _drawn(name: str, operator: str) -> Callable[..., Tensor]:
+    def function(
+        *extents: Any,
+        size: Any = None,
+        generator: Any = None,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> Tensor:
+        shape = _shape(name, extents, size)
+        return _with(generator, lambda: _operator(operator)(shape, dtype=dtype, device=device))
+
+    function.__doc__ = f"tenon.{name}, of a shape or of extents."
+    return function
+
+
+rand, randn = _drawn("rand", "uniform"), _drawn("randn", "normal")
 
 
 def full(
@@ -68,7 +96,7 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any 
 
 
 def arange(
-    start: Any,
+    start: Any = None,
     end: Any = None,
     step: Any = 1,
     *,
@@ -77,6 +105,10 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:
     """Numbers from `start` to before `end`; arange(end) starts from 0."""
+    if start is None:
+        if end is None:
+            raise TypeError("arange(): expected an end, got none")
+        start = 0
     return _operator("arange")(
         start, end, step, dtype=dtype, device=device, requires_grad=requires_grad
     )
@@ -87,7 +119,34 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _core.asarray(data, dtype=dtype, device=device)
 
 
-asarray = as_tensor
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`obj` as a tensor, sharing memory where that is possible, or always a copy with `copy`."""
+    result = _core.asarray(obj, dtype=dtype, device=device)
+    if copy:
+        result = result.detach().clone()
+    elif copy is not None and isinstance(obj, Tensor) and result is not obj:
+        if (dtype is not None and obj.dtype != result.dtype) or obj.device != result.device:
+            raise ValueError(
+                f"asarray(): expected copy=True or None for another dtype or device than {obj.dtype} on "
+                f"{obj.device}, got False"
+            )
+    return result.requires_grad_() if requires_grad else result
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether PyTorch casts by itself: from bool to whole numbers, floating and complex ones, and never back."""
+    return kind(_core.dtype(from_)) <= kind(_core.dtype(to))
+
+
+def _twice(name: str, parameter: str) -> Any:
+    raise TypeError(f"{name}(): expected one value for {parameter!r}, got two")
 
 
 def _with(generator: Any, draw: Callable[[], Tensor]) -> Tensor:
@@ -97,9 +156,25 @@ def _with(generator: Any, draw: Callable[[], Tensor]) -> Tensor:
         return draw()
 
 
-def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """randint(high, size) or randint(low, high, size)."""
-    low, high, size = args if len(args) == 3 else (0, *args)
+def randint(
+    *limits: Any,
+    low: Any = 0,
+    high: Any = None,
+    size: Any = None,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """randint(high, size) or randint(low, high, size): whole numbers from `low` to below `high`."""
+    given = list(limits)
+    if given and not isinstance(given[-1], builtins.int):
+        size = given.pop() if size is None else _twice("randint", "size")
+    if len(given) == 2:
+        low, high = given
+    elif given:
+        high = given[0] if high is None else _twice("randint", "high")
+    if high is None or size is None or len(given) > 2:
+        raise TypeError("randint(): expected high and size, with low before them or without it")
     return _with(
         generator, lambda: _operator("randint")(low, high, size, dtype=dtype, device=device)
     )
@@ -140,6 +215,27 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
 # -- reductions ------------------------------------------------------------------------------------
 
 
+def _cast(x: Tensor, dtype: Any) -> Tensor:
+    return x if dtype is None else x.to(dtype=dtype)
+
+
+def _inexact(name: str, x: Tensor, dtype: Any) -> Tensor:
+    """The tensor in `dtype`, which must not be one of whole numbers."""
+    if dtype is not None and kind(_core.dtype(dtype)) < 2:
+        raise TypeError(f"{name}(): expected a floating or complex dtype, got {dtype}")
+    return _cast(x, dtype)
+
+
+def softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
+    """Shares of exp(x) along `dim`, computed in `dtype`."""
+    return _operator("softmax")(_inexact("softmax", input, dtype), dim)
+
+
+def log_softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
+    """The logarithm of softmax()."""
+    return _operator("log_softmax")(_inexact("log_softmax", input, dtype), dim)
+
+
 def _reduced(name: str, input: Tensor, dim: Axes, keepdim: bool, dtype: Any) -> Tensor:
     if dtype is None:
         return _operator(name)(input, dim, keepdim)
@@ -153,7 +249,7 @@ def sum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = 
 
 def mean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over `dim`, of a floating tensor."""
-    return _reduced("mean", input, dim, keepdim, dtype)
+    return _reduced("mean", _inexact("mean", input, dtype), dim, keepdim, dtype)
 
 
 def prod(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -164,6 +260,11 @@ def prod(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any =
 def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over `dim` of what is not NaN."""
     return _reduced("nansum", input, dim, keepdim, dtype)
+
+
+def nanmean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over `dim` of what is not NaN."""
+    return _reduced("nanmean", _inexact("nanmean", input, dtype), dim, keepdim, dtype)
 
 
 def all(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
@@ -226,9 +327,15 @@ def min(
     return _extreme("min", "minimum", input, dim, keepdim, other)
 
 
-def norm(input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False) -> Tensor:
+def norm(
+    input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """The vector norm of order `p` over `dim`; 'fro' is of order 2, and 'nuc' the sum of the singular
     values of matrices."""
+    input = _inexact("norm", input, dtype)
+    dim = None if isinstance(dim, (tuple, list)) and not dim else dim
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise ValueError(f"norm(): expected p a number, 'fro' or 'nuc', got {p!r}")
     if p == "nuc":
         axes = tuple(builtins.range(input.ndim)) if dim is None else dim
         if isinstance(axes, builtins.int) or len(axes) != 2:
@@ -242,6 +349,12 @@ def norm(input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False)
 def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = None) -> Tensor:
     """Running sums along `dim`."""
     result = _operator("cumsum")(input if dtype is None else input.to(dtype=dtype), dim)
+    return result if dtype is None else result.to(dtype=dtype)
+
+
+def cumprod(input: Tensor, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+    """Running products along `dim`."""
+    result = _operator("cumprod")(_cast(input, dtype), dim)
     return result if dtype is None else result.to(dtype=dtype)
 
 
@@ -267,6 +380,13 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) ->
     return tuple(_operator("split")(tensor, list(sizes), dim))
 
 
+def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of one length, of which the last may be shorter; an empty axis has `chunks` of them."""
+    if chunks > 0 and input.ndim and input.shape[dim] == 0:
+        return (input.narrow(dim, 0, 0),) * chunks
+    return tuple(tenon.chunk(input, chunks, dim))
+
+
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids of vectors, one by one or in a list."""
     given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
@@ -287,8 +407,29 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any, dim: builtins.int | None = None, *, output_size: Any = None
 ) -> Tensor:
-    """Each element repeated."""
-    return tenon.array_api.repeat(input, repeats, axis=dim)
+    """Each element repeated. `output_size` is the length of the result along `dim`, if it is known."""
+    result = tenon.array_api.repeat(input, repeats, axis=dim)
+    length = result.shape[0 if dim is None else dim]
+    if output_size is not None and output_size != length:
+        raise ValueError(
+            f"repeat_interleave(): expected output_size {length}, the sum of the repeats, got {output_size!r}"
+        )
+    return _own_memory(result, input)
+
+
+def tile(input: Tensor, dims: Any) -> Tensor:
+    """`input` repeated along its axes."""
+    return _own_memory(_operator("tile")(input, dims), input)
+
+
+def _own_memory(result: Tensor, input: Tensor) -> Tensor:
+    """The result in memory of its own; repeating once gives the tensor itself."""
+    return result.clone() if result.numel() == input.numel() or input.numel() == 1 else result
+
+
+def flip(input: Tensor, dims: Axes) -> Tensor:
+    """Axes in reverse order, as a copy."""
+    return _operator("flip")(input, dims).clone()
 
 
 def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
@@ -304,17 +445,7 @@ def unique(
     dim: builtins.int | None = None,
 ) -> Any:
     """The different elements in ascending order, and what is wanted."""
-    if dim is not None:
-        raise NotImplementedError(
-            "unique(): expected dim None, got a number: rows are not compared"
-        )
-    found = tenon.unique_all(input)
-    results = [found.values]
-    if return_inverse:
-        results.append(found.inverse_indices)
-    if return_counts:
-        results.append(found.counts)
-    return tuple(results) if len(results) > 1 else results[0]
+    return tenon.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
 
 
 # -- indices and order -----------------------------------------------------------------------------
@@ -418,6 +549,54 @@ def round(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
     return _operator("round")(input) if decimals == 0 else _operator("round")(input * scale) / scale
 
 
+def sign(input: Tensor) -> Tensor:
+    """-1, 0 or 1; 0 for NaN."""
+    result = _operator("sign")(input)
+    if not input.dtype.is_floating_point:
+        return result
+    return _operator("nan_to_num")(result, 0.0)
+
+
+sgn = sign
+
+
+def nan_to_num(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
+    """Numbers instead of NaN, which is 0 by default, and of infinities, by default the largest numbers."""
+    return _operator("nan_to_num")(input, 0.0 if nan is None else nan, posinf, neginf)
+
+
+def real(input: Tensor) -> Tensor:
+    """The real part: of real numbers the tensor itself, of complex ones a copy."""
+    return _operator("real")(input) if input.dtype.is_complex else input
+
+
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself."""
+    if input.dtype == tenon.bool:
+        raise TypeError("positive(): expected numbers, got bool")
+    return input
+
+
+def conj(input: Tensor) -> Tensor:
+    """The conjugate: of real numbers the tensor itself, of complex ones a copy."""
+    return _operator("conj")(input) if input.dtype.is_complex else input
+
+
+conj_physical = conj
+
+
+class MinAndMax(NamedTuple):
+    """Results of aminmax."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: bool = False) -> MinAndMax:
+    """The smallest and the largest elements."""
+    return MinAndMax(*_operator("aminmax")(input, dim, keepdim))
+
+
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     return _operator("matmul")(input, mat2)
@@ -487,6 +666,31 @@ def slice(
     return input[tuple(key)]
 
 
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> Tensor:
+    """A copy of `input` with `src` written where slice() looks."""
+    length = input.shape[dim]
+    begin = 0 if start is None else start
+    stop = length if end is None else builtins.min(end, length)
+    return _operator("slice_scatter")(input, src, dim, begin, stop, step)
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
+    """Groups of channels as pixels beside each other."""
+    return _own_memory(tenon.nn.functional.pixel_shuffle(input, upscale_factor), input)
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
+    """Pixels beside each other as groups of channels."""
+    return _own_memory(tenon.nn.functional.pixel_unshuffle(input, downscale_factor), input)
+
+
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over the axes along which `size` was broadcast to the shape of `input`."""
     wanted = (
@@ -522,6 +726,13 @@ def diff(
     append: Tensor | None = None,
 ) -> Tensor:
     """Differences of neighbours, `n` times."""
+    if not isinstance(dim, builtins.int):
+        raise TypeError(f"diff(): expected dim to be a whole number, got {dim!r}")
+    for each in (prepend, append):
+        if each is not None and not isinstance(each, Tensor):
+            raise TypeError(f"diff(): expected tensors to prepend and append, got {each!r}")
+    if n == 0:
+        return input.clone()
     return tenon.array_api.diff(input, axis=dim, n=n, prepend=prepend, append=append)
 
 
@@ -540,9 +751,11 @@ def diag_embed(
 
 
 def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
-    """Quarter turns in the plane of two axes."""
-    return _operator("rot90")(input, k, *dims)
+    """Quarter turns in the plane of two axes, as a copy."""
+    if isinstance(dims, builtins.int) or len(dims) != 2:
+        raise ValueError(f"rot90(): expected two axes, got {dims!r}")
+    return _operator("rot90")(input, k, *dims).clone()
 
 
-_OTHER = set("annotations builtins tenon Axes Any Callable NamedTuple Sequence Tensor".split())
+_OTHER = set("annotations builtins tenon kind Axes Any Callable NamedTuple Sequence Tensor".split())
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _OTHER)

@@ -35,7 +35,11 @@ def _positions(index: Tensor) -> Tensor:
 
 
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Elements at `index` along `dim`. `sparse_grad` is a hint to PyTorch's autograd."""
+    """Elements at `index` along `dim`."""
+    if sparse_grad:
+        raise NotImplementedError(
+            "gather(): expected sparse_grad=False, got True; gradients are dense"
+        )
     if index.numel() == 0:  # PyTorch leaves the axes of an empty index unchecked
         return _operator("empty")(list(index.shape), dtype=input.dtype, device=input.device)
     if input.ndim == 0:

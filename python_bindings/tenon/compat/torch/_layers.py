@@ -145,23 +145,32 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return F.bilinear(input1, input2, weight, bias)
 
 
-def _pool(name: str) -> Callable[..., Any]:
-    def function(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-        from tenon.compat.torch.nn import _pooling
-
-        return getattr(_pooling, name)(input, *args, **kwargs)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"torch.nn.functional.{name}."
-    return function
+def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
+    """Means of as many windows as `output_size` says."""
+    return _pooling().adaptive_avg_pool1d(input, output_size)
 
 
-adaptive_avg_pool1d, avg_pool1d = _pool("adaptive_avg_pool1d"), _pool("avg_pool1d")
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window."""
+    return _pooling().avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Size) -> tuple[Tensor, Tensor]:
     """Maxima of as many windows as `output_size` says, and where they are."""
-    return _pool("adaptive_max_pool1d_with_indices")(input, output_size)
+    return _pooling().adaptive_max_pool1d_with_indices(input, output_size)
+
+
+def _pooling() -> Any:
+    from tenon.compat.torch.nn import _pooling
+
+    return _pooling
 
 
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
@@ -184,22 +193,31 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 def _window(name: str) -> Callable[..., Tensor]:
     def function(
-        window_length: builtins.int,
-        periodic: bool = True,
-        *args: Any,
-        dtype: Any = None,
-        device: Any = None,
+        window_length: builtins.int, periodic: bool = True, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
-        return getattr(tenon.signal, name)(
-            window_length, periodic, *args, dtype=dtype, device=device
-        )
+        return getattr(tenon.signal, name)(window_length, periodic, dtype=dtype, device=device)
 
     function.__doc__ = f"tenon.signal.{name}."
     return function
 
 
 bartlett_window, blackman_window = _window("bartlett_window"), _window("blackman_window")
-hamming_window, hann_window = _window("hamming_window"), _window("hann_window")
+hann_window = _window("hann_window")
+
+
+def hamming_window(
+    window_length: builtins.int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """tenon.signal.hamming_window."""
+    return tenon.signal.hamming_window(
+        window_length, periodic, alpha, beta, dtype=dtype, device=device
+    )
 
 
 def kaiser_window(
@@ -225,8 +243,14 @@ def stft(
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
+    align_to_window: bool | None = None,
 ) -> Tensor:
     """tenon.signal.stft, complex or as pairs of real numbers."""
+    if align_to_window is not None:
+        raise NotImplementedError(
+            f"stft(): expected align_to_window=None, got {align_to_window!r}; pad the signal instead"
+        )
+    pad_mode = {"replicate": "edge", "circular": "wrap"}.get(pad_mode, pad_mode)
     is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None and not is_complex:
         raise ValueError("stft(): expected return_complex=True or False for real numbers, got None")
@@ -276,13 +300,32 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: Any = "inductor",
+    backend: Any = None,
     mode: str | None = None,
     options: Any = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: builtins.int | None = None,
+    isolate_recompiles: bool = False,
+    dynamic_shapes: Any = None,
 ) -> Any:
-    """tenon.compile. Hints to PyTorch's compiler mean nothing here; `fullgraph` is refused, as a function that cannot
-    be compiled runs as it is."""
+    """tenon.compile. What chooses a compiler of PyTorch's, or tells it how, is refused; so is `fullgraph`, as a
+    function that cannot be compiled runs as it is."""
+    chosen = {
+        "dynamic": dynamic,
+        "backend": None if backend == "inductor" else backend,  # PyTorch's default
+        "mode": None if mode == "default" else mode,
+        "options": options,
+        "name": name,
+        "recompile_limit": recompile_limit,
+        "isolate_recompiles": isolate_recompiles or None,
+        "dynamic_shapes": dynamic_shapes,
+    }
+    for word, value in chosen.items():
+        if value is not None:
+            raise NotImplementedError(
+                f"compile(): expected no {word}, got {value!r}; tenon.compile has its own compiler and settings"
+            )
     if fullgraph:
         raise NotImplementedError(
             "compile(): expected fullgraph=False, got True; explain() says what runs as a program"

@@ -23,7 +23,13 @@ def _operator(name: str) -> Any:
 
 
 def _correction(correction: float | None, unbiased: bool | None) -> float:
+    if unbiased is not None and not isinstance(unbiased, bool):
+        raise TypeError(f"expected unbiased True or False, got {unbiased!r}")
     if correction is not None:
+        if unbiased is not None:
+            raise TypeError(
+                f"expected correction or unbiased, got both: {correction!r} and {unbiased!r}"
+            )
         return correction
     return 0.0 if unbiased is False else 1.0
 
@@ -71,22 +77,34 @@ def std(
     return _operator("std")(input, _axes(dim), _correction(correction, unbiased), keepdim)
 
 
-def _mean(input: Tensor, dim: Axes, options: dict[str, Any]) -> Tensor:
-    return _operator("mean")(input, _axes(dim), options.get("keepdim", False))
-
-
-def var_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
+def var_mean(
+    input: Tensor,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """var() and mean()."""
     if isinstance(dim, bool):  # var_mean(input, unbiased)
-        dim, options = None, options | {"unbiased": dim}
-    return var(input, dim, **options), _mean(input, dim, options)
+        dim, unbiased = None, dim
+    spread = var(input, dim, unbiased, keepdim, correction=correction)
+    return spread, _operator("mean")(input, _axes(dim), keepdim)
 
 
-def std_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
+def std_mean(
+    input: Tensor,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """std() and mean()."""
     if isinstance(dim, bool):  # std_mean(input, unbiased)
-        dim, options = None, options | {"unbiased": dim}
-    return std(input, dim, **options), _mean(input, dim, options)
+        dim, unbiased = None, dim
+    spread = std(input, dim, unbiased, keepdim, correction=correction)
+    return spread, _operator("mean")(input, _axes(dim), keepdim)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -200,9 +218,12 @@ def cov(
 
 
 def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = 1.0, dim: builtins.int = -1
+    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builtins.int = -1
 ) -> Tensor:
-    """Running integrals of `y` along `dim` by trapezoids, over the points `x` or points `dx` apart."""
+    """Running integrals of `y` along `dim` by trapezoids, over the points `x` or points `dx` apart, 1 by default."""
+    if x is not None and dx is not None:
+        raise TypeError(f"cumulative_trapezoid(): expected x or dx, got both: dx={dx!r}")
+    dx = 1.0 if dx is None else dx
     if x is None:
         if not isinstance(dx, Tensor):
             return _operator("cumulative_trapezoid")(y, dx=float(dx), axis=dim)

@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 Chosen = Mapping[str, Any]
 
 
-class layout:  # noqa: N801, PyTorch's name
+class layout:
     """How the elements of a tensor are stored. `strided` is the one that Tenon has."""
 
     def __init__(self, name: str) -> None:
@@ -25,7 +25,7 @@ class layout:  # noqa: N801, PyTorch's name
         return self._name
 
 
-class memory_format(layout):  # noqa: N801, PyTorch's name
+class memory_format(layout):
     """In which order the elements lie. Tenon's results are dense; `contiguous_format` and `preserve_format` ask for
     no other order than they have."""
 
@@ -49,7 +49,7 @@ def _written(name: str, result: Any, out: Any) -> Any:
             raise TypeError(f"{name}(): expected out with {len(result)} tensors, got {out!r}")
         for each, place in zip(result, out, strict=True):
             _written(name, each, place)
-        return type(result)(*out) if hasattr(result, "_fields") else tuple(out)
+        return type(result)(*out) if hasattr(result, "_fields") else type(result)(out)
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): expected out to be a tensor, got {type(out).__name__}")
     if tuple(out.shape) != tuple(result.shape):
@@ -133,6 +133,11 @@ def _pin_memory(name: str, function: Function, given: dict[str, Any], chosen: Ch
     return function
 
 
+def _promise(name: str, function: Function, given: dict[str, Any], chosen: Chosen) -> Function:
+    """What the caller knows of the arguments, and no result depends on."""
+    return function
+
+
 def _requires_grad(
     name: str, function: Function, given: dict[str, Any], chosen: Chosen
 ) -> Function:
@@ -164,6 +169,7 @@ OPTIONS: dict[str, Option] = {
     "pin_memory": _pin_memory,
     "generator": _generator,
     "requires_grad": _requires_grad,
+    "assume_unique": _promise,
     "inplace": _inplace,
     "out": _out,
 }

@@ -18,16 +18,16 @@ _FACTORY = "dtype=None, layout=None, device=None, pin_memory=False, requires_gra
 _LIKE = f"{_FACTORY}, memory_format=None"
 
 SIGNATURES = f"""
-(input): conj det imag isreal logdet positive real selu view_as_complex view_as_real is_complex is_floating_point
+(input): det imag isreal logdet selu view_as_complex view_as_real is_complex is_floating_point
     numel ravel isfinite isinf isnan trace matrix_exp nn.functional.sigmoid nn.functional.tanh
     nn.functional.tanhshrink nn.functional.logsigmoid
 (input, *, out=None): abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
-    bitwise_not ceil conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac frexp geqrf
+    bitwise_not ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac frexp geqrf
     inverse isneginf isposinf lgamma log log10 log1p log2 logical_not msort neg negative rad2deg reciprocal relu rsqrt
-    sgn sign sin sinc sinh slogdet sqrt square tan tanh trunc special.digamma special.entr special.erf special.erfc
+    sin sinc sinh slogdet sqrt square tan tanh trunc special.digamma special.entr special.erf special.erfc
     special.erfcx special.erfinv special.exp2 special.expit special.expm1 special.gammaln special.i0 special.i0e
     special.i1 special.i1e special.log1p special.log_ndtr special.modified_bessel_i0 special.modified_bessel_i1
-    special.ndtr special.ndtri special.psi special.sinc linalg.cholesky_ex linalg.eig linalg.eigvals
+    special.ndtr special.ndtri special.psi special.sinc linalg.eig linalg.eigvals
 (input, other, *, out=None): arctan2 atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
     copysign floor_divide fmax fmin fmod gcd ge greater greater_equal gt hypot inner kron lcm le less less_equal
     logaddexp2 logical_and logical_or logical_xor lt matmul maximum minimum mul multiply ne nextafter not_equal
@@ -43,28 +43,19 @@ SIGNATURES = f"""
 (input, mask, *, out=None): masked_select
 (n, input, *, out=None): polygamma special.polygamma
 (input, p, *, out=None): special.multigammaln
-(input, *, decimals=0, out=None): special.round
-(input, nan=None, posinf=None, neginf=None, *, out=None): nan_to_num
 (input, other, p=2): dist
 (input, p, dim, maxnorm, *, out=None): renorm
 (x1, x2, dim=1, eps=1e-8): cosine_similarity nn.functional.cosine_similarity
 (x1, x2, p=2.0, eps=1e-6, keepdim=False): pairwise_distance
 (input, alpha=1.0): celu
 (input, p, train): dropout
-(input, *, dim=None, keepdim=False, out=None): aminmax
-(input, dim, *, dtype=None, out=None): cumprod
 (input, dim, *, out=None): cummax cummin logcumsumexp
 (input, dim=None): count_nonzero
 (input, dim=-1, keepdim=False, *, out=None): mode
 (input, k, dim=-1, keepdim=False, *, out=None): kthvalue
-(input, dim=None, keepdim=False, *, dtype=None, out=None): nanmean
-(input, dim, keepdim=False, *, out=None): special.logsumexp
-(input, dim, dtype=None, *, out=None): softmax log_softmax
-(input, dim, *, dtype=None): special.log_softmax
-(input, dim, dtype=None): special.softmax
 (input, diagonal=0, *, out=None): diag tril triu
 (input, offset=0): diagflat
-(input, dims): flip permute tile
+(input, dims): permute
 (input, shape): reshape
 (input, source, destination): movedim moveaxis
 (input, axis0, axis1): swapaxes
@@ -74,18 +65,14 @@ SIGNATURES = f"""
 (input, dim, sizes): unflatten
 (input, dim, index): select
 (input, src, dim, index): select_scatter
-(input, src, dim=0, start=None, end=None, step=1, *, out=None): slice_scatter
 (input, src, offset=0, dim1=0, dim2=1): diagonal_scatter
-(input, shifts, dims=()): roll
-(input, chunks, dim=0): chunk
+(input, shifts, dims=None): roll
 (input, split_sizes, dim=0): split_with_sizes
 (input, split_sizes, dim=0, *, out=None): split_with_sizes_copy
 (input, split_size, dim=0, *, out=None): split_copy
 (tensors, dim=0, *, out=None): concat concatenate stack
 (tensors, *, out=None): hstack vstack linalg.multi_dot
 (x, N=None, increasing=False): vander
-(input, upscale_factor): pixel_shuffle nn.functional.pixel_shuffle
-(input, downscale_factor): pixel_unshuffle nn.functional.pixel_unshuffle
 (elements, test_elements, *, assume_unique=False, invert=False, out=None): isin
 (input, scale, zero_point, axis, quant_min, quant_max): fake_quantize_per_channel_affine
 (input, scales, zero_points, axis, dtype): quantize_per_channel
@@ -164,7 +151,8 @@ SIGNATURES = f"""
 
 # Functions that are written out for PyTorch, and take more than their own parameters.
 _MORE = {
-    "out": """add addbmm addmm addmv addr alias_copy all amax amin any arange argmax argmin argsort as_strided_copy
+    "out": """add addbmm addmm addmv addr alias_copy all amax amin aminmax any conj_physical cumprod log_softmax
+    nan_to_num nanmean sgn sign slice_scatter softmax any arange argmax argmin argsort as_strided_copy
     baddbmm bmm bucketize cat chain_matmul clamp clip column_stack cross cumsum detach_copy diagonal_copy diff div
     divide dot dstack empty eq expand_copy eye full gather hardshrink histc histogram i0 igamma igammac index_add
     index_copy index_reduce index_select ldexp lerp linspace logaddexp logit logspace logsumexp lu lu_solve lu_unpack
@@ -204,6 +192,10 @@ WORDS = {
     "dim0": ("axis0",),
     "dim1": ("axis0", "axis1"),
     "dim2": ("axis1",),
+    "min_val": ("min",),
+    "max_val": ("max",),
+    "diagonal": ("offset",),
+    "rcond": ("rtol",),
     "src": ("source",),
     "end": ("stop",),
     "size": ("shape",),
@@ -223,7 +215,7 @@ SYNONYMS = {
     "x2": ("other",),
     "axis": ("dim",),
     "keepdims": ("keepdim",),
-    "input": ("A", "x"),
+    "input": ("A", "x", "tensor"),
     "A": ("input",),
     "b": ("B", "input"),
     "B": ("input",),
@@ -258,6 +250,8 @@ def of(name: str, function: Callable[..., Any]) -> inspect.Signature:
     more = [option for option, names in _OPTIONS_OF.items() if name in names]
     if name.startswith(_PREFIXES_WITH_OUT) and name not in _WITHOUT_OUT:
         more.append("out")
+    if name.startswith("signal.windows."):
+        more.append("layout")
     added = [
         inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(each))
         for each in more
@@ -269,6 +263,11 @@ def of(name: str, function: Callable[..., Any]) -> inspect.Signature:
     else:
         named += added
     return own.replace(parameters=named)
+
+
+def in_space(space: str) -> list[str]:
+    """The functions of a module that have a line of their own."""
+    return [name.removeprefix(f"{space}.") for name in _TABLE if name.startswith(f"{space}.")]
 
 
 def adapted(name: str, function: Any) -> Any:

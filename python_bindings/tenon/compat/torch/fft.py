@@ -8,6 +8,7 @@ from typing import Any
 
 from tenon import fft as _fft
 from tenon._core import Tensor
+from tenon.compat.torch import _signatures
 
 _OF_ONE_AXIS = "fft ifft rfft irfft hfft ihfft".split()
 _OF_TWO_AXES = "fft2 ifft2 rfft2 irfft2 hfft2 ihfft2".split()
@@ -22,6 +23,8 @@ def _along_axis(name: str) -> Callable[..., Any]:
     def function(
         input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     ) -> Tensor:
+        if n is not None and n < 1:
+            raise ValueError(f"fft.{name}(): expected n, a length of at least 1, got {n}")
         return transform(input, n=n, axis=dim, norm=norm or "backward")
 
     function.__name__, function.__doc__ = name, transform.__doc__
@@ -63,3 +66,10 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Undoes fftshift."""
     return _fft.ifftshift(input, axes=dim)
+
+
+_signatures.adapt_all("fft", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tenon
+from tenon import _core
 from tenon import linalg as _linalg
 from tenon._core import Tensor
-from tenon.compat.torch import _checked
+from tenon.compat.torch import _checked, _signatures
 from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
 from tenon.compat.torch._checked import inv_ex as inv_ex
 from tenon.compat.torch._checked import lu_factor_ex as lu_factor_ex
 from tenon.compat.torch._checked import solve_ex as solve_ex
+from tenon.compat.torch._options import kind
 
 _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
-matrix_power multi_dot slogdet svdvals tensorinv""".split()
+matrix_power multi_dot slogdet tensorinv""".split()
 
 __all__ = (
     """cross diagonal eigh eigvalsh ldl_factor ldl_factor_ex ldl_solve lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank matrix_sqrth norm
-pinv polar qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
+pinv polar qr solve solve_triangular svd svdvals tensorsolve vander vecdot vector_norm""".split()
     + _SAME
     + _checked.__all__
 )
@@ -48,12 +50,27 @@ def _hermitian(x: Tensor) -> Tensor:
 
 
 def _cast(x: Tensor, dtype: Any) -> Tensor:
+    if dtype is not None and kind(_core.dtype(dtype)) < 2:
+        raise TypeError(f"linalg.norm(): expected a floating or complex dtype, got {dtype}")
     return x if dtype is None else x.to(dtype)
 
 
 def _no_pivot(function: str, pivot: bool) -> None:
     if not pivot:
         raise NotImplementedError(f"linalg.{function}(): expected pivot=True, got False")
+
+
+def _no_driver(function: str, driver: str | None) -> None:
+    if driver is not None:
+        raise NotImplementedError(
+            f"linalg.{function}(): expected driver=None, got {driver!r}; there is one algorithm"
+        )
+
+
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Singular values, the largest first."""
+    _no_driver("svdvals", driver)
+    return _linalg.svdvals(A)
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
@@ -144,12 +161,16 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Any:
-    """Q and R of A = QR."""
-    return _linalg.qr(A, mode=mode)
+    """Q and R of A = QR. With mode 'r' there is no Q, but an empty tensor."""
+    if mode != "r":
+        return _linalg.qr(A, mode=mode)
+    nothing = tenon.zeros([0], dtype=A.dtype, device=A.device)
+    return _linalg.QRResult(nothing, _linalg.qr(A, mode="r"))
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """U, S and Vh. The `driver` is PyTorch's hint for CUDA, and changes nothing here."""
+    """U, S and Vh. A `driver` names a routine of CUDA's, and is refused, as PyTorch refuses it on the CPU."""
+    _no_driver("svd", driver)
     return _linalg.svd(A, full_matrices=full_matrices)
 
 
@@ -225,10 +246,30 @@ def solve_triangular(
     return _linalg.solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
 
 
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """The solution of least squares. The `driver` names a routine of LAPACK in PyTorch; here one
-    serves them all, and gives rank and singular values always."""
-    return _linalg.lstsq(A, B, rcond=rcond)
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+def lstsq(
+    A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> _linalg.LstsqResult:
+    """The solution of least squares. The `driver`, 'gelsy' by default, says what else there is: 'gels' the residuals,
+    'gelsy' the rank, 'gelsd' and 'gelss' both and the singular values. One algorithm serves them all."""
+    driver = "gelsy" if driver is None else driver
+    if driver not in _DRIVERS:
+        raise ValueError(
+            f"linalg.lstsq(): expected driver among {', '.join(_DRIVERS)}, got {driver!r}"
+        )
+    solution, residuals, rank, singular_values = _linalg.lstsq(A, B, rcond=rcond)
+    nothing = tenon.zeros([0], dtype=singular_values.dtype, device=A.device)
+    rows, columns = A.shape[-2:]
+    if rows <= columns or (driver != "gels" and bool((rank < columns).any())):
+        residuals = nothing
+    return _linalg.LstsqResult(
+        solution,
+        nothing if driver == "gelsy" else residuals,
+        tenon.zeros([0], dtype=tenon.int64, device=A.device) if driver == "gels" else rank,
+        singular_values if driver in ("gelsd", "gelss") else nothing,
+    )
 
 
 def _relative_tolerance(singular: Tensor, atol: Any, rtol: Any) -> Any:
@@ -269,7 +310,14 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     return _linalg.tensorsolve(A, B, axes=None if dims is None else tuple(dims))
 
 
-def polar(A: Tensor) -> tuple[Tensor, Tensor]:
+class Polar(NamedTuple):
+    """A = U H."""
+
+    U: Tensor
+    H: Tensor
+
+
+def polar(A: Tensor) -> Polar:
     """U with orthonormal columns and a positive-semidefinite H whose product is A, which has at least as many rows
     as columns; from the singular vectors (Higham, 1986)."""
     if A.ndim < 2 or A.shape[-2] < A.shape[-1]:
@@ -278,7 +326,7 @@ def polar(A: Tensor) -> tuple[Tensor, Tensor]:
         )
     left, singular, right = _linalg.svd(A, full_matrices=False)
     scaled = _adjoint(right) * singular.unsqueeze(-2).to(A.dtype)
-    return left @ right, scaled @ right
+    return Polar(left @ right, scaled @ right)
 
 
 def matrix_sqrth(A: Tensor) -> Tensor:
@@ -287,3 +335,10 @@ def matrix_sqrth(A: Tensor) -> Tensor:
     values, vectors = _linalg.eigh(A)
     roots = tenon.sqrt(values).unsqueeze(-2).to(A.dtype)
     return (vectors * roots) @ _adjoint(vectors)
+
+
+_signatures.adapt_all("linalg", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

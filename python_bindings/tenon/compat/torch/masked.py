@@ -13,6 +13,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
+from tenon.compat.torch import _signatures
 
 Axes = int | Sequence[int] | None
 
@@ -203,6 +204,8 @@ def median(
     """The lower median along `dim` of the elements that count; NaN if none does."""
     from tenon.compat.torch import _arrays
 
+    if not isinstance(dim, int):
+        raise TypeError(f"masked.median(): expected dim to be a whole number, got {dim!r}")
     x = _inexact("median", input, dtype)
     counted = _mask_of("median", x, mask)
     return _arrays.nanmedian(_filled(x, counted, float("nan")), dim, keepdim).values
@@ -336,3 +339,10 @@ def logaddexp(
         _filled(x, _mask_of("logaddexp", x, input_mask), nothing),
         _filled(y, _mask_of("logaddexp", y, other_mask), nothing),
     )
+
+
+_signatures.adapt_all("masked", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import tenon
-from tenon.compat._adapt import operator
-from tenon.compat.torch import _airy, _bessel, _polynomials
+from tenon import _core
+from tenon.compat.torch import _airy, _bessel, _functions, _moments, _polynomials, _signatures
 
 _SAME = """digamma entr erf erfc erfcx erfinv exp2 expm1 gammainc gammaincc i0 i0e i1 i1e log1p
-log_ndtr log_softmax logsumexp multigammaln ndtr ndtri round sinc softmax xlog1py xlogy
-zeta""".split()
+log_ndtr multigammaln ndtr ndtri sinc xlog1py xlogy zeta""".split()
+
+_OF_TORCH = "log_softmax round softmax".split()
 
 _BY_ANOTHER_NAME = {
     "expit": "sigmoid",
@@ -27,12 +28,16 @@ __all__ = [
     *_airy.__all__,
     *_bessel.__all__,
     *_polynomials.__all__,
+    *_OF_TORCH,
     "logit",
+    "logsumexp",
     "polygamma",
 ]
 
-globals().update({name: operator(name) for name in _SAME})
-globals().update({theirs: operator(ours) for theirs, ours in _BY_ANOTHER_NAME.items()})
+globals().update({name: _core.operator(name) for name in _SAME})
+globals().update({theirs: _core.operator(ours) for theirs, ours in _BY_ANOTHER_NAME.items()})
+globals().update({name: getattr(_functions, name) for name in _OF_TORCH})
+logsumexp = _moments.logsumexp
 for _module in (_airy, _bessel, _polynomials):
     globals().update({name: getattr(_module, name) for name in _module.__all__})
 
@@ -48,3 +53,10 @@ def logit(input: Any, eps: float | None = None) -> tenon.Tensor:
 def polygamma(n: int, input: Any) -> tenon.Tensor:
     """The derivative of order `n` of digamma."""
     return tenon.polygamma(n, input)
+
+
+_signatures.adapt_all("special", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,8 +14,9 @@ from tenon.nn import functional as _functional
 
 __all__ = """adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
 adaptive_max_pool1d_with_indices adaptive_max_pool2d adaptive_max_pool2d_with_indices
-adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d max_pool1d
-max_pool2d max_pool3d""".split()
+adaptive_max_pool3d adaptive_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d
+lp_pool3d max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
+max_pool3d_with_indices""".split()
 
 
 def _batch(name: str, input: Tensor, axes: int) -> tuple[Tensor, bool]:
@@ -40,7 +41,7 @@ def _spread(size: Any, axes: int) -> list[int]:
     return sizes * axes if len(sizes) == 1 else sizes
 
 
-def _max_pool(name: str, axes: int) -> Callable[..., Any]:
+def _max_pool(name: str, axes: int, always: bool = False) -> Callable[..., Any]:
     def function(
         input: Tensor,
         kernel_size: Any,
@@ -51,16 +52,44 @@ def _max_pool(name: str, axes: int) -> Callable[..., Any]:
         return_indices: bool = False,
     ) -> Any:
         stride = None if isinstance(stride, (list, tuple)) and not stride else stride
-        pool = getattr(_functional, f"{name}_with_indices" if return_indices else name)
+        indexed = always or return_indices
+        pool = getattr(_functional, f"{name}_with_indices" if indexed else name)
         x, alone = _batch(name, input, axes)
         return _unbatched(pool(x, kernel_size, stride, padding, dilation, ceil_mode), alone)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = "The largest element of each window; with `return_indices` also where it is."
+    function.__name__ = function.__qualname__ = f"{name}_with_indices" if always else name
+    function.__doc__ = "The largest element of each window" + (
+        ", and where it is." if always else "; with `return_indices` also where it is."
+    )
     return function
 
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d", n) for n in (1, 2, 3))
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _max_pool(f"max_pool{n}d", n, True) for n in (1, 2, 3)
+)
+
+
+def _lp_pool(name: str, axes: int) -> Callable[..., Tensor]:
+    pool = getattr(_functional, name)
+
+    def function(
+        input: Tensor,
+        norm_type: float,
+        kernel_size: Any,
+        stride: Any = None,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        stride = None if isinstance(stride, (list, tuple)) and not stride else stride
+        x, alone = _batch(name, input, axes)
+        return _unbatched(pool(x, norm_type, kernel_size, stride, ceil_mode), alone)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "The norm of order `norm_type` of each window."
+    return function
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = (_lp_pool(f"lp_pool{n}d", n) for n in (1, 2, 3))
 
 
 def _elements(extent: int, windows: int, kernel: int, stride: int, padding: int) -> list[int]:

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.nn.functional: functions with PyTorch's parameters, and tenon.nn.functional's for the others,
-which take `input` and `dim` for what Tenon calls `x` and `axis`."""
+"""torch.nn.functional: functions with PyTorch's parameters. Those that do not need code of their own are
+tenon.nn.functional's, called by PyTorch's signatures."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tenon
-from tenon import _core
 from tenon._core import Tensor
-from tenon.compat import _adapt
-from tenon.compat.torch import _conversions, _layers, _moments
-from tenon.compat.torch.nn import _pooling
+from tenon.compat.torch import _conversions, _functions, _layers, _moments, _signatures
+from tenon.compat.torch.nn import _fractional, _images, _lookup, _losses, _pooling
 from tenon.compat.torch.nn._attention import (
     multi_head_attention_forward as multi_head_attention_forward,
 )
@@ -25,63 +21,22 @@ _CONVOLUTIONS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d
 conv_transpose3d""".split()
 
 __all__ = (
-    """embedding gelu linear_cross_entropy multi_head_attention_forward hardshrink hardtanh log_softmax logsigmoid one_hot prelu rms_norm
-scaled_dot_product_attention silu softmax softmin softplus softshrink softsign upsample_bilinear
-upsample_nearest""".split()
+    """gelu gumbel_softmax hardshrink hardtanh log_softmax logsigmoid multi_head_attention_forward normalize pixel_shuffle
+    pixel_unshuffle prelu relu6 rms_norm
+    scaled_dot_product_attention silu softmax softmin softplus softshrink softsign threshold""".split()
     + _CONVOLUTIONS
+    + _fractional.__all__
+    + _images.__all__
+    + _lookup.__all__
+    + _losses.__all__
     + _pooling.__all__
 )
 
 globals().update({name: getattr(_layers, name) for name in _CONVOLUTIONS})
-globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})
+for _module in (_fractional, _images, _lookup, _losses, _pooling):
+    globals().update({name: getattr(_module, name) for name in _module.__all__})
 prelu = _conversions.prelu
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """Rows of `weight` at the indices `input`. With `max_norm`, rows of a larger norm are scaled to it first, in `weight`
-    itself."""
-    if sparse:
-        raise NotImplementedError("embedding(): expected sparse=False; gradients are dense")
-    if max_norm is not None:
-        with tenon.no_grad():
-            rows = tenon.unique_values(input)
-            chosen = tenon.index_select(weight, rows, 0)
-            norms = tenon.norm(chosen, norm_type, [1], True)
-            scale = tenon.where(norms > max_norm, max_norm / (norms + 1e-7), tenon.ones_like(norms))
-            weight.copy_(tenon.index_put(weight, [rows], chosen * scale))
-    return _functional.embedding(input, weight, padding_idx, scale_grad_by_freq)
-
-
-def linear_cross_entropy(
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    *,
-    linear_bias: Tensor | None = None,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Tensor:
-    """cross_entropy(linear(input, linear_weight, linear_bias), target, ...). `options` are PyTorch's for computing it in
-    parts, and change no result."""
-    classes, *inner, features = linear_weight.shape
-    bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = tenon.linear(input, linear_weight.reshape([-1, features]), bias)
-    logits = logits.reshape([*input.shape[:-1], classes, *inner])
-    named: dict[str, Any] = {} if ignore_index is None else {"ignore_index": ignore_index}
-    return _functional.cross_entropy(
-        logits, target, weight, reduction=reduction, label_smoothing=label_smoothing, **named
-    )
+pixel_shuffle, pixel_unshuffle = _functions.pixel_shuffle, _functions.pixel_unshuffle
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -96,8 +51,8 @@ def logsigmoid(input: Tensor) -> Tensor:
     return tenon.log_sigmoid(input)
 
 
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x sigmoid(x), also of complex numbers. The result is new memory even if `inplace`."""
+def silu(input: Tensor) -> Tensor:
+    """x sigmoid(x), also of complex numbers."""
     return input * _moments.sigmoid(input) if input.dtype.is_complex else tenon.silu(input)
 
 
@@ -106,19 +61,24 @@ def softsign(input: Tensor) -> Tensor:
     return input / (1 + abs(input)) if input.dtype.is_complex else tenon.softsign(input)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`input` [N, C, ...] resized to `size` or by `scale_factor`, each element the nearest one."""
-    return _functional.interpolate(input, size, scale_factor, "nearest")
-
-
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`input` [N, C, H, W] resized bilinearly; the corners stay corners, as align_corners says."""
-    return _functional.interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+def _of_dtype(result: Tensor, input: Tensor) -> Tensor:
+    """Whole numbers stay whole numbers, cut as PyTorch cuts bounds."""
+    return result if input.dtype.is_floating_point else result.to(input.dtype)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """x between `min_val` and `max_val`."""
-    return tenon.hardtanh(input, min_val, max_val)
+    return _of_dtype(tenon.hardtanh(input, float(min_val), float(max_val)), input)
+
+
+def relu6(input: Tensor) -> Tensor:
+    """x between 0 and 6."""
+    return _of_dtype(tenon.relu6(input), input)
+
+
+def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
+    """x where it is above `threshold`, else `value`."""
+    return _of_dtype(tenon.threshold(input, threshold, value), input)
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -144,7 +104,7 @@ def _of_rows(name: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         if dim is None:
             raise TypeError(f"{name}(): expected dim, got none; give the axis, such as dim=-1")
-        return function(input if dtype is None else input.to(dtype), dim)
+        return function(_functions._inexact(name, input, dtype), dim)
 
     of_rows.__name__ = name
     of_rows.__doc__ = f"tenon.{name} along `dim`, computed in `dtype`."
@@ -152,17 +112,6 @@ def _of_rows(name: str) -> Callable[..., Tensor]:
 
 
 softmax, log_softmax, softmin = map(_of_rows, ("softmax", "log_softmax", "softmin"))
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Rows of 0 with 1 at each index, in int64; without `num_classes` up to the largest index."""
-    if num_classes < 0:
-        if tensor.numel() == 0:
-            raise ValueError(
-                "one_hot(): expected num_classes for a tensor without elements, got -1"
-            )
-        num_classes = int(tensor.max().item()) + 1
-    return tenon.one_hot(tensor, num_classes).to(tenon.int64)
 
 
 def rms_norm(
@@ -190,6 +139,7 @@ def scaled_dot_product_attention(
     attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
+    *,
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
@@ -199,35 +149,58 @@ def scaled_dot_product_attention(
     )
 
 
-def _with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Tenon's that also takes `input` for `x`, and `dim` for `axis`."""
-    own = inspect.signature(function).parameters
-    names = {
-        theirs: ours
-        for theirs, ours in (("input", "x"), ("dim", "axis"))
-        if ours in own and theirs not in own
-    }
-    if not names:
-        return function
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """`input` divided by its norm of order `p` over `dim`, which is at least `eps`."""
+    if isinstance(dim, int) and isinstance(p, (int, float)):
+        return tenon.normalize(input, p, dim, eps)
+    return input / tenon.clip(_functions.norm(input, p, dim, True), eps, None)
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **{names.get(key, key): each for key, each in kwargs.items()})
 
-    return call
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A random, differentiable sample of one of the classes along `dim`. `eps` does nothing, in PyTorch neither; another
+    value than the default is refused."""
+    if eps != 1e-10:
+        raise NotImplementedError(f"gumbel_softmax(): expected eps=1e-10, got {eps!r}")
+    return _functional.gumbel_softmax(logits, tau, hard, dim)
+
+
+_OWN = set(__all__)
+_SHARED = set(_signatures.in_space("nn.functional")) - _OWN
+_SHARED |= set("ctc_loss pairwise_distance triplet_margin_with_distance_loss".split())
+_signatures.adapt_all("nn.functional", __all__, globals())
 
 
 def __getattr__(name: str) -> Any:
-    function = getattr(_functional, name)
-    if name.startswith("_") or not callable(function):
+    if name in _SHARED:
+        # The operator or function of tenon.nn.functional by the same name, called by PyTorch's signature.
+        function = _signatures.adapted(f"nn.functional.{name}", getattr(_functional, name))
+        globals()[name] = function
         return function
-    if isinstance(function, type(_core.operator("add"))):
-        function = _adapt.operator(function.__name__)
-    elif inspect.isfunction(function):
-        function = _with_keywords(function)
-    globals()[name] = function
+    if name.endswith("_") and name[:-1] in _IN_PLACE:
+        function = _in_place(name)
+        globals()[name] = function
+        return function
+    where = "; tenon.nn.functional has it" if hasattr(_functional, name) else ""
+    raise AttributeError(
+        f"tenon.compat.torch.nn.functional does not cover torch.nn.functional.{name}{where}"
+    )
+
+
+def _in_place(name: str) -> Callable[..., Tensor]:
+    plain = __getattr__(name[:-1]) if name[:-1] in _SHARED else globals()[name[:-1]]
+
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return plain(input, *args, inplace=True, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name[:-1]}() with inplace=True."
     return function
 
 
+_IN_PLACE = set("celu elu hardtanh leaky_relu relu rrelu selu threshold".split())
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, *dir(_functional)})
+    return sorted({*__all__, *_SHARED, *(f"{each}_" for each in _IN_PLACE)})

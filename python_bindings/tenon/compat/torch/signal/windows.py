@@ -15,6 +15,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.torch import _signatures
 
 __all__ = """bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser
 nuttall""".split()
@@ -216,3 +217,10 @@ def kaiser(
         return tenon.i0(inside) / tenon.i0(tenon.zeros_like(indices[:1]) + beta)
 
     return _window("kaiser", M, sym, dtype, device, requires_grad, values)
+
+
+_signatures.adapt_all("signal.windows", __all__, globals())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
