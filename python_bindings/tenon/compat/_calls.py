@@ -62,18 +62,20 @@ def _own(function: Callable[..., Any]) -> _Own:
 def _matched(
     theirs: Iterable[inspect.Parameter], ours: list[str], words: Mapping[str, tuple[str, ...]]
 ) -> dict[str, str]:
-    """What Tenon calls each parameter: the same, what `words` says, or, if it must be given, the next one that is
-    left."""
+    """What Tenon calls each parameter: the same; if it must be given, the next one that is left; else what `words`
+    says."""
     found = {each.name: each.name for each in theirs if each.name in ours}
+
+    def free() -> list[str]:
+        return [name for name in ours if name not in found.values()]
+
     for each in theirs:
-        free = [name for name in ours if name not in found.values()]
-        word = next((name for name in words.get(each.name, ()) if name in free), None)
+        if each.name not in found and each.default is _REQUIRED and free():
+            found[each.name] = free()[0]
+    for each in theirs:
+        word = next((name for name in words.get(each.name, ()) if name in free()), None)
         if each.name not in found and word is not None:
             found[each.name] = word
-    for each in theirs:
-        free = [name for name in ours if name not in found.values()]
-        if each.name not in found and each.default is _REQUIRED and free:
-            found[each.name] = free[0]
     return found
 
 

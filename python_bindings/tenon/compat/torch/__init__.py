@@ -25,7 +25,7 @@ from tenon.compat.torch._options import preserve_format as preserve_format
 from tenon.compat.torch._options import strided as strided
 
 # Operators whose positional arguments, defaults and results agree.
-_SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bernoulli bitwise_and
+_SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
 bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil celu cholesky_inverse
 cholesky_solve clone copysign cos cosh cosine_similarity count_nonzero deg2rad det diag digamma
 dist dropout empty_like erf erfc exp exp2 expm1 flatten floor floor_divide fmax fmin fmod frac
@@ -35,7 +35,7 @@ logical_xor masked_fill masked_select matmul matrix_exp matrix_power maximum min
 multinomial multiply negative nextafter not_equal ones_like outer pairwise_distance permute
 pixel_shuffle pixel_unshuffle polygamma pow prelu rad2deg randperm reciprocal relu remainder
 renorm reshape roll round rsqrt select selu sin sinc sinh slogdet sqrt square stack subtract tan
-tanh threshold trace tril triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
+tanh threshold trace tril triu trunc unbind unsqueeze vander xlogy zeros_like""".split()
 
 # Attributes of Tenon that are the thing itself.
 _OURS = {
@@ -45,8 +45,8 @@ _OURS = {
     float64 from_dlpack from_numpy frombuffer func get_default_dtype get_num_threads hstack
     iinfo inf inference_mode int8 int16 int32 int64 is_complex is_floating_point
     is_grad_enabled is_tensor isin load manual_seed moveaxis nan newaxis no_grad numel optim
-    pi promote_types random ravel result_type save set_default_dtype set_grad_enabled
-    set_num_threads set_printoptions swapaxes tensor uint8 uint16 uint32 uint64 vstack""".split()
+    pi promote_types random ravel save set_default_dtype set_grad_enabled set_num_threads
+    set_printoptions swapaxes tensor uint8 uint16 uint32 uint64 vstack""".split()
 } | {
     "autograd": "autograd",
     "fft": "compat.torch.fft",

@@ -160,21 +160,19 @@ def range(
 
 def randint_like(
     input: Tensor,
-    low: builtins.int,
+    low: builtins.int = 0,
     high: builtins.int | None = None,
     *,
     dtype: Any = None,
     device: Any = None,
 ) -> Tensor:
     """Whole numbers from `low` (0 if there is one limit) to below `high`, in the shape of `input`."""
+    from tenon.compat.torch import _functions
+
     low, high = (0, low) if high is None else (low, high)
-    return _operator("randint")(
-        low,
-        high,
-        list(input.shape),
-        dtype=input.dtype if dtype is None else dtype,
-        device=input.device if device is None else device,
-    )
+    dtype = input.dtype if dtype is None else dtype
+    device = input.device if device is None else device
+    return _functions.whole_numbers(low, high, tuple(input.shape), dtype, device)
 
 
 # -- statistics -------------------------------------------------------------------------------------

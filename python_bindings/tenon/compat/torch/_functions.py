@@ -175,20 +175,50 @@ def randint(
         high = given[0] if high is None else _twice("randint", "high")
     if high is None or size is None or len(given) > 2:
         raise TypeError("randint(): expected high and size, with low before them or without it")
-    return _with(
-        generator, lambda: _operator("randint")(low, high, size, dtype=dtype, device=device)
-    )
+    return _with(generator, lambda: whole_numbers(low, high, size, dtype, device))
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Tensor:
+def whole_numbers(low: Any, high: Any, size: Any, dtype: Any, device: Any) -> Tensor:
+    """randint(), of which floating dtypes hold the numbers, too."""
+    size = [size] if isinstance(size, builtins.int) else list(size)
+    if dtype is None or kind(_core.dtype(dtype)) < 2:
+        return _operator("randint")(low, high, size, dtype=dtype, device=device)
+    return _operator("randint")(low, high, size, device=device).to(dtype=dtype)
+
+
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+    """1 with the probability of each element, or with `p`, else 0."""
+    if p is not None:
+        input = (
+            _operator("full_like")(input, p) if not isinstance(p, Tensor) else p.expand(input.shape)
+        )
+    return _with(generator, lambda: _operator("bernoulli")(input))
+
+
+def result_type(tensor: Any, other: Any) -> Any:
+    """The dtype that an operation of both gives."""
+    return tenon.result_type(tensor, other)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
     """Normal numbers: of tensors of means and deviations, or of a size."""
     if size is None:
+        if dtype is not None or device is not None:
+            raise TypeError("normal(): expected dtype and device beside a size alone, got no size")
         likes = [each for each in (mean, std) if isinstance(each, Tensor)]
         shape = tenon.broadcast_shapes(*(tuple(x.shape) for x in likes))
         like = likes[0]
         options = {"dtype": like.dtype, "device": like.device}
     else:
-        shape, options = size, {}
+        shape, options = size, {"dtype": dtype, "device": device}
     return _with(generator, lambda: mean + std * _operator("normal")(shape, **options))
 
 
@@ -757,5 +787,7 @@ def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0,
     return _operator("rot90")(input, k, *dims).clone()
 
 
-_OTHER = set("annotations builtins tenon kind Axes Any Callable NamedTuple Sequence Tensor".split())
+_OTHER = set(
+    "annotations builtins tenon kind whole_numbers Axes Any Callable NamedTuple Sequence Tensor".split()
+)
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _OTHER)

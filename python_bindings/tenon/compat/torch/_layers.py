@@ -191,10 +191,16 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 # -- windows ----------------------------------------------------------------------------------------
 
 
+def _floating(name: str, dtype: Any) -> None:
+    if dtype is not None and not _core.dtype(dtype).is_floating_point:
+        raise TypeError(f"{name}(): expected a floating dtype, got {dtype}")
+
+
 def _window(name: str) -> Callable[..., Tensor]:
     def function(
         window_length: builtins.int, periodic: bool = True, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
+        _floating(name, dtype)
         return getattr(tenon.signal, name)(window_length, periodic, dtype=dtype, device=device)
 
     function.__doc__ = f"tenon.signal.{name}."
@@ -215,6 +221,7 @@ def hamming_window(
     device: Any = None,
 ) -> Tensor:
     """tenon.signal.hamming_window."""
+    _floating("hamming_window", dtype)
     return tenon.signal.hamming_window(
         window_length, periodic, alpha, beta, dtype=dtype, device=device
     )
@@ -229,6 +236,7 @@ def kaiser_window(
     device: Any = None,
 ) -> Tensor:
     """tenon.signal.kaiser_window."""
+    _floating("kaiser_window", dtype)
     return tenon.signal.kaiser_window(window_length, periodic, beta, dtype=dtype, device=device)
 
 

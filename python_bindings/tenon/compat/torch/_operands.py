@@ -63,7 +63,7 @@ def addbmm(
 def as_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A view of the memory with its own shape and strides, in elements."""
+    """A copy of elements at regular distances, in row-major order wherever they lie in memory."""
     return tenon.as_strided(input, size, stride, storage_offset or 0)
 
 
@@ -97,8 +97,33 @@ def searchsorted(
         sorted_sequence = tenon.take_along_axis(sorted_sequence, sorter, -1)
     if side not in (None, "left", "right"):
         raise ValueError(f"searchsorted(): expected side 'left' or 'right', got {side!r}")
-    indices = tenon.searchsorted(sorted_sequence, input, right or side == "right")
-    return _as_integers(indices, out_int32)
+    if right and side == "left":
+        raise ValueError("searchsorted(): expected right=False beside side='left', got True")
+    right = right or side == "right"
+    if sorted_sequence.ndim > 1:
+        return _as_integers(_searched_rows(sorted_sequence, input, right), out_int32)
+    return _as_integers(tenon.searchsorted(sorted_sequence, input, right), out_int32)
+
+
+def _searched_rows(rows: Tensor, values: Tensor, right: bool) -> Tensor:
+    """searchsorted() of each row of values in its own sorted row, by bisection."""
+    if tuple(rows.shape[:-1]) != tuple(values.shape[:-1]):
+        raise ValueError(
+            f"searchsorted(): expected values of as many rows as the sequences, {tuple(rows.shape[:-1])}, got shape "
+            f"{tuple(values.shape)}"
+        )
+    length = rows.shape[-1]
+    low = tenon.zeros_like(values, dtype=tenon.int64)
+    high = tenon.full_like(low, length)
+    for _ in range(length.bit_length()):
+        middle = (low + high) // 2
+        probe = tenon.take_along_axis(rows, tenon.clip(middle, None, length - 1), -1)
+        # Written so that NaN is behind every number.
+        behind = tenon.logical_not(probe > values if right else probe >= values)
+        open_ = low < high
+        low = tenon.where(open_ & behind, middle + 1, low)
+        high = tenon.where(open_ & tenon.logical_not(behind), middle, high)
+    return low
 
 
 def corrcoef(input: Tensor) -> Tensor:

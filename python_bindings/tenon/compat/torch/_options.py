@@ -43,6 +43,15 @@ def _out(name: str, function: Function, given: dict[str, Any], chosen: Chosen) -
     return lambda *args, **kwargs: _written(name, function(*args, **kwargs), out)
 
 
+def _out_of_factory(
+    name: str, function: Function, given: dict[str, Any], chosen: Chosen
+) -> Function:
+    """As _out(); the dtype is that of `out`, unless one is given."""
+    if isinstance(chosen["out"], Tensor):
+        given.setdefault("dtype", chosen["out"].dtype)
+    return _out(name, function, given, chosen)
+
+
 def _written(name: str, result: Any, out: Any) -> Any:
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
@@ -173,3 +182,5 @@ OPTIONS: dict[str, Option] = {
     "inplace": _inplace,
     "out": _out,
 }
+
+FACTORY_OPTIONS: dict[str, Option] = {"out": _out_of_factory}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenon.compat._calls import by_signature, signature
-from tenon.compat.torch._options import OPTIONS
+from tenon.compat.torch._options import FACTORY_OPTIONS, OPTIONS
 
 _FACTORY = "dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False"
 _LIKE = f"{_FACTORY}, memory_format=None"
@@ -73,6 +73,10 @@ SIGNATURES = f"""
 (tensors, dim=0, *, out=None): concat concatenate stack
 (tensors, *, out=None): hstack vstack linalg.multi_dot
 (x, N=None, increasing=False): vander
+(type1, type2): promote_types
+(input, p="fro", dim=None, keepdim=False, out=None, dtype=None): norm
+(a, b, dims=2, out=None): tensordot
+(input, p=2.0, dim=1, eps=1e-12, out=None): nn.functional.normalize
 (elements, test_elements, *, assume_unique=False, invert=False, out=None): isin
 (input, scale, zero_point, axis, quant_min, quant_max): fake_quantize_per_channel_affine
 (input, scales, zero_points, axis, dtype): quantize_per_channel
@@ -156,21 +160,21 @@ _MORE = {
     baddbmm bmm bucketize cat chain_matmul clamp clip column_stack cross cumsum detach_copy diagonal_copy diff div
     divide dot dstack empty eq expand_copy eye full gather hardshrink histc histogram i0 igamma igammac index_add
     index_copy index_reduce index_select ldexp lerp linspace logaddexp logit logspace logsumexp lu lu_solve lu_unpack
-    max mean median min mm mv mvlgamma nanmedian nanquantile nansum narrow_copy nonzero nonzero_static norm normal ones
+    max mean median min mm mv mvlgamma nanmedian nanquantile nansum narrow_copy nonzero nonzero_static normal ones
     ormqr permute_copy prod quantile rand randint randn range round row_stack scatter scatter_add scatter_reduce
     searchsorted select_copy sigmoid signbit sort squeeze_copy std sub subtract sum svd t_copy take take_along_dim
-    tensordot topk transpose_copy triangular_solve unbind_copy unfold_copy unsqueeze_copy var vdot view_copy where zeros
+    topk transpose_copy triangular_solve unbind_copy unfold_copy unsqueeze_copy var vdot view_copy where zeros
     bernoulli nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.gelu nn.functional.hardshrink
-    nn.functional.normalize nn.functional.softplus nn.functional.softshrink""",
+    nn.functional.softplus nn.functional.softshrink""",
     "layout": """arange empty empty_permuted empty_strided eye full full_like kaiser_window linspace logspace normal
     ones rand rand_like randint randint_like randn randn_like range scalar_tensor tril_indices triu_indices zeros
-    bartlett_window blackman_window hamming_window hann_window""",
+    bartlett_window blackman_window hamming_window hann_window fft.fftfreq fft.rfftfreq""",
     "pin_memory": """arange empty empty_permuted empty_strided eye full full_like kaiser_window linspace logspace normal
     ones rand rand_like randint randint_like randn randn_like range scalar_tensor tril_indices triu_indices zeros
-    bartlett_window blackman_window hamming_window hann_window""",
+    bartlett_window blackman_window hamming_window hann_window fft.fftfreq fft.rfftfreq""",
     "requires_grad": """arange empty empty_permuted empty_strided eye full full_like kaiser_window linspace logspace
     normal ones rand rand_like randint randint_like randn randn_like range scalar_tensor tril_indices triu_indices zeros
-    bartlett_window blackman_window hamming_window hann_window""",
+    bartlett_window blackman_window hamming_window hann_window fft.fftfreq fft.rfftfreq""",
     "memory_format": "empty full_like rand_like randint_like randn_like",
     "generator": "rand_like randint_like randn_like",
 }
@@ -181,14 +185,11 @@ _WITHOUT_OUT = set(
 )
 _DEFAULTS: dict[str, Any] = {"pin_memory": False, "requires_grad": False}
 
-# What Tenon calls a parameter of PyTorch's; the first that there is counts.
+# What Tenon calls a parameter of PyTorch's that has a default; the first that there is counts. Those without one go by
+# their places.
 WORDS = {
-    "input": ("x", "indices", "tensor", "tensors", "A", "a", "b", "factor"),
-    "other": ("y",),
-    "exponent": ("y",),
-    "tensors": ("arrays",),
     "dim": ("axis",),
-    "dims": ("axes", "axis", "repeats"),
+    "dims": ("axes", "axis"),
     "dim0": ("axis0",),
     "dim1": ("axis0", "axis1"),
     "dim2": ("axis1",),
@@ -196,15 +197,7 @@ WORDS = {
     "max_val": ("max",),
     "diagonal": ("offset",),
     "rcond": ("rtol",),
-    "src": ("source",),
-    "end": ("stop",),
-    "size": ("shape",),
-    "n": ("count", "n"),
-    "num_samples": ("count",),
-    "num_groups": ("groups",),
-    "input1": ("x1",),
-    "input2": ("x2", "factor", "tau"),
-    "weight": ("weight",),
+    "N": ("n",),
 }
 
 # Other keywords for a parameter: NumPy's words, which PyTorch takes, and those of its documentation.
@@ -215,6 +208,7 @@ SYNONYMS = {
     "x2": ("other",),
     "axis": ("dim",),
     "keepdims": ("keepdim",),
+    "self": ("input",),
     "input": ("A", "x", "tensor"),
     "A": ("input",),
     "b": ("B", "input"),
@@ -279,7 +273,8 @@ def adapted(name: str, function: Any) -> Any:
         theirs = of(name, function)
     except ValueError:  # a function of C without a signature
         return function
-    return by_signature(name, function, theirs, WORDS, SYNONYMS, OPTIONS)
+    options = OPTIONS | FACTORY_OPTIONS if "layout" in theirs.parameters else OPTIONS
+    return by_signature(name, function, theirs, WORDS, SYNONYMS, options)
 
 
 def adapt_all(space: str, names: Iterable[str], module: dict[str, Any]) -> None:

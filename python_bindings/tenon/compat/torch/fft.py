@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tenon import _core
 from tenon import fft as _fft
 from tenon._core import Tensor
 from tenon.compat.torch import _signatures
+from tenon.compat.torch._options import kind
 
 _OF_ONE_AXIS = "fft ifft rfft irfft hfft ihfft".split()
 _OF_TWO_AXES = "fft2 ifft2 rfft2 irfft2 hfft2 ihfft2".split()
@@ -55,7 +57,24 @@ globals().update({name: _along_axis(name) for name in _OF_ONE_AXIS})
 globals().update({name: _along_axes(name, (-2, -1)) for name in _OF_TWO_AXES})
 globals().update({name: _along_axes(name, None) for name in _OF_AXES})
 
-fftfreq, rfftfreq = _fft.fftfreq, _fft.rfftfreq
+
+def _frequencies(name: str) -> Callable[..., Any]:
+    frequencies = getattr(_fft, name)
+
+    def function(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+        if d == 0:
+            raise ValueError(
+                f"fft.{name}(): expected d, the distance of samples, not to be 0, got {d}"
+            )
+        if dtype is not None and kind(_core.dtype(dtype)) < 2:
+            raise TypeError(f"fft.{name}(): expected a floating dtype, got {dtype}")
+        return frequencies(n, d=d, dtype=dtype, device=device)
+
+    function.__name__, function.__doc__ = name, frequencies.__doc__
+    return function
+
+
+fftfreq, rfftfreq = _frequencies("fftfreq"), _frequencies("rfftfreq")
 
 
 def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:

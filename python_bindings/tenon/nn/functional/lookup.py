@@ -71,10 +71,14 @@ def embedding_bag(
     else:
         if offsets is None:
             raise ValueError("embedding_bag: expected offsets with indices of one axis")
-        starts = offsets[:-1] if include_last_offset else offsets
-        bags = starts.shape[0]
-        order = tenon.arange(indices.shape[0], dtype=starts.dtype, device=indices.device)
-        bag_of = tenon.searchsorted(starts, order, right=True) - 1
+        if include_last_offset:  # what is behind the last bag is a bag that is dropped
+            of_all = embedding_bag(
+                indices, weight, offsets, mode, per_sample_weights, False, padding_idx
+            )
+            return of_all[:-1]
+        bags = offsets.shape[0]
+        order = tenon.arange(indices.shape[0], dtype=offsets.dtype, device=indices.device)
+        bag_of = tenon.searchsorted(offsets, order, right=True) - 1
     rows = tenon.embedding(weight, indices, padding_idx)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)

@@ -133,8 +133,9 @@ class TorchLibrary:
         self, function: str, ours: Any, our_arguments: Any, theirs: Any, their_arguments: Any
     ) -> str | None:
         mine, other = tensors(our_arguments), tensors(their_arguments)
+        undetermined = {*samples_of_torch.DRAWN, *torch_samples.DRAWN, *samples_of_torch.PRODUCTS}
         for index, (a, b) in enumerate(zip(mine, other, strict=True)):
-            if _drawn(function) in samples_of_torch.DRAWN:
+            if _drawn(function) in undetermined:
                 break
             found = samples_of_torch.difference(
                 "", samples_of_torch.to_arrays(a), samples_of_torch.to_arrays(b)
@@ -152,8 +153,8 @@ class TorchLibrary:
 
 
 def _drawn(function: str) -> str:
-    """The name as the samples know it: in-place forms and aliases are drawn or compared as their base."""
-    return function.removesuffix("_")
+    """The name as the samples know it: in-place forms are drawn or compared as their base."""
+    return "rand_like" if function in torch_samples.DRAWN else function.removesuffix("_")
 
 
 def _of_entry(entry: Any) -> list[Iterator[Any]]:
@@ -163,9 +164,6 @@ def _of_entry(entry: Any) -> list[Iterator[Any]]:
         for _, each in samples_of_torch.samples(entry, 1000, [group]):
             yield (each.input, *each.args), dict(each.kwargs)
 
-    module = getattr(entry.op, "__module__", None) or ""
-    if "torch.testing" in module:
-        return []
     return [stream(group) for group in samples_of_torch.DTYPE_GROUPS]
 
 

@@ -133,6 +133,9 @@ def alternatives(
         yield from (0, 2, 0.5)
 
 
+_WIDER = {torch.bool: torch.uint8, torch.int64: torch.float32, torch.float32: torch.complex64}
+
+
 def _out(call: Callable[..., Any], arguments: dict[str, Any]) -> Iterator[Any]:
     """Tensors for results: of their shape and dtype, and one of another dtype."""
     plain = {name: value for name, value in arguments.items() if name != "out"}
@@ -142,6 +145,7 @@ def _out(call: Callable[..., Any], arguments: dict[str, Any]) -> Iterator[Any]:
         return
     if isinstance(found, torch.Tensor):
         yield torch.zeros_like(found)
-        yield torch.zeros_like(found, dtype=torch.complex128)
+        yield torch.zeros_like(found, dtype=_WIDER.get(found.dtype, torch.complex128))
+        yield torch.zeros_like(found, dtype=torch.int32)
     elif isinstance(found, (tuple, list)) and all(isinstance(x, torch.Tensor) for x in found):
         yield tuple(torch.zeros_like(each) for each in found)

@@ -60,6 +60,11 @@ def interpolate(
         raise ValueError(
             f"interpolate(): expected align_corners=None for mode {mode!r}, got {align_corners!r}"
         )
+    for word, given in (("size", size), ("scale_factor", scale_factor)):
+        if isinstance(given, (tuple, list)) and len(given) != input.ndim - 2:
+            raise ValueError(
+                f"interpolate(): expected {word} of one number or {input.ndim - 2}, got {given!r}"
+            )
     return _functional.interpolate(
         input, size, scale_factor, mode, align_corners, bool(recompute_scale_factor), antialias
     )

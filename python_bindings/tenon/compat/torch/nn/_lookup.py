@@ -62,6 +62,8 @@ def embedding_bag(
         raise NotImplementedError("embedding_bag(): expected scale_grad_by_freq=False, got True")
     if max_norm is not None:
         _limit_norms(weight, input, max_norm, norm_type)
+    if padding_idx is not None and padding_idx < 0:
+        padding_idx += weight.shape[0]
     return _functional.embedding_bag(
         input, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx
     )

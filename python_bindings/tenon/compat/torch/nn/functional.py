@@ -68,6 +68,10 @@ def _of_dtype(result: Tensor, input: Tensor) -> Tensor:
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """x between `min_val` and `max_val`."""
+    if min_val > max_val:
+        raise ValueError(
+            f"hardtanh(): expected min_val up to max_val, got {min_val!r} and {max_val!r}"
+        )
     return _of_dtype(tenon.hardtanh(input, float(min_val), float(max_val)), input)
 
 
