@@ -47,7 +47,8 @@ def _along_axes(name: str, default: tuple[int, int] | None) -> Callable[..., Any
             s = (s,) if isinstance(s, int) else tuple(s)
             # Lengths without axes are those of the last axes.
             axes = tuple(range(-len(s), 0)) if axes is None else axes
-        return transform(input, s=s, axes=axes, norm=norm or "backward")
+        result = transform(input, s=s, axes=axes, norm=norm or "backward")
+        return result.clone() if result is input else result
 
     function.__name__, function.__doc__ = name, transform.__doc__
     return function

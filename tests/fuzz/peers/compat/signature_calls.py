@@ -340,11 +340,14 @@ def _ask(library: Library, name: str, samples: int, report: Report) -> bool:
             arguments = bind(signature, args, kwargs)
             if arguments is None:
                 continue
-            by_keyword = _by_keyword(signature, arguments)
-            _, error = _answer(library.theirs(name), *library.fresh(by_keyword))  # type: ignore[arg-type]
-            if error is not None:  # the sample belongs to another signature
-                continue
+            served = [
+                made is not None and _answer(library.theirs(name), *library.fresh(made))[1] is None  # type: ignore[arg-type]
+                for made in (_by_keyword(signature, arguments), _by_place(signature, arguments))
+            ]
             for call in forms(library, name, signature, arguments):
+                # A sample that is not served belongs to another signature, or has no keywords.
+                if not served[call.form in ("position", "recording")]:
+                    continue
                 judged = judge(library, call)
                 if judged is not None:
                     asked = True

@@ -3,4 +3,143 @@
 
 from .signature_calls import Difference
 
-DIFFERENCES: tuple[Difference, ...] = ()
+_COPY = "is a copy of argument 0, PyTorch gives a view"
+_NO_GRADIENT = "requires_grad False, PyTorch gives True"
+_GRADIENT = "requires_grad True, PyTorch gives False"
+
+DIFFERENCES: tuple[Difference, ...] = (
+    # Memory.
+    Difference(
+        "real|imag|conj|conj_physical|view_as_complex|view_as_real|resolve_conj",
+        "parts of complex numbers, and complex numbers of pairs, are copies",
+        detail=_COPY,
+    ),
+    Difference(
+        "as_strided", "elements at regular distances are gathered, in row-major order", detail=_COPY
+    ),
+    Difference("masked.prod", "a product is a copy, also of one factor", detail=_COPY),
+    # Gradients.
+    Difference(
+        "bernoulli|binomial|poisson",
+        "drawn numbers have no gradient; PyTorch's is 0",
+        form="recording",
+        detail=_NO_GRADIENT,
+    ),
+    Difference(
+        "fill|heaviside|histogram|histogramdd|matrix_power|linalg.matrix_power|native_layer_norm",
+        "a result that does not change with its arguments, or by steps, has no gradient; PyTorch's is 0 or an error",
+        form="recording",
+        detail=_NO_GRADIENT,
+    ),
+    Difference(
+        "detach_copy",
+        "what is detached has no gradient, as the name says",
+        form="recording",
+        detail=_NO_GRADIENT,
+    ),
+    Difference(
+        "linalg.qr|linalg.lstsq",
+        "Q that is not computed, and residuals, have no gradient",
+        form="recording",
+        detail=_NO_GRADIENT,
+    ),
+    Difference(
+        r"special\..*",
+        "special functions have gradients that PyTorch lacks",
+        form="recording",
+        detail=_GRADIENT,
+    ),
+    # Elements and numbers.
+    Difference(
+        "kthvalue|topk|mode",
+        "which of equal elements is named is open in PyTorch",
+        detail="values at",
+    ),
+    Difference(
+        "topk", "elements are in order whatever `sorted` says; PyTorch leaves it open", "sorted"
+    ),
+    Difference(
+        "nn.functional.(multi_head_attention_forward|scaled_dot_product_attention)",
+        "dropout is drawn",
+        detail="values at",
+    ),
+    Difference(
+        "nn.functional.local_response_norm",
+        "whole numbers are normalised in floats; PyTorch cuts the means of their squares",
+        detail="values at|dtype",
+    ),
+    Difference(
+        "nn.functional.ctc_loss",
+        "a label that is the blank has no meaning",
+        parameter="blank",
+        detail="values at",
+    ),
+    Difference(
+        "nn.functional.embedding_bag",
+        "elements behind the last offset do not count; PyTorch divides by their number, too",
+        parameter="include_last_offset",
+        detail="values at",
+    ),
+    Difference(
+        "nn.functional.triplet_margin_loss",
+        "the margin is added to the difference of the distances, not to one of them, which loses its digits",
+        detail="values at",
+    ),
+    Difference(
+        "nn.functional.multi_margin_loss",
+        "a vector is one sample, whose losses have no axis",
+        detail="shape",
+    ),
+    Difference(
+        "histogram",
+        "an element on the edge of a bin counts to one or the other as the edge is rounded",
+        detail="values at",
+    ),
+    Difference(
+        "sinc|special.sinc",
+        "the sinc of large whole numbers is 0; PyTorch gives a rounding error",
+        detail="values at",
+    ),
+    Difference(
+        "linalg.lstsq",
+        "a cutoff of 1 or more leaves no singular value; LAPACK takes it for the rounding error",
+        parameter="rcond",
+        detail="values at",
+    ),
+    Difference(
+        "linalg.pinv",
+        "cutoffs are one number, or one for each matrix",
+        parameter="",
+        detail="shape",
+    ),
+    # Results.
+    Difference(
+        "split_copy|split_with_sizes_copy|unbind_copy",
+        "a call with `out` gives `out`, here too; PyTorch gives None",
+        parameter="out",
+        detail="PyTorch gives None",
+    ),
+    Difference(
+        "unique_consecutive",
+        "flags by position mean what they mean by keyword; PyTorch gives empty tensors",
+        parameter="return_inverse|return_counts",
+        form="other",
+        detail="shape",
+    ),
+    Difference(
+        "masked.arg(max|min)",
+        "indices are int64; PyTorch's of a 0-d tensor have its dtype",
+        detail="dtype",
+    ),
+    Difference(
+        "masked.logsumexp",
+        "logarithms are floating; PyTorch cuts them to whole numbers",
+        detail="dtype",
+    ),
+    Difference(
+        "masked.(median|std|var|sum)",
+        "`dtype` is that of the computation and of the result; PyTorch's results keep another one",
+        parameter="dtype",
+        detail="dtype|values at",
+    ),
+)

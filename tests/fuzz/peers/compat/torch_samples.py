@@ -154,14 +154,22 @@ SAMPLES: dict[str, tuple[Callable[[], tuple[Any, ...]], ...]] = (
         "randperm": (lambda: (5,),),
         "randint": (lambda: (5, (2, 3)), lambda: (1, 5, (2,))),
         "randint_like": (lambda: (_x(3), 5), lambda: (_x(3), 1, 5)),
-        "range": (lambda: (0, 4), lambda: (1, 5, 2)),  # PyTorch divides by a step that a dtype makes 0
+        "range": (
+            lambda: (0, 4),
+            lambda: (1, 5, 2),
+        ),  # PyTorch divides by a step that a dtype makes 0
         "arange": (lambda: (5,), lambda: (1, 5, 2), lambda: (0.0, 1.0, 0.25)),
         "slogdet": (lambda: (_triangle(3),),),
         "linalg.slogdet": (lambda: (_triangle(3),),),
         "cholesky_inverse": (lambda: (_triangle(3),), lambda: (_triangle(3).T.contiguous(), True)),
         "cholesky_solve": (lambda: (_x(3, 2), _triangle(3)),),
         "vander": (lambda: (_x(3), 4, True), lambda: (_x(3),)),
-        "vmap": (),
+        "where": (lambda: (_x(2, 3) > 0, _x(2, 3), _x(3)), lambda: (_x(3) > 0, _x(3), 2.0)),
+        "lu": (lambda: (_x(2, 3, 3),), lambda: (_triangle(3), True, True)),
+        "linalg.lstsq": (
+            lambda: (_triangle(4)[:, :3], _x(4, 2)),
+            lambda: (_triangle(4)[:, :3], _x(4, 2), {"driver": "gelsd"}),
+        ),
         "einsum": (lambda: ("ij,jk->ik", _x(2, 3), _x(3, 2)), lambda: ("ii->i", _x(3, 3))),
         "empty_strided": (lambda: ((2, 3), (3, 1)), lambda: ((2, 3), (1, 2))),
         "normal": (lambda: (0.0, 1.0, (2, 3)), lambda: (_x(3), torch.ones(3)), lambda: (_x(3),)),

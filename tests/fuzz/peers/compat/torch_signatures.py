@@ -17,12 +17,22 @@ _Parameter = inspect.Parameter
 # Namespaces whose operators have a prefix, and the prefix.
 _PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_", "nn.functional": "", "": ""}
 
+# What neither Python nor a schema nor the documentation says.
+_BY_HAND = {
+    "lu": "A, pivot=True, get_infos=False, out=None",
+    "where": "condition, input, other, *, out=None",
+    "asarray": "obj, *, dtype=None, device=None, copy=None, requires_grad=False",
+    "from_numpy": "ndarray, /",
+}
+
 _FACTORY_ONLY = (_Parameter("requires_grad", _Parameter.KEYWORD_ONLY, default=False),)
 
 
 def signatures(name: str, function: Callable[..., Any]) -> list[inspect.Signature]:
     """All that are known, without repetitions; whether PyTorch takes the keywords is for a call to say."""
     found: list[inspect.Signature] = []
+    if name in _BY_HAND:
+        return [_made(_BY_HAND[name])]
     try:
         own = inspect.signature(function)
         if not _is_variadic(own):
@@ -120,10 +130,13 @@ def _of_documentation(name: str, function: Callable[..., Any]) -> list[inspect.S
             continue
         try:
             # The text is a list of parameters, of which Python makes a signature.
-            inside = re.sub(r":[^,=)]*", "", match[1])
-            made: dict[str, Any] = {}
-            exec(f"def shown({inside}): pass", {"torch": torch}, made)
+            result.append(_made(re.sub(r":[^,=)]*", "", match[1])))
         except (SyntaxError, NameError, AttributeError):
             continue
-        result.append(inspect.signature(made["shown"]))
     return result
+
+
+def _made(text: str) -> inspect.Signature:
+    made: dict[str, Any] = {}
+    exec(f"def shown({text}): pass", {"torch": torch}, made)
+    return inspect.signature(made["shown"])
