@@ -364,8 +364,8 @@ def lu(
 ) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]:
     """L and U in one matrix and LAPACK's pivots, which count from 1, in int32; with `get_infos` also
     which pivot was the first to be 0, or 0."""
-    factors, pivots, info = tenon.compat.torch.linalg.lu_factor_ex(A, pivot=pivot)
-    return (factors, pivots, info) if get_infos else (factors, pivots)
+    result = tenon.compat.torch.linalg.lu_factor_ex(A, pivot=pivot)
+    return result if get_infos else tuple(result[:2])
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:

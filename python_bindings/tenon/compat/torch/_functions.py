@@ -130,8 +130,8 @@ def asarray(
     """`obj` as a tensor, sharing memory where that is possible, or always a copy with `copy`."""
     result = _core.asarray(obj, dtype=dtype, device=device)
     if copy:
-        result = result.detach().clone()
-    elif copy is not None and isinstance(obj, Tensor) and result is not obj:
+        result = result.clone()
+    elif copy is not None and isinstance(obj, Tensor):
         if (dtype is not None and obj.dtype != result.dtype) or obj.device != result.device:
             raise ValueError(
                 f"asarray(): expected copy=True or None for another dtype or device than {obj.dtype} on "
@@ -294,7 +294,8 @@ def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any
 
 def nanmean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over `dim` of what is not NaN."""
-    return _reduced("nanmean", _inexact("nanmean", input, dtype), dim, keepdim, dtype)
+    axes = None if isinstance(dim, (tuple, list)) and not dim else dim
+    return _reduced("nanmean", _inexact("nanmean", input, dtype), axes, keepdim, dtype)
 
 
 def all(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
@@ -455,6 +456,19 @@ def tile(input: Tensor, dims: Any) -> Tensor:
 def _own_memory(result: Tensor, input: Tensor) -> Tensor:
     """The result in memory of its own; repeating once gives the tensor itself."""
     return result.clone() if result.numel() == input.numel() or input.numel() == 1 else result
+
+
+def diag(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """A matrix with the vector on its diagonal, or a copy of the diagonal of a matrix."""
+    result = _operator("diag")(input, diagonal)
+    return result.clone() if input.ndim == 2 else result
+
+
+def roll(input: Tensor, shifts: Any, dims: Axes = None) -> Tensor:
+    """Elements moved along the axes, those that leave one end to the other; without axes along the flat tensor."""
+    every = [shifts] if isinstance(shifts, builtins.int) else shifts
+    result = _operator("roll")(input, shifts, dims)
+    return result if builtins.any(every) else result.clone()
 
 
 def flip(input: Tensor, dims: Axes) -> Tensor:

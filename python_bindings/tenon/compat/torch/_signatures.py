@@ -53,7 +53,7 @@ SIGNATURES = f"""
 (input, dim=None): count_nonzero
 (input, dim=-1, keepdim=False, *, out=None): mode
 (input, k, dim=-1, keepdim=False, *, out=None): kthvalue
-(input, diagonal=0, *, out=None): diag tril triu
+(input, diagonal=0, *, out=None): tril triu
 (input, offset=0): diagflat
 (input, dims): permute
 (input, shape): reshape
@@ -66,7 +66,7 @@ SIGNATURES = f"""
 (input, dim, index): select
 (input, src, dim, index): select_scatter
 (input, src, offset=0, dim1=0, dim2=1): diagonal_scatter
-(input, shifts, dims=None): roll
+(A, pivot=True, get_infos=False, out=None): lu
 (input, split_sizes, dim=0): split_with_sizes
 (input, split_sizes, dim=0, *, out=None): split_with_sizes_copy
 (input, split_size, dim=0, *, out=None): split_copy
@@ -155,11 +155,11 @@ SIGNATURES = f"""
 
 # Functions that are written out for PyTorch, and take more than their own parameters.
 _MORE = {
-    "out": """add addbmm addmm addmv addr alias_copy all amax amin aminmax any conj_physical cumprod log_softmax
+    "out": """add addbmm addmm addmv addr alias_copy all amax amin aminmax any conj_physical cumprod diag log_softmax
     nan_to_num nanmean sgn sign slice_scatter softmax any arange argmax argmin argsort as_strided_copy
     baddbmm bmm bucketize cat chain_matmul clamp clip column_stack cross cumsum detach_copy diagonal_copy diff div
     divide dot dstack empty eq expand_copy eye full gather hardshrink histc histogram i0 igamma igammac index_add
-    index_copy index_reduce index_select ldexp lerp linspace logaddexp logit logspace logsumexp lu lu_solve lu_unpack
+    index_copy index_reduce index_select ldexp lerp linspace logaddexp logit logspace logsumexp lu_solve lu_unpack
     max mean median min mm mv mvlgamma nanmedian nanquantile nansum narrow_copy nonzero nonzero_static normal ones
     ormqr permute_copy prod quantile rand randint randn range round row_stack scatter scatter_add scatter_reduce
     searchsorted select_copy sigmoid signbit sort squeeze_copy std sub subtract sum svd t_copy take take_along_dim

@@ -26,7 +26,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         detail=_NO_GRADIENT,
     ),
     Difference(
-        "fill|heaviside|histogram|histogramdd|matrix_power|linalg.matrix_power|native_layer_norm",
+        "fill|heaviside|histogram|histogramdd|matrix_power|linalg.matrix_power|native_layer_norm|norm",
         "a result that does not change with its arguments, or by steps, has no gradient; PyTorch's is 0 or an error",
         form="recording",
         detail=_NO_GRADIENT,
@@ -42,6 +42,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Q that is not computed, and residuals, have no gradient",
         form="recording",
         detail=_NO_GRADIENT,
+    ),
+    Difference(
+        "linalg.lstsq",
+        "singular values have a gradient that PyTorch lacks",
+        form="recording",
+        detail=_GRADIENT,
     ),
     Difference(
         r"special\..*",
@@ -109,9 +115,23 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "linalg.pinv",
         "cutoffs are one number, or one for each matrix",
-        parameter="",
         detail="shape",
     ),
+    Difference(
+        "nn.functional.kl_div",
+        "`size_average` means the mean; PyTorch divides it by the batch once more, if `reduction` is 'batchmean'",
+        parameter="size_average",
+        detail="values at",
+    ),
+    Difference(
+        "signal.windows.blackman",
+        "a window of two elements is 0, up to rounding",
+        detail="e-(08|17)",
+    ),
+    Difference(
+        "fft.ihfftn", "`out` holds the result; PyTorch leaves parts of it", "out", detail="after"
+    ),
+    Difference("linalg.lu_solve", "the result is `out`", parameter="out", detail="is a view"),
     # Results.
     Difference(
         "split_copy|split_with_sizes_copy|unbind_copy",
@@ -137,7 +157,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         detail="dtype",
     ),
     Difference(
-        "masked.(median|std|var|sum)",
+        "masked.(median|std|var|sum|prod)",
         "`dtype` is that of the computation and of the result; PyTorch's results keep another one",
         parameter="dtype",
         detail="dtype|values at",

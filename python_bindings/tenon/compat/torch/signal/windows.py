@@ -167,6 +167,11 @@ def exponential(
             f"exponential(): expected no center for a symmetric window, got {center}; pass sym=False"
         )
 
+    if center is not None and M == 1:
+        value = math.exp(-abs(center) / tau)
+        one = _window("exponential", M, sym, dtype, device, False, lambda indices, _: indices)
+        return tenon.full_like(one, value).requires_grad_(requires_grad)
+
     def values(indices: Tensor, intervals: int) -> Tensor:
         middle = intervals / 2 if center is None else center
         return tenon.exp(-tenon.abs(indices - middle) / tau)
