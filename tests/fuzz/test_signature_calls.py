@@ -3,6 +3,7 @@
 a part of tenon.compat.torch is held against it."""
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_forms_of_one_sample():
     assert any(call.form == "nonsense" and call.parameter == "scale" for call in calls)
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[Any, str]] = {
     "another default": (lambda x, y=3, *, scale=1.0: theirs(x, y, scale=scale), "[default"),
     "another place": (lambda x, scale=1.0, y=2: theirs(x, y, scale=float(scale)), "[position"),
     "a parameter that is ignored": (lambda x, y=2, *, scale=1.0: x + y, "[keyword"),

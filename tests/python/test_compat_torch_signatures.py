@@ -6,12 +6,16 @@ import ast
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tenon
 from tenon.compat import numpy, torch
 
-F = torch.nn.functional
+F: Any = torch.nn.functional  # modules whose functions are found at run time
+linalg: Any = torch.linalg
+special: Any = torch.special
+fft: Any = torch.fft
 X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 V = torch.tensor([1.0, -2.0, 3.0])
 
@@ -57,14 +61,14 @@ SAME = {
     "softmax of a dtype": (lambda: torch.softmax(V, 0, torch.float64).dtype, lambda: torch.float64),
     "histogram": (lambda: torch.histogram(V).hist.shape, lambda: (100,)),
     "round": (
-        lambda: torch.special.round(V / 3, decimals=1),
+        lambda: special.round(V / 3, decimals=1),
         lambda: torch.round(V / 3, decimals=1),
     ),
-    "svdvals": (lambda: torch.linalg.svdvals(A=X).shape, lambda: (2,)),
-    "inv": (lambda: torch.linalg.inv(A=torch.eye(2)), lambda: torch.eye(2)),
+    "svdvals": (lambda: linalg.svdvals(A=X).shape, lambda: (2,)),
+    "inv": (lambda: linalg.inv(A=torch.eye(2)), lambda: torch.eye(2)),
     "matrix_norm": (
-        lambda: torch.linalg.matrix_norm(input=X, ord=1),
-        lambda: torch.linalg.norm(A=X, ord=1),
+        lambda: linalg.matrix_norm(input=X, ord=1),
+        lambda: linalg.norm(A=X, ord=1),
     ),
     "one_hot": (
         lambda: F.one_hot(input=torch.tensor([1]), num_classes=2),
@@ -100,8 +104,8 @@ def test_parameters_by_position_and_by_keyword(made, wanted):
 def test_arguments_of_gammainc_keep_their_places():
     a, x = torch.tensor([1.0]), torch.tensor([2.0])
     wanted = 1 - 2.718281828459045**-2.0  # of order 1
-    assert abs(torch.special.gammainc(a, x).item() - wanted) < 1e-6
-    assert abs(torch.special.gammainc(input=a, other=x).item() - wanted) < 1e-6
+    assert abs(special.gammainc(a, x).item() - wanted) < 1e-6
+    assert abs(special.gammainc(input=a, other=x).item() - wanted) < 1e-6
 
 
 def test_help_shows_the_signature():
@@ -155,12 +159,12 @@ REFUSED = {
         r"gather\(\): expected sparse_grad=False, got True; gradients are dense",
     ),
     "driver of svd": (
-        lambda: torch.linalg.svd(X, driver="gesvd"),
+        lambda: linalg.svd(X, driver="gesvd"),
         NotImplementedError,
         r"linalg.svd\(\): expected driver=None, got 'gesvd'",
     ),
     "driver of lstsq": (
-        lambda: torch.linalg.lstsq(X.T, X.T, driver="best"),
+        lambda: linalg.lstsq(X.T, X.T, driver="best"),
         ValueError,
         r"expected driver among gels, gelsy, gelsd, gelss, got 'best'",
     ),
@@ -211,7 +215,7 @@ REFUSED = {
         r"expected min_val up to max_val, got 1.0 and -1.0",
     ),
     "a length of -1": (
-        lambda: torch.fft.fft(V, n=-1),
+        lambda: fft.fft(V, n=-1),
         ValueError,
         r"fft.fft\(\): expected n, a length of at least 1",
     ),
@@ -268,7 +272,7 @@ def test_nn_functional_has_no_functions_beside_pytorchs():
         AttributeError, match=r"torch.nn.functional.swiglu; tenon.nn.functional has it"
     ):
         F.swiglu
-    assert "swiglu" not in dir(F) and "operator" not in dir(torch.special)
+    assert "swiglu" not in dir(F) and "operator" not in dir(special)
     for name in dir(F):
         assert callable(getattr(F, name)), name
 
@@ -286,7 +290,7 @@ def test_out_holds_the_result_and_is_returned():
     torch.flip(same, (0,))
     assert torch.cumsum(same, 0, out=same).tolist() == [1.0, 3.0]
     assert torch.ones(2, out=torch.zeros(2, dtype=torch.int32)).dtype == torch.int32
-    assert torch.linalg.inv(torch.eye(2), out=torch.zeros(2, 2)).tolist() == [
+    assert linalg.inv(torch.eye(2), out=torch.zeros(2, 2)).tolist() == [
         [1.0, 0.0],
         [0.0, 1.0],
     ]
@@ -415,20 +419,20 @@ def test_rows_are_searched_in_their_own_sequences():
 
 
 def test_qr_without_q_is_a_pair():
-    q, r = torch.linalg.qr(torch.eye(2).expand(2, 2, 2), mode="r")
+    q, r = linalg.qr(torch.eye(2).expand(2, 2, 2), mode="r")
     assert q.shape == (0,) and r.shape == (2, 2, 2)
 
 
 def test_drivers_of_least_squares():
     a, b = torch.tensor([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), torch.tensor([[1.0], [2.0], [3.0]])
     shapes = {
-        driver: [tuple(each.shape) for each in torch.linalg.lstsq(a, b, driver=driver)]
+        driver: [tuple(each.shape) for each in linalg.lstsq(a, b, driver=driver)]
         for driver in (None, "gels", "gelsd")
     }
     assert shapes[None] == [(2, 1), (0,), (), (0,)]
     assert shapes["gels"] == [(2, 1), (1,), (0,), (0,)]
     assert shapes["gelsd"] == [(2, 1), (1,), (), (2,)]
-    assert abs(torch.linalg.lstsq(a, b, driver="gels").residuals.item() - 9.0) < 1e-5
+    assert abs(linalg.lstsq(a, b, driver="gels").residuals.item() - 9.0) < 1e-5
 
 
 def test_margins_reflect_what_they_crop():

@@ -96,7 +96,7 @@ class _Caller:
         self.variadic = any(
             p.kind is inspect.Parameter.VAR_POSITIONAL for p in theirs.parameters.values()
         )
-        self.places = [p.name for p in named if p.kind in _BY_PLACE]
+        self.positional = [p.name for p in named if p.kind in _BY_PLACE]
         self.known = {p.name: p for p in named}
         self.flags = [
             p.name for p in named if isinstance(p.default, bool) or str(p.annotation)[:4] == "bool"
@@ -129,7 +129,7 @@ class _Caller:
         if self.filled or self.variadic:
             return -1
         count = 0
-        for theirs, ours in zip(self.places, own, strict=False):
+        for theirs, ours in zip(self.positional, own, strict=False):
             if self.names.get(theirs) != ours or theirs in self.flags or theirs in self.options:
                 break
             count += 1
@@ -138,12 +138,12 @@ class _Caller:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given: dict[str, Any] = {}
         if not self.variadic:
-            if len(args) > len(self.places):
+            if len(args) > len(self.positional):
                 raise TypeError(
-                    f"{self.name}(): expected at most {len(self.places)} positional arguments, got "
+                    f"{self.name}(): expected at most {len(self.positional)} positional arguments, got "
                     f"{len(args)}; its parameters are {self.signature}"
                 )
-            given = dict(zip(self.places, args, strict=False))
+            given = dict(zip(self.positional, args, strict=False))
             args = ()
         for key, value in kwargs.items():
             name = self.synonyms.get(key, key)

@@ -79,7 +79,7 @@ _OURS = {
 
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
-    for each in """_functions _layers _arrays _operands _copies _conversions _indices
+    for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
     _moments""".split()
 )
 _namespace = Namespace(

@@ -167,12 +167,12 @@ def randint_like(
     device: Any = None,
 ) -> Tensor:
     """Whole numbers from `low` (0 if there is one limit) to below `high`, in the shape of `input`."""
-    from tenon.compat.torch import _functions
+    from tenon.compat.torch import _creation
 
     low, high = (0, low) if high is None else (low, high)
     dtype = input.dtype if dtype is None else dtype
     device = input.device if device is None else device
-    return _functions.whole_numbers(low, high, tuple(input.shape), dtype, device)
+    return _creation.whole_numbers(low, high, tuple(input.shape), dtype, device)
 
 
 # -- statistics -------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def lu(
     """L and U in one matrix and LAPACK's pivots, which count from 1, in int32; with `get_infos` also
     which pivot was the first to be 0, or 0."""
     result = tenon.compat.torch.linalg.lu_factor_ex(A, pivot=pivot)
-    return result if get_infos else tuple(result[:2])
+    return result if get_infos else (result.LU, result.pivots)
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:

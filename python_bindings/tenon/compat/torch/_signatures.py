@@ -2,7 +2,7 @@
 """PyTorch's signatures of functions that Tenon calls otherwise, or whose options Tenon's functions lack.
 
 A line is a signature and the functions that have it. What a parameter is called in Tenon follows from its name, from
-WORDS, and from its place. Functions that are written out for PyTorch have a line only where a parameter has two names.
+WORDS, and from its position. Functions that are written out for PyTorch have a line only where a parameter has two names.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ _WITHOUT_OUT = set(
 )
 _DEFAULTS: dict[str, Any] = {"pin_memory": False, "requires_grad": False}
 
-# What Tenon calls a parameter of PyTorch's that has a default; the first that there is counts. Those without one go by
-# their places.
+# What Tenon calls a parameter of PyTorch's that has a default; the first that there is counts. Those without one are
+# matched in order.
 WORDS = {
     "dim": ("axis",),
     "dims": ("axes", "axis"),

@@ -230,7 +230,7 @@ def _structure(function: str, ours: Any, theirs: Any) -> str | None:
 
 
 def _fields(value: Any) -> tuple[str, ...]:
-    return tuple(getattr(value, "_fields", None) or getattr(type(value), "__match_args__", ()))
+    return tuple(getattr(value, "_fields", ()) or getattr(type(value), "__match_args__", ()))
 
 
 def _memory(x: Any) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-_WORDS = {
+_WORDS: dict[str, tuple[Any, ...]] = {
     "reduction": ("none", "sum", "mean"),
     "rounding_mode": (None, "floor", "trunc"),
     "indexing": ("ij", "xy"),
@@ -25,7 +25,7 @@ _WORDS = {
     "reduce": ("sum", "prod", "mean", "amax", "amin", "add", "multiply"),
     "randomness": ("same", "different"),
 }
-_WORDS_OF = {
+_WORDS_OF: dict[str, dict[str, tuple[Any, ...]]] = {
     "nn.functional.interpolate": {"mode": ("nearest", "nearest-exact")},
     "nn.functional.upsample": {"mode": ("nearest",)},
     "nn.functional.pad": {"mode": ("constant", "reflect", "replicate", "circular")},
@@ -33,7 +33,7 @@ _WORDS_OF = {
     "nn.functional.embedding_bag": {"mode": ("sum", "mean", "max")},
     "linalg.qr": {"mode": ("reduced", "complete", "r")},
 }
-_NUMBERS = {
+_NUMBERS: dict[str, tuple[Any, ...]] = {
     "p": (0, 1, 2.0, 3, float("inf"), "fro", "nuc"),
     "ord": (0, 1, 2, -1, float("inf"), -float("inf"), "fro", "nuc", None),
     "correction": (0, 2, 0.5, None),
