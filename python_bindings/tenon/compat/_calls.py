@@ -98,10 +98,10 @@ class _Caller:
         )
         self.positional = [p.name for p in named if p.kind in _BY_PLACE]
         self.known = {p.name: p for p in named}
-        self.flags = [
+        self.flags = {
             p.name for p in named if isinstance(p.default, bool) or str(p.annotation)[:4] == "bool"
-        ]
-        self.numbers = [p.name for p in named if _is_number(p)]
+        }
+        self.numbers = {p.name for p in named if _is_number(p)}
         self.synonyms = {
             synonym: next(name for name in names if name in self.known)
             for synonym, names in synonyms.items()
@@ -112,7 +112,7 @@ class _Caller:
         served = [p for p in named if p.name not in options or p.name in own]
         self.options = {n: options[n] for n in self.known if n in options and n not in own}
         self.names = _matched(served, list(own), words)
-        self.unserved = [p.name for p in served if p.name not in self.names]
+        self.unserved = {p.name for p in served if p.name not in self.names}
         # Defaults of the library that are not Tenon's.
         self.filled = {
             n: p.default
@@ -121,7 +121,10 @@ class _Caller:
             and p.default is not _REQUIRED
             and not _equal(p.default, own[self.names[n]])
         }
-        self.required = [n for n, p in self.known.items() if p.default is _REQUIRED]
+        self.required = {n: None for n, p in self.known.items() if p.default is _REQUIRED}
+        # What is looked at when it is given; most calls give nothing of it.
+        self.special = self.flags | self.numbers | self.unserved | self.options.keys()
+        self.same_names = all(theirs == ours for theirs, ours in self.names.items())
         self.direct = self._direct(list(own))
 
     def _direct(self, own: list[str]) -> int:
@@ -158,47 +161,50 @@ class _Caller:
                     + (f"; {key!r} is another name of it" if key != name else "")
                 )
             given[name] = value
-        self._check(given)
+        if not (self.variadic or self.required.keys() <= given.keys()):
+            missing = next(name for name in self.required if name not in given)
+            raise TypeError(
+                f"{self.name}(): expected {missing!r}, got no value for it; its parameters are "
+                f"{self.signature}"
+            )
         function = self.function
-        chosen = {name: given.pop(name) for name in self.options if name in given}
-        for name in chosen:
-            function = self.options[name](self.name, function, given, chosen)
+        if not self.special.isdisjoint(given):
+            self._check(given)
+            chosen = {name: given.pop(name) for name in self.options if name in given}
+            for name in chosen:
+                function = self.options[name](self.name, function, given, chosen)
         for name, value in self.filled.items():
             given.setdefault(name, value)
-        named = {self.names[n]: value for n, value in given.items()}
-        for ours in self.floats & named.keys():
-            if type(named[ours]) is int:
+        named = given
+        if not self.same_names:
+            named = {self.names[name]: value for name, value in given.items()}
+        for ours in self.floats:
+            if type(named.get(ours)) is int:
                 named[ours] = float(named[ours])
         if self.by_place_alone:
             args = tuple(named.pop(n) for n in self.by_place_alone if n in named) + args
         return function(*args, **named)
 
     def _check(self, given: dict[str, Any]) -> None:
-        missing = [n for n in self.required if n not in given]
-        if missing and not self.variadic:
-            raise TypeError(
-                f"{self.name}(): expected {missing[0]!r}, got no value for it; its parameters are "
-                f"{self.signature}"
-            )
-        for name in self.flags:
-            value = given.get(name, False)
+        """Values that are none of their parameters'."""
+        for name in self.flags & given.keys():
+            value = given[name]
             if not (value is None or isinstance(value, int) or type(value).__module__ == "numpy"):
                 raise TypeError(
                     f"{self.name}(): expected True or False for {name!r}, got {value!r}"
                 )
-        for name in self.numbers:
-            if isinstance(given.get(name), str):
+        for name in self.numbers & given.keys():
+            if isinstance(given[name], str):
                 raise TypeError(
                     f"{self.name}(): expected a number for {name!r}, got {given[name]!r}"
                 )
-        for name in self.unserved:
-            if name in given:
-                value, default = given.pop(name), self.known[name].default
-                if not _equal(value, default):
-                    raise NotImplementedError(
-                        f"{self.name}(): expected {name}={default!r}, got {value!r}; Tenon has no "
-                        f"counterpart for another value"
-                    )
+        for name in self.unserved & given.keys():
+            value, default = given.pop(name), self.known[name].default
+            if not _equal(value, default):
+                raise NotImplementedError(
+                    f"{self.name}(): expected {name}={default!r}, got {value!r}; Tenon has no "
+                    f"counterpart for another value"
+                )
 
 
 def _is_number(parameter: inspect.Parameter) -> bool:
