@@ -3,7 +3,9 @@
 that its functions share. What it cannot do is an error."""
 
 import ast
+import collections
 import inspect
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -477,6 +479,50 @@ def test_bags_of_embeddings():
         torch.tensor([1, 1, 2]), weight, offsets, mode="sum", include_last_offset=True
     )
     assert ends.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+
+
+def test_files_by_pytorchs_parameters(tmp_path):
+    path = tmp_path / "state.tenon"
+    torch.save(obj={"weight": V}, f=path)
+    assert (
+        torch.load(f=path, map_location="cpu", weights_only=True)["weight"].tolist() == V.tolist()
+    )
+    with pytest.raises(
+        NotImplementedError,
+        match=r"load\(\): expected map_location to be a device or None, got dict",
+    ):
+        torch.load(path, {"cuda:0": "cpu"})
+    with pytest.raises(TypeError, match=r"save\(\): expected f, the path of a file, got BytesIO"):
+        torch.save({"weight": V}, io.BytesIO())
+    with pytest.raises(
+        NotImplementedError, match=r"save\(\): expected pickle_protocol=None, got 2"
+    ):
+        torch.save({"weight": V}, path, None, 2)
+
+
+def test_memory_from_elsewhere():
+    numbers = bytearray([1, 2, 3, 4])
+    assert torch.frombuffer(numbers, dtype=torch.uint8, count=2, offset=1).tolist() == [2, 3]
+    assert torch.from_dlpack(ext_tensor=V).tolist() == V.tolist()
+    assert torch.tensor(collections.deque([1, 2])).tolist() == [1, 2]
+    assert torch.asarray(V, copy=True).tolist() == V.tolist() and torch.asarray(V) is V
+    with pytest.raises(
+        ValueError, match=r"asarray\(\): expected copy=True or None for another dtype"
+    ):
+        torch.asarray(V, dtype=torch.float64, copy=False)
+
+
+def test_randomness_of_vmap():
+    assert torch.vmap(func=lambda x: x * 2, randomness="different")(V).tolist() == [2.0, -4.0, 6.0]
+    with pytest.raises(
+        NotImplementedError,
+        match=r"vmap\(\): expected randomness 'different' or 'error', got 'same'",
+    ):
+        torch.vmap(lambda x: x, randomness="same")
+
+
+def test_default_rank_of_low_rank_factors():
+    assert torch.svd_lowrank(torch.eye(3)).S.shape == (3,)
 
 
 # -- the machinery ------------------------------------------------------------------------------------

@@ -42,11 +42,11 @@ _OURS = {
     name: name
     for name in """Generator Tensor bfloat16 bool broadcast_shapes complex64 complex128 device dtype e
     enable_grad finfo float8_e4m3 float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float16 float32
-    float64 from_dlpack from_numpy frombuffer func get_default_dtype get_num_threads hstack
-    iinfo inf inference_mode int8 int16 int32 int64 is_complex is_floating_point
-    is_grad_enabled is_tensor isin load manual_seed moveaxis nan newaxis no_grad numel optim
-    pi promote_types random ravel save set_default_dtype set_grad_enabled set_num_threads
-    set_printoptions swapaxes tensor uint8 uint16 uint32 uint64 vstack""".split()
+    float64 from_numpy func get_default_dtype get_num_threads hstack iinfo inf inference_mode
+    int8 int16 int32 int64 is_complex is_floating_point is_grad_enabled is_tensor isin
+    manual_seed moveaxis nan newaxis no_grad numel optim pi promote_types random ravel
+    set_default_dtype set_grad_enabled set_num_threads swapaxes uint8 uint16 uint32 uint64
+    vstack""".split()
 } | {
     "autograd": "autograd",
     "fft": "compat.torch.fft",
@@ -74,13 +74,12 @@ _OURS = {
     "matrix_transpose": "matrix_transpose",
     "seed": "random.seed",
     "short": "int16",
-    "vmap": "func.vmap",
 }
 
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
     for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
-    _moments""".split()
+    _moments _state""".split()
 )
 _namespace = Namespace(
     "torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"], adapt=_signatures.adapted

@@ -196,11 +196,13 @@ class LowRank(NamedTuple):
     V: Tensor
 
 
-def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) -> LowRank:
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int = 2, M: Tensor | None = None) -> LowRank:
     """`q` singular values and vectors of `A` - `M`, by random projections (Halko, Martinsson, Tropp,
     Finding structure with randomness, 2011, algorithms 4.4 and 5.1): U [..., m, q], S [..., q],
     V [..., n, q]. Of a matrix of rank `q` or less they are exact."""
-    if A.ndim < 2 or not 0 <= q <= min(A.shape[-2:]):
+    if A.ndim >= 2 and q in (None, 6):  # PyTorch's default is at most the shorter axis
+        q = min(6, *A.shape[-2:])
+    if A.ndim < 2 or q is None or not 0 <= q <= min(A.shape[-2:]):
         raise ValueError(
             f"svd_lowrank(): expected matrices, and q up to their shorter axis, got shape "
             f"{tuple(A.shape)} and q = {q}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tenon
@@ -13,7 +13,7 @@ from tenon._core import Tensor
 from tenon.compat.torch._options import kind
 
 __all__ = """arange as_tensor asarray bernoulli binomial can_cast empty full full_like normal ones poisson rand rand_like
-randint randn randn_like result_type zeros""".split()
+randint randn randn_like result_type tensor zeros""".split()
 
 
 def _operator(name: str) -> Any:
@@ -102,6 +102,16 @@ def arange(
     return _operator("arange")(
         start, end, step, dtype=dtype, device=device, requires_grad=requires_grad
     )
+
+
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`data` as a tensor of its own memory; any sequence of numbers counts as a list."""
+    plain = (Tensor, list, tuple, str, bytes, memoryview)
+    if isinstance(data, Sequence) and not isinstance(data, plain):
+        data = list(data)
+    return tenon.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

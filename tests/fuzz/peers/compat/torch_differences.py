@@ -10,7 +10,7 @@ _GRADIENT = "requires_grad True, PyTorch gives False"
 DIFFERENCES: tuple[Difference, ...] = (
     # Memory.
     Difference(
-        "real|imag|conj|conj_physical|view_as_complex|view_as_real|resolve_conj",
+        "real|imag|conj|conj_physical|view_as_complex|resolve_conj",
         "parts of complex numbers, and complex numbers of pairs, are copies",
         detail=_COPY,
     ),
