@@ -340,6 +340,27 @@ def test_inplace_by_position_and_by_name():
     assert F.threshold_(y, 0.0, 7.0) is y and y.tolist() == [1.0, 7.0, 3.0]
 
 
+def test_functions_in_place():
+    x = V.clone()
+    assert torch.abs_(x) is x and x.tolist() == [1.0, 2.0, 3.0]
+    assert torch.clamp_(x, max=2.0).tolist() == [1.0, 2.0, 2.0]
+    leaf = V.clone().requires_grad_()
+    torch.sigmoid_(leaf * 1.0).sum().backward()
+    plain = V.clone().requires_grad_()
+    torch.sigmoid(plain).sum().backward()
+    assert leaf.grad.tolist() == plain.grad.tolist()
+    with pytest.raises(
+        TypeError, match=r"elu_\(\): expected the parameters \(input, alpha=1.0\), got 3 positional"
+    ):
+        F.elu_(x, 1.0, True)
+    with pytest.raises(TypeError, match=r"abs_\(\): expected the parameters \(input\), got 'out'"):
+        torch.abs_(x, out=x)
+    with pytest.raises(
+        ValueError, match=r"sqrt_\(\): expected a result of shape \(1,\) that int64 holds"
+    ):
+        torch.sqrt_(torch.tensor([4]))
+
+
 def test_options_of_tensors_that_are_made():
     made = torch.zeros(2, layout=torch.strided, pin_memory=False, requires_grad=True)
     assert made.requires_grad and torch.linspace(0, 1, 2, requires_grad=True).requires_grad

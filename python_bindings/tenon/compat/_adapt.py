@@ -165,9 +165,9 @@ class Namespace:
             return self._operator(name)
         if name in self.spellings:
             return self._operator(self.spellings[name])
-        if name.endswith("_") and name[:-1] in self._same:
+        if name.endswith("_") and name[:-1] in self._same and self._adapt is None:
             try:
-                return self._operator(name)
+                return operator(name)
             except AttributeError:
                 pass
         raise AttributeError(

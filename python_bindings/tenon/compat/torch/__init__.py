@@ -11,7 +11,7 @@ Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
 from typing import Any
 
 from tenon.compat._adapt import Namespace
-from tenon.compat.torch import _signatures
+from tenon.compat.torch import _options, _signatures
 from tenon.compat.torch import fft as fft
 from tenon.compat.torch import linalg as linalg
 from tenon.compat.torch import masked as masked
@@ -85,14 +85,23 @@ _namespace = Namespace(
     "torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"], adapt=_signatures.adapted
 )
 
+# Functions that PyTorch also has in place, with a name that ends in "_".
+_IN_PLACE = """abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp
+clip conj_physical cos cosh deg2rad dropout erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm ldexp log log10
+log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu sigmoid sin sinc sinh sqrt square tan
+tanh threshold trunc xlogy""".split()
+
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'tenon.compat.torch' has no attribute '{name}'")
-    value = _namespace.find(name)
+    if name[:-1] in _IN_PLACE and name.endswith("_"):
+        value = _options.in_place(name, _namespace.find(name[:-1]))
+    else:
+        value = _namespace.find(name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return _namespace.names()
+    return sorted({*_namespace.names(), *(f"{each}_" for each in _IN_PLACE)})

@@ -4,6 +4,7 @@ of tensors that are made, `layout`, `memory_format`, `pin_memory`, `requires_gra
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -94,8 +95,40 @@ def _inplace(name: str, function: Function, given: dict[str, Any], chosen: Chose
     def call(*args: Any, **kwargs: Any) -> Tensor:
         # A gradient that reads the argument reads this copy, which the write leaves as it is.
         kwargs = {key: value.clone() if value is target else value for key, value in kwargs.items()}
-        return target.copy_(function(*args, **kwargs))
+        result = function(*args, **kwargs)
+        if tuple(result.shape) != tuple(target.shape) or kind(result.dtype) > kind(target.dtype):
+            raise ValueError(
+                f"{name}(): expected a result of shape {tuple(target.shape)} that {target.dtype} holds, got shape "
+                f"{tuple(result.shape)} and {result.dtype}; call the function that is not in place"
+            )
+        return target.copy_(result)
 
+    return call
+
+
+def in_place(name: str, function: Function) -> Function:
+    """`function`, whose result is written into its first argument."""
+    given = inspect.signature(function).parameters.values()
+    own = [each for each in given if each.name not in ("out", "inplace")]
+    limit = sum(each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for each in own)
+    signature = inspect.Signature(own)
+
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        unknown = [key for key in ("out", "inplace") if key in kwargs]
+        if unknown or len(args) >= limit:
+            got = f"{unknown[0]!r}" if unknown else f"{len(args) + 1} positional arguments"
+            raise TypeError(f"{name}(): expected the parameters {signature}, got {got}")
+        write = _inplace(
+            name,
+            lambda input: function(input, *args, **kwargs),
+            {"input": input},
+            {"inplace": True},
+        )
+        return write(input=input)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name[:-1]}(), written into the first argument."
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 

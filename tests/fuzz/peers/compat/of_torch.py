@@ -70,11 +70,10 @@ class TorchLibrary:
         return result
 
     def samples(self, function: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-        own = torch_samples.SAMPLES.get(function, ())
+        base = function.removesuffix("_")
+        own = torch_samples.SAMPLES.get(function) or torch_samples.SAMPLES.get(base, ())
         yield from (torch_samples.sample(each) for each in own)
-        streams = [
-            _of_entry(entry) for entry in self._entries.get(function.removesuffix("_"), ())[:2]
-        ]
+        streams = [_of_entry(entry) for entry in self._entries.get(base, ())[:2]]
         # Turn by turn, so that a few samples come from every entry and dtype.
         for turn in itertools.zip_longest(*itertools.chain(*streams)):
             yield from (each for each in turn if each is not None)

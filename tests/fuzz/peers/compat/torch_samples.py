@@ -11,7 +11,7 @@ import torch
 
 # Results that are drawn, beside those that the table of samples knows.
 DRAWN = set(
-    """binomial dropout multinomial poisson rand randperm seed initial_seed get_rng_state
+    """binomial dropout dropout_ multinomial poisson rand randperm seed initial_seed get_rng_state
     nn.functional.dropout1d nn.functional.gumbel_softmax nn.functional.fractional_max_pool2d_with_indices
     nn.functional.fractional_max_pool3d_with_indices""".split()
 )

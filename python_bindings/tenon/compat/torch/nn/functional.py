@@ -10,7 +10,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat.torch import _conversions, _functions, _layers, _moments, _signatures
+from tenon.compat.torch import _conversions, _functions, _layers, _moments, _options, _signatures
 from tenon.compat.torch.nn import _fractional, _images, _lookup, _losses, _pooling
 from tenon.compat.torch.nn._attention import (
     multi_head_attention_forward as multi_head_attention_forward,
@@ -194,13 +194,7 @@ def __getattr__(name: str) -> Any:
 
 def _in_place(name: str) -> Callable[..., Tensor]:
     plain = __getattr__(name[:-1]) if name[:-1] in _SHARED else globals()[name[:-1]]
-
-    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return plain(input, *args, inplace=True, **kwargs)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name[:-1]}() with inplace=True."
-    return function
+    return _options.in_place(name, plain)
 
 
 _IN_PLACE = set("celu elu hardtanh leaky_relu relu rrelu selu threshold".split())
