@@ -432,6 +432,26 @@ def test_small_cases_of_pytorchs():
     assert F.relu6(torch.tensor([7])).dtype == torch.int64
 
 
+@pytest.mark.parametrize(
+    "name", "sum mean prod amax amin nansum nanmean all any count_nonzero".split()
+)
+def test_no_axis_is_every_axis(name):
+    function = getattr(torch, name)
+    assert function(X, dim=()).tolist() == function(X).tolist()
+
+
+def test_sizes_and_factors_exclude_each_other():
+    image = torch.zeros(1, 1, 2, 2)
+    with pytest.raises(
+        ValueError, match=r"interpolate\(\): expected one of size and scale_factor, got 2 and 2"
+    ):
+        F.interpolate(image, 2, 2)
+    with pytest.raises(
+        ValueError, match=r"expected recompute_scale_factor beside scale_factor alone"
+    ):
+        F.interpolate(image, 2, recompute_scale_factor=True)
+
+
 def test_rows_are_searched_in_their_own_sequences():
     rows = torch.tensor([[1, 3, 5], [2, 4, 6]])
     found = torch.tensor([[3, 6], [3, 6]])
