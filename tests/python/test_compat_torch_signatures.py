@@ -2,17 +2,14 @@
 """tenon.compat.torch is called by PyTorch's signatures: by position, by keyword, with its defaults, and with the options
 that its functions share. What it cannot do is an error."""
 
-import ast
 import collections
 import inspect
 import io
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import tenon
-from tenon.compat import numpy, torch
+from tenon.compat import torch
 
 F: Any = torch.nn.functional  # modules whose functions are found at run time
 linalg: Any = torch.linalg
@@ -432,6 +429,26 @@ def test_small_cases_of_pytorchs():
     assert F.relu6(torch.tensor([7])).dtype == torch.int64
 
 
+@pytest.mark.parametrize(
+    "name", "sum mean prod amax amin nansum nanmean all any count_nonzero".split()
+)
+def test_no_axis_is_every_axis(name):
+    function = getattr(torch, name)
+    assert function(X, dim=()).tolist() == function(X).tolist()
+
+
+def test_sizes_and_factors_exclude_each_other():
+    image = torch.zeros(1, 1, 2, 2)
+    with pytest.raises(
+        ValueError, match=r"interpolate\(\): expected one of size and scale_factor, got 2 and 2"
+    ):
+        F.interpolate(image, 2, 2)
+    with pytest.raises(
+        ValueError, match=r"expected recompute_scale_factor beside scale_factor alone"
+    ):
+        F.interpolate(image, 2, recompute_scale_factor=True)
+
+
 def test_rows_are_searched_in_their_own_sequences():
     rows = torch.tensor([[1, 3, 5], [2, 4, 6]])
     found = torch.tensor([[3, 6], [3, 6]])
@@ -544,40 +561,3 @@ def test_randomness_of_vmap():
 
 def test_default_rank_of_low_rank_factors():
     assert torch.svd_lowrank(torch.eye(3)).S.shape == (3,)
-
-
-# -- the machinery ------------------------------------------------------------------------------------
-
-
-def test_two_keywords_of_an_operator_for_one_parameter():
-    x = tenon.ones(2)
-    with pytest.raises(
-        TypeError,
-        match=r"maximum\(\): expected one value for 'x', got two, by the keywords 'x1' and",
-    ):
-        numpy.maximum(x1=x, x=x, x2=x)
-    square = tenon.arange(4).reshape((2, 2))
-    assert numpy.diagonal(square, axis1=1, axis2=0).tolist() == [0, 3]
-
-
-# Parameters that no line reads, as every value of theirs is served by the same result.
-WITHOUT_EFFECT = {
-    "sorted",  # elements are in order, also where any order would do
-    "stable",  # orders are stable, also where any would do
-    "_stacklevel",  # of PyTorch's warnings
-}
-
-
-def test_every_parameter_is_read():
-    folder = Path(torch.__file__).parent
-    for path in folder.rglob("*.py"):
-        if path.name == "_options.py":  # functions of one interface
-            continue
-        for function in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            given = function.args
-            names = {each.arg for each in [*given.posonlyargs, *given.args, *given.kwonlyargs]}
-            read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
-            unread = {name for name in names - read if not re.fullmatch("_|order", name)}
-            assert unread <= WITHOUT_EFFECT, f"{path.name}: {function.name}"

@@ -27,15 +27,15 @@ from tenon.compat.torch._options import strided as strided
 # Operators whose positional arguments, defaults and results agree.
 _SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
 bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil celu cholesky_inverse
-cholesky_solve clone copysign cos cosh cosine_similarity count_nonzero deg2rad det digamma
-dist dropout empty_like erf erfc exp exp2 expm1 flatten floor floor_divide fmax fmin fmod frac
-greater greater_equal heaviside hypot imag inner isfinite isinf isnan isneginf isposinf kron
-less less_equal lgamma log log10 log1p log2 logaddexp2 logdet logical_and logical_not logical_or
+cholesky_solve clone copysign cos cosh cosine_similarity deg2rad det digamma dist dropout
+empty_like erf erfc exp exp2 expm1 flatten floor floor_divide fmax fmin fmod frac greater
+greater_equal heaviside hypot imag inner isfinite isinf isnan isneginf isposinf kron less
+less_equal lgamma log log10 log1p log2 logaddexp2 logdet logical_and logical_not logical_or
 logical_xor masked_fill masked_select matmul matrix_exp matrix_power maximum minimum movedim
 multinomial multiply negative nextafter not_equal ones_like outer pairwise_distance permute
 pixel_shuffle pixel_unshuffle polygamma pow prelu rad2deg randperm reciprocal relu remainder
-renorm reshape round rsqrt select selu sin sinc sinh slogdet sqrt square stack subtract tan
-tanh threshold trace tril triu trunc unbind unsqueeze vander xlogy zeros_like""".split()
+renorm reshape round rsqrt select selu sin sinc sinh slogdet sqrt square stack subtract tan tanh
+threshold trace tril triu trunc unbind unsqueeze vander xlogy zeros_like""".split()
 
 # Attributes of Tenon that are the thing itself.
 _OURS = {

@@ -51,7 +51,13 @@ def log_softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
     return _operator("log_softmax")(_inexact("log_softmax", input, dtype), dim)
 
 
+def _axes(dim: Axes) -> Any:
+    """None for no axis and for an empty list, which both mean all of them."""
+    return dim if dim is None or isinstance(dim, builtins.int) else list(dim) or None
+
+
 def _reduced(name: str, input: Tensor, dim: Axes, keepdim: bool, dtype: Any) -> Tensor:
+    dim = _axes(dim)
     if dtype is None:
         return _operator(name)(input, dim, keepdim)
     return _operator(name)(input.to(dtype=dtype), dim, keepdim).to(dtype=dtype)
@@ -79,28 +85,32 @@ def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any
 
 def nanmean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over `dim` of what is not NaN."""
-    axes = None if isinstance(dim, (tuple, list)) and not dim else dim
-    return _reduced("nanmean", _inexact("nanmean", input, dtype), axes, keepdim, dtype)
+    return _reduced("nanmean", _inexact("nanmean", input, dtype), dim, keepdim, dtype)
 
 
 def all(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are not zero."""
-    return _operator("all")(input, dim, keepdim)
+    return _operator("all")(input, _axes(dim), keepdim)
 
 
 def any(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """Whether any element is not zero."""
-    return _operator("any")(input, dim, keepdim)
+    return _operator("any")(input, _axes(dim), keepdim)
 
 
 def amax(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """The largest elements; equal ones share the gradient."""
-    return _operator("max")(input, dim, keepdim)
+    return _operator("max")(input, _axes(dim), keepdim)
 
 
 def amin(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """The smallest elements; equal ones share the gradient."""
-    return _operator("min")(input, dim, keepdim)
+    return _operator("min")(input, _axes(dim), keepdim)
+
+
+def count_nonzero(input: Tensor, dim: Axes = None) -> Tensor:
+    """How many elements are not zero."""
+    return _operator("count_nonzero")(input, _axes(dim))
 
 
 def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: bool = False) -> Tensor:
@@ -149,7 +159,7 @@ def norm(
     """The vector norm of order `p` over `dim`; 'fro' is of order 2, and 'nuc' the sum of the singular
     values of matrices."""
     input = _inexact("norm", input, dtype)
-    dim = None if isinstance(dim, (tuple, list)) and not dim else dim
+    dim = _axes(dim)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise ValueError(f"norm(): expected p a number, 'fro' or 'nuc', got {p!r}")
     if p == "nuc":

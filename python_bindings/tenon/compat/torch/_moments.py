@@ -11,6 +11,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.torch._functions import _axes
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
@@ -32,11 +33,6 @@ def _correction(correction: float | None, unbiased: bool | None) -> float:
             )
         return correction
     return 0.0 if unbiased is False else 1.0
-
-
-def _axes(dim: Axes) -> Any:
-    """None for no axis and for an empty list, which both mean all of them."""
-    return dim if dim is None or isinstance(dim, builtins.int) else list(dim) or None
 
 
 def var(

@@ -50,7 +50,6 @@ SIGNATURES = f"""
 (input, alpha=1.0): celu
 (input, p, train): dropout
 (input, dim, *, out=None): cummax cummin logcumsumexp
-(input, dim=None): count_nonzero
 (input, dim=-1, keepdim=False, *, out=None): mode
 (input, k, dim=-1, keepdim=False, *, out=None): kthvalue
 (input, diagonal=0, *, out=None): tril triu

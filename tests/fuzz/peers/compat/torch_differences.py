@@ -20,13 +20,13 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("masked.prod", "a product is a copy, also of one factor", detail=_COPY),
     # Gradients.
     Difference(
-        "bernoulli|binomial|poisson",
+        "bernoulli|binomial|poisson|nn.functional.(feature_)?alpha_dropout",
         "drawn numbers have no gradient; PyTorch's is 0",
         form="recording",
         detail=_NO_GRADIENT,
     ),
     Difference(
-        "fill|heaviside|histogram|histogramdd|matrix_power|linalg.matrix_power|native_layer_norm|norm",
+        "fill|heaviside|histogram|histogramdd|matrix_power|linalg.matrix_power|native_layer_norm|norm|linalg.norm|linalg.vector_norm",
         "a result that does not change with its arguments, or by steps, has no gradient; PyTorch's is 0 or an error",
         form="recording",
         detail=_NO_GRADIENT,
@@ -129,9 +129,57 @@ DIFFERENCES: tuple[Difference, ...] = (
         detail="e-(08|17)",
     ),
     Difference(
-        "fft.ihfftn", "`out` holds the result; PyTorch leaves parts of it", "out", detail="after"
+        "fft.ihfft(2|n)",
+        "`out` holds the result; PyTorch leaves parts of it",
+        "out",
+        detail="after",
     ),
     Difference("linalg.lu_solve", "the result is `out`", parameter="out", detail="is a view"),
+    Difference(
+        "istft",
+        "of spectra that no signal has, here is the nearest signal's",
+        detail="values at",
+    ),
+    Difference(
+        "(nn.functional.|special.)?(log_softmax|softmax|softmin)",
+        "shares of whole numbers are floating; PyTorch's of nothing stay whole, and others it refuses",
+        detail="dtype",
+    ),
+    Difference(
+        "nn.functional.hinge_embedding_loss",
+        "a target other than 1 and -1 has no meaning",
+        detail="values at",
+    ),
+    Difference(
+        "nn.functional.instance_norm",
+        "a running mean without a running variance is not looked at",
+        parameter="running_mean|running_var",
+        form="nonsense",
+    ),
+    Difference(
+        "masked.norm",
+        "in norms of negative order, too, only what the mask names counts; PyTorch takes the rest for 0",
+        parameter="ord",
+        detail="values at",
+    ),
+    Difference(
+        "masked.arg(max|min)",
+        "which of elements that a dtype makes equal is named is open",
+        parameter="dtype",
+        detail="values at",
+    ),
+    Difference(
+        "all|any",
+        "`out` holds the result for the argument; PyTorch casts the argument to the dtype of `out` first",
+        parameter="out",
+        detail="values at",
+    ),
+    Difference(
+        "gather",
+        "an empty result has no gradient",
+        form="recording",
+        detail=_NO_GRADIENT,
+    ),
     # Results.
     Difference(
         "split_copy|split_with_sizes_copy|unbind_copy",
@@ -142,8 +190,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "unique_consecutive",
         "flags by position mean what they mean by keyword; PyTorch gives empty tensors",
-        parameter="return_inverse|return_counts",
-        form="other",
+        form="other|position|recording",
         detail="shape",
     ),
     Difference(

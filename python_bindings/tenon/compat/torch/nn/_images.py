@@ -60,6 +60,12 @@ def interpolate(
         raise ValueError(
             f"interpolate(): expected align_corners=None for mode {mode!r}, got {align_corners!r}"
         )
+    if (size is None) == (scale_factor is None):
+        raise ValueError(
+            f"interpolate(): expected one of size and scale_factor, got {size!r} and {scale_factor!r}"
+        )
+    if recompute_scale_factor and size is not None:
+        raise ValueError("interpolate(): expected recompute_scale_factor beside scale_factor alone")
     for word, given in (("size", size), ("scale_factor", scale_factor)):
         if isinstance(given, (tuple, list)) and len(given) != input.ndim - 2:
             raise ValueError(

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No keyword of another library overwrites a second one, and no parameter of tenon.compat.torch is accepted and ignored."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import tenon
+from tenon.compat import torch
+from tenon.compat._adapt import operator
+
+
+def test_two_keywords_of_an_operator_for_one_parameter():
+    x = tenon.ones(2)
+    with pytest.raises(
+        TypeError,
+        match=r"maximum\(\): expected one value for 'x', got two, by the keywords 'x1' and 'x'",
+    ):
+        operator("maximum")(x1=x, x=x, x2=x)
+    matrix = tenon.arange(6).reshape((2, 3))
+    turned = operator("diagonal")(matrix, 1, axis1=1, axis2=0)
+    assert turned.tolist() == [3] and operator("diagonal")(matrix, 1).tolist() == [1, 5]
+
+
+# Parameters that no line reads, as every value of theirs is served by the same result.
+WITHOUT_EFFECT = {
+    "sorted",  # elements are in order, also where any order would do
+    "stable",  # orders are stable, also where any would do
+    "_stacklevel",  # of PyTorch's warnings
+}
+
+
+def test_every_parameter_is_read():
+    folder = Path(torch.__file__).parent
+    for path in folder.rglob("*.py"):
+        if path.name == "_options.py":  # functions of one interface
+            continue
+        for function in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            given = function.args
+            names = {each.arg for each in [*given.posonlyargs, *given.args, *given.kwonlyargs]}
+            read = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+            unread = {name for name in names - read if not re.fullmatch("_|order", name)}
+            assert unread <= WITHOUT_EFFECT, f"{path.name}: {function.name}"
