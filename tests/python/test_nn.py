@@ -265,8 +265,11 @@ def test_regression_losses():
     d = lambda x: np.abs(x - target)
     cases = [
         (nn.MSELoss(), lambda x: (d(x) ** 2).mean()),
-        (nn.L1Loss("sum"), lambda x: d(x).sum()),
-        (nn.SmoothL1Loss("none", beta=0.5), lambda x: np.where(d(x) < 0.5, d(x) ** 2, d(x) - 0.25)),
+        (nn.L1Loss(reduction="sum"), lambda x: d(x).sum()),
+        (
+            nn.SmoothL1Loss(reduction="none", beta=0.5),
+            lambda x: np.where(d(x) < 0.5, d(x) ** 2, d(x) - 0.25),
+        ),
         (
             nn.HuberLoss(delta=0.5),
             lambda x: np.where(d(x) < 0.5, d(x) ** 2 / 2, 0.5 * (d(x) - 0.25)).mean(),

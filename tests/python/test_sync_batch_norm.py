@@ -96,13 +96,20 @@ def test_statistics_of_low_precision_are_computed_in_float32(dtype):
     np.testing.assert_allclose(results[0][1], whole.running_var.numpy(), rtol=1e-4)
 
 
-def test_evaluation_and_single_ranks_are_batch_norm():
+def test_evaluation_is_batch_norm_and_single_ranks_are():
     x = tenon.normal([4, 3, 5])
-    plain, alone = nn.BatchNorm1d(3), nn.SyncBatchNorm(3)
-    np.testing.assert_array_equal(alone(x).tolist(), plain(x).tolist())
+    plain, unranked = nn.BatchNorm1d(3), nn.SyncBatchNorm(3)
+
+    def work(comm, rank):
+        return nn.SyncBatchNorm(3, communicator=comm)(x).tolist()
+
+    np.testing.assert_array_equal(in_ranks(1, work)[0], plain(x).tolist())
+    with pytest.raises(RuntimeError, match="expected a communicator to train with the batches of"):
+        unranked(x)
+    plain.reset_running_stats()
     plain.eval()
-    alone.eval()
-    np.testing.assert_array_equal(alone(x).tolist(), plain(x).tolist())
+    unranked.eval()
+    np.testing.assert_array_equal(unranked(x).tolist(), plain(x).tolist())
 
 
 def test_momentum_none_is_the_mean_over_batches():

@@ -129,8 +129,8 @@ class Batched(Tensor):
     def cpu(self) -> Tensor:
         return self.like(self.physical.cpu())
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        return self.like(self.physical.to_device(device, stream=stream))
+    def to_device(self, device: Any, **kwargs: Any) -> Tensor:
+        return self.like(self.physical.to_device(device, **kwargs))
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Call `hook` with the gradient of a sample, which stands for those of all samples."""
@@ -142,7 +142,7 @@ class Batched(Tensor):
 
         return raw_of(self).register_hook(hook_of_all)
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], object]) -> Any:
         raise _belongs_to_all("register_post_accumulate_grad_hook()")
 
     def retain_grad(self) -> None:

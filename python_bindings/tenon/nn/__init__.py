@@ -68,6 +68,7 @@ from .embedding import (
     Embedding,
     EmbeddingBag,
 )
+from .flags import check_flags
 from .hierarchical import (
     HSigmoidLoss,
 )
@@ -203,6 +204,9 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+check_flags({each for each in globals().values() if isinstance(each, type)})
+del check_flags
 
 __all__ = [
     "functional",

@@ -36,7 +36,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:

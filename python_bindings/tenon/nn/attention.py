@@ -35,7 +35,6 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -205,7 +204,13 @@ def _attend(
         scores = tenon.where(mask, scores, -float("inf"))
     elif mask is not None:
         scores = scores + mask
-    weights = tenon.softmax(scores, -1)
+    if mask is None:
+        weights = tenon.softmax(scores, -1)
+    else:
+        # A query that sees no key gets zeros, as from the operator, where softmax is 0 / 0.
+        blind = tenon.max(scores, -1, True) == -float("inf")
+        weights = tenon.softmax(tenon.where(blind, 0.0, scores), -1)
+        weights = tenon.where(blind, 0.0, weights)
     if dropout:
         weights = F.dropout(weights, dropout, True)
     return tenon.matmul(weights, v), weights

@@ -100,7 +100,6 @@ class _Conv(_ConvBase):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -191,7 +190,6 @@ class _ConvTranspose(_ConvBase):
         bias: bool = True,
         dilation: Size = 1,
         padding_mode: str = "zeros",
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:

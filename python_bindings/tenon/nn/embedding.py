@@ -29,35 +29,47 @@ class Embedding(Module):
         max_norm: float | None = None,
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
-        *,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        _refuse_sparse(sparse, type(self).__name__)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.scale_grad_by_freq = scale_grad_by_freq
         self.padding_idx = _checked(padding_idx, num_embeddings, type(self).__name__)
         self.max_norm, self.norm_type = max_norm, norm_type
-        self.weight = Parameter(
-            tenon.empty([num_embeddings, embedding_dim], device=device, dtype=dtype)
-        )
-        self.reset_parameters()
+        shape = [num_embeddings, embedding_dim]
+        self.weight = _table(shape, _weight, device, dtype, type(self).__name__)
+        self.weight.requires_grad = not _freeze
+        if _weight is None:
+            self.reset_parameters()
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **more: Any
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """A table with the rows of `embeddings` [count, features]."""
         count, features = embeddings.shape
-        self = cls(
+        return cls(
             count,
             features,
             padding_idx,
-            **more,
-            device=embeddings.device,
-            dtype=embeddings.dtype,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            embeddings,
+            freeze,
         )
-        self.weight = Parameter(embeddings, requires_grad=not freeze)
-        return self
 
     def reset_parameters(self) -> None:
         """Normal; the padding row is zero."""
@@ -84,21 +96,31 @@ class EmbeddingBag(Module):
         embedding_dim: int,
         max_norm: float | None = None,
         norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        _refuse_sparse(sparse, type(self).__name__)
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"EmbeddingBag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
+        if scale_grad_by_freq and mode == "max":
+            raise ValueError(
+                "EmbeddingBag: expected scale_grad_by_freq with mode 'sum' or 'mean', got 'max'"
+            )
+        self.scale_grad_by_freq = scale_grad_by_freq
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.padding_idx = _checked(padding_idx, num_embeddings, type(self).__name__)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.include_last_offset = include_last_offset
-        self.weight = Parameter(
-            tenon.empty([num_embeddings, embedding_dim], device=device, dtype=dtype)
-        )
-        self.reset_parameters()
+        shape = [num_embeddings, embedding_dim]
+        self.weight = _table(shape, _weight, device, dtype, type(self).__name__)
+        if _weight is None:
+            self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Normal; the padding row is zero."""
@@ -122,10 +144,27 @@ class EmbeddingBag(Module):
             per_sample_weights,
             self.include_last_offset,
             self.padding_idx,
+            self.scale_grad_by_freq,
         )
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+
+
+def _refuse_sparse(sparse: bool, caller: str) -> None:
+    if sparse:
+        raise NotImplementedError(
+            f"{caller}: gradients are dense, expected sparse False, got True; leave it out"
+        )
+
+
+def _table(shape: list[int], given: Tensor | None, device: Any, dtype: Any, caller: str) -> Any:
+    """The parameter of a layer: new, or over the memory of a tensor that the caller has."""
+    if given is None:
+        return Parameter(tenon.empty(shape, device=device, dtype=dtype))
+    if list(given.shape) != shape:
+        raise ValueError(f"{caller}: expected _weight of shape {shape}, got {[*given.shape]}")
+    return Parameter(given)
 
 
 def _checked(padding_idx: int | None, count: int, caller: str) -> int | None:

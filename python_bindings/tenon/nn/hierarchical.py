@@ -27,7 +27,6 @@ class HSigmoidLoss(Module):
         num_classes: int,
         bias: bool = True,
         is_custom: bool = False,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:

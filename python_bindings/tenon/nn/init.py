@@ -1,12 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initial values, written in place. Every function returns the tensor it was given."""
+"""Initial values, written in place. Every function returns the tensor it was given.
+
+Those that draw take a `generator`, a tenon.random.Generator on the tensor's device, whose numbers
+they use; without one the numbers are those of the device's stream.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
+from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon.random import Generator
+
+
+def _stream(generator: Generator | None, device: tenon.device) -> Any:
+    """A block in which the numbers of a device are those of `generator`."""
+    if generator is None:
+        return contextlib.nullcontext()
+    if generator.device != device:
+        raise ValueError(
+            f"init: expected a generator of the device {device} that draws, got one of "
+            f"{generator.device}"
+        )
+    return generator
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -22,30 +41,36 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1.0)
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    with tenon.no_grad():
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    with tenon.no_grad(), _stream(generator, tensor.device):
         return tenon.uniform(
             tensor.shape, a, b, dtype=tensor.dtype, device=tensor.device, out=tensor
         )
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    with tenon.no_grad():
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    with tenon.no_grad(), _stream(generator, tensor.device):
         return tenon.normal(
             tensor.shape, mean, std, dtype=tensor.dtype, device=tensor.device, out=tensor
         )
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Keeps the variance of both activations and gradients (Glorot and Bengio, 2010)."""
     fan_in, fan_out = fans(tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     fan_in, fan_out = fans(tensor)
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)))
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
 def kaiming_uniform_(
@@ -53,10 +78,11 @@ def kaiming_uniform_(
     a: float = 0.0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Keeps the variance of activations behind rectifiers whose slope below 0 is `a` (He et al., 2015)."""
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return uniform_(tensor, -bound, bound)
+    return uniform_(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
@@ -64,12 +90,18 @@ def kaiming_normal_(
     a: float = 0.0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
-    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Normal values between `a` and `b`, by drawing those outside again."""
     if not a < b:
@@ -80,8 +112,8 @@ def trunc_normal_(
             f"trunc_normal_: expected [{a}, {b}] to hold a part of a normal distribution of mean "
             f"{mean} and standard deviation {std}, got a share of {inside:.1e}"
         )
-    normal_(tensor, mean, std)
-    with tenon.no_grad():
+    normal_(tensor, mean, std, generator)
+    with tenon.no_grad(), _stream(generator, tensor.device):
         while True:
             outside = (tensor < a) | (tensor > b)
             if not tenon.any(outside).item():
@@ -115,20 +147,23 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return tensor
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
     """Normal values, of which a share `sparsity` of every column is zero (Martens, 2010)."""
     if tensor.ndim != 2:
         raise ValueError(f"sparse_: expected two axes, got shape {tuple(tensor.shape)}")
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
-    normal_(tensor, 0.0, std)
-    with tenon.no_grad():
-        rank = tenon.argsort(tenon.argsort(tenon.uniform([rows, columns]), 0), 0)
-        keep = (rank >= zeros).to(tensor.device).cast(tensor.dtype)
+    normal_(tensor, 0.0, std, generator)
+    with tenon.no_grad(), _stream(generator, tensor.device):
+        order = tenon.uniform([rows, columns], device=tensor.device)
+        rank = tenon.argsort(tenon.argsort(order, 0), 0)
+        keep = (rank >= zeros).cast(tensor.dtype)
         return tensor.copy_(tensor * keep)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Orthonormal rows or columns, the fewer of both, times `gain` (Saxe et al., 2013).
 
     Random rows are made orthogonal in float64, block by block: each block is made orthogonal to
@@ -140,7 +175,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     columns = math.prod(tensor.shape[1:])
     count, length = min(rows, columns), max(rows, columns)
     with tenon.no_grad():
-        random = tenon.normal([count, length], dtype=tenon.float64)
+        # A stream of another device than the host's draws there.
+        where = tenon.device("cpu") if generator is None else generator.device
+        with _stream(generator, where):
+            random = tenon.normal([count, length], dtype=tenon.float64, device=where).cpu()
         done: list[Tensor] = []
         for start in range(0, count, 32):
             block = random[start : start + 32]

@@ -23,7 +23,6 @@ class Linear(Module):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -69,7 +68,6 @@ class Bilinear(Module):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:

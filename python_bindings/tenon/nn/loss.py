@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses as modules. `reduction` is 'mean', 'sum' or 'none'."""
+"""Losses as modules. `reduction` is 'mean', 'sum' or 'none'.
+
+`size_average` and `reduce` are what PyTorch had before `reduction`, at their places among the
+positional settings; where one is given, both together decide.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,15 @@ from .parameter import Buffer
 
 
 class _Loss(Module):
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        if size_average is not None or reduce is not None:
+            is_mean = size_average is None or size_average
+            reduction = "none" if reduce is False else "mean" if is_mean else "sum"
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(
                 f"{type(self).__name__}: expected reduction 'mean', 'sum' or 'none', got "
@@ -42,8 +54,14 @@ class L1Loss(_Loss):
 class SmoothL1Loss(_Loss):
     """Squared differences below `beta`, absolute ones above."""
 
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -54,7 +72,7 @@ class HuberLoss(_Loss):
     """Squared differences below `delta`, linear above, with a continuous slope."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.delta = delta
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -65,9 +83,14 @@ class _ClassLoss(_Loss):
     """`weight` [classes] weighs classes; targets equal to `ignore_index` count nothing."""
 
     def __init__(
-        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         self.weight = _constant(weight)
         self.ignore_index = ignore_index
 
@@ -85,11 +108,13 @@ class CrossEntropyLoss(_ClassLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
+        size_average: bool | None = None,
         ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(weight, ignore_index, reduction)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
         self.label_smoothing = label_smoothing
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -101,8 +126,14 @@ class CrossEntropyLoss(_ClassLoss):
 class BCELoss(_Loss):
     """Binary cross-entropy of probabilities; `weight` multiplies the elements."""
 
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.weight = _constant(weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -118,10 +149,12 @@ class BCEWithLogitsLoss(_Loss):
     def __init__(
         self,
         weight: Tensor | None = None,
-        pos_weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
+        pos_weight: Tensor | None = None,
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         self.weight, self.pos_weight = _constant(weight), _constant(pos_weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -136,9 +169,18 @@ class KLDivLoss(_Loss):
     `reduction='batchmean'` divides the sum by the size of the batch.
     """
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__("sum" if reduction == "batchmean" else reduction)
-        self.reduction, self.log_target = reduction, log_target
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        is_of_batch = reduction == "batchmean" and size_average is None and reduce is None
+        super().__init__(size_average, reduce, "sum" if is_of_batch else reduction)
+        if is_of_batch:
+            self.reduction = "batchmean"
+        self.log_target = log_target
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(x, target, self.reduction, self.log_target)
@@ -151,10 +193,12 @@ class PoissonNLLLoss(_Loss):
         self,
         log_input: bool = True,
         full: bool = False,
+        size_average: bool | None = None,
         eps: float = 1e-8,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -165,7 +209,7 @@ class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of normal variables with mean x and variance var."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
 
     def forward(self, x: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
@@ -178,7 +222,7 @@ class CTCLoss(_Loss):
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
     def forward(
@@ -199,7 +243,7 @@ class RNNTLoss(_Loss):
     """Transducer loss of logits [N, T, S + 1, C]."""
 
     def __init__(self, blank: int = 0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.blank = blank
 
     def forward(

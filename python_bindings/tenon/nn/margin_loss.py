@@ -14,8 +14,14 @@ from .loss import _constant, _Loss
 class MarginRankingLoss(_Loss):
     """`max(0, -target * (x1 - x2) + margin)`."""
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
     def forward(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
@@ -25,8 +31,14 @@ class MarginRankingLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """`x` where target is 1, `max(0, margin - x)` where it is -1."""
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        margin: float = 1.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -36,8 +48,14 @@ class HingeEmbeddingLoss(_Loss):
 class CosineEmbeddingLoss(_Loss):
     """`1 - cos(x1, x2)` where target is 1, `max(0, cos - margin)` where it is -1."""
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
     def forward(self, x1: Tensor, x2: Tensor, target: Tensor) -> Tensor:
@@ -53,9 +71,11 @@ class TripletMarginLoss(_Loss):
         p: float = 2.0,
         eps: float = 1e-6,
         swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
@@ -82,7 +102,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         swap: bool = False,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.distance_function = distance_function
         self.margin, self.swap = margin, swap
 
@@ -108,8 +128,14 @@ class SoftMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_Loss):
     """Mean of the binary cross-entropies of the classes."""
 
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.weight = _constant(weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
@@ -131,9 +157,11 @@ class MultiMarginLoss(_Loss):
         p: int = 1,
         margin: float = 1.0,
         weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction)
+        super().__init__(size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: expected p 1 or 2, got {p}")
         self.p, self.margin, self.weight = p, margin, _constant(weight)

@@ -215,10 +215,8 @@ class Module:
     # -- changing everything at once ---------------------------------------------------------------
 
     def apply(self: M, function: Callable[[Module], Any]) -> M:
-        """Call `function` on every module below this one, then on this one."""
-        for child in self.children():
-            child.apply(function)
-        function(self)
+        """Call `function` once on every module below this one, then on this one."""
+        _apply(self, function, set())
         return self
 
     def train(self: M, mode: bool = True) -> M:
@@ -355,6 +353,14 @@ class Module:
         if lines:
             inner = "\n  " + "\n  ".join(([inner] if inner else []) + lines) + "\n"
         return f"{type(self).__name__}({inner})"
+
+
+def _apply(module: Module, function: Callable[[Module], Any], seen: set[int]) -> None:
+    seen.add(id(module))
+    for child in module.children():
+        if id(child) not in seen:
+            _apply(child, function, seen)
+    function(module)
 
 
 def _join(prefix: str, name: str) -> str:

@@ -33,14 +33,16 @@ class _BatchNorm(Module):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         options = {"device": device, "dtype": dtype or tenon.float32}
         self.weight = _affine([num_features], affine, 1.0, options)
-        self.bias = _affine([num_features], affine, 0.0, options)
+        self.bias = _affine([num_features], affine and bias, 0.0, options)
         self.running_mean = self.running_var = self.num_batches_tracked = None
         if track_running_stats:
             self.running_mean = Buffer(tenon.zeros([num_features], **options))
@@ -86,14 +88,16 @@ class _BatchNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self.check_input(x)
+        updates = self.training and self.track_running_stats
+        is_used = updates or not self.training
         return F.batch_norm(
             x,
-            self.running_mean,
-            self.running_var,
+            self.running_mean if is_used else None,
+            self.running_var if is_used else None,
             self.weight,
             self.bias,
             self.training,
-            self._count_batch() if self.training else 0.0,
+            self._count_batch() if updates else 0.0,
             self.eps,
         )
 
@@ -128,7 +132,6 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -157,9 +160,10 @@ class GroupNorm(Module):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         if num_channels % num_groups:
             raise ValueError(
@@ -169,7 +173,8 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         options = {"device": device, "dtype": dtype or tenon.float32}
         self.weight = _affine([num_channels], affine, 1.0, options)
-        self.bias = _affine([num_channels], affine, 0.0, options)
+        self.affine = affine
+        self.bias = _affine([num_channels], affine and bias, 0.0, options)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
@@ -179,14 +184,17 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divides the last axes, whose extents are `normalized_shape`, by their root mean square."""
+    """Divides the last axes, whose extents are `normalized_shape`, by their root mean square.
+
+    Without `eps` it is the distance from 1 to the next number of the input's dtype, of float32 for
+    narrower ones, which compute in it.
+    """
 
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
-        eps: float = 1e-6,
+        eps: float | None = None,
         elementwise_affine: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -199,12 +207,20 @@ class RMSNorm(Module):
         self.weight = _affine(shape, elementwise_affine, 1.0, options)
 
     def forward(self, x: Tensor) -> Tensor:
+        eps = self.eps
+        if eps is None:
+            eps = tenon.finfo(tenon.float64 if x.dtype == tenon.float64 else tenon.float32).eps
+        if tuple(x.shape)[-len(self.normalized_shape) :] != self.normalized_shape:
+            raise ValueError(
+                f"RMSNorm: expected the last axes to be {self.normalized_shape}, got shape "
+                f"{tuple(x.shape)}"
+            )
         if len(self.normalized_shape) == 1:
-            return F.rms_norm(x, self.weight, self.eps)
+            return F.rms_norm(x, self.weight, eps)
         # The operator works on one axis: join those that are normalised together.
         lead = x.shape[: x.ndim - len(self.normalized_shape)]
         weight = None if self.weight is None else self.weight.reshape([-1])
-        return F.rms_norm(x.reshape([*lead, -1]), weight, self.eps).reshape([*x.shape])
+        return F.rms_norm(x.reshape([*lead, -1]), weight, eps).reshape([*x.shape])
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}"
@@ -220,12 +236,13 @@ class _InstanceNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        *,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -241,8 +258,8 @@ class _InstanceNorm(_BatchNorm):
                 f"{type(self).__name__}: expected {self.num_features} channels, got shape "
                 f"{tuple(x.shape)}"
             )
-        from_input = self.training or self.running_mean is None
-        updates = self.training and self.running_mean is not None
+        tracks = self.track_running_stats and self.running_mean is not None
+        from_input, updates = self.training or not tracks, self.training and tracks
         return F.instance_norm(
             x,
             self.running_mean if updates or not from_input else None,

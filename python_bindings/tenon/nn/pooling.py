@@ -183,21 +183,31 @@ class AdaptiveAvgPool3d(_AdaptivePool):
     function = staticmethod(F.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPool1d(_AdaptivePool):
+class _AdaptiveMaxPool(_AdaptivePool):
+    """Maxima of as many windows as make an output of `output_size`."""
+
+    def __init__(
+        self, output_size: int | Sequence[int | None], return_indices: bool = False
+    ) -> None:
+        _refuse_indices(return_indices, type(self).__name__)
+        super().__init__(output_size)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Maxima of as many windows of [N, C, L] as make `output_size`."""
 
     axes = 1
     function = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(_AdaptivePool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Maxima of as many windows of [N, C, H, W] as make `output_size`."""
 
     axes = 2
     function = staticmethod(F.adaptive_max_pool2d)
 
 
-class AdaptiveMaxPool3d(_AdaptivePool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Maxima of as many windows of [N, C, D, H, W] as make `output_size`."""
 
     axes = 3
@@ -289,8 +299,10 @@ class _FractionalMaxPool(Module):
         kernel_size: Size,
         output_size: Size | None = None,
         output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> None:
+        _refuse_indices(return_indices, type(self).__name__)
         self.kernel_size, self.output_size = kernel_size, output_size
         self.output_ratio, self._random_samples = output_ratio, _random_samples
 
@@ -313,3 +325,11 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     """Max pooling of [N, C, D, H, W] whose windows begin at random steps."""
 
     function = staticmethod(F.fractional_max_pool3d)
+
+
+def _refuse_indices(return_indices: bool, caller: str) -> None:
+    if return_indices:
+        raise NotImplementedError(
+            f"{caller}: maxima come without their indices, expected return_indices False; "
+            f"MaxPool gives them, and so does tenon.compat.torch.nn.functional.adaptive_max_pool2d"
+        )

@@ -114,7 +114,6 @@ class RNNBase(RNNCellBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -219,7 +218,6 @@ class _Cell(RNNCellBase):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -300,12 +298,27 @@ class RNN(_ElmanRule, RNNBase):
         self,
         input_size: int,
         hidden_size: int,
-        *settings: Any,
+        num_layers: int = 1,
         nonlinearity: str = "tanh",
-        **more: Any,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         self._set_nonlinearity(nonlinearity)
-        super().__init__(input_size, hidden_size, *settings, **more)
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+        )
 
 
 class RNNCell(_ElmanRule, _Cell):
@@ -317,10 +330,11 @@ class RNNCell(_ElmanRule, _Cell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        **more: Any,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         self._set_nonlinearity(nonlinearity)
-        super().__init__(input_size, hidden_size, bias, **more)
+        super().__init__(input_size, hidden_size, bias, device, dtype)
 
 
 class LSTM(_LSTMRule, RNNBase):

@@ -73,12 +73,18 @@ def load_tensors(
             problems.append(f"missing: {name} (expected shape {tuple(own[name].shape)})")
         problems += [f"unexpected: {name}" for name in report.unexpected]
     for name, tensor in own.items():
-        if name in given and tuple(tensor.shape) != tuple(given[name].shape):
+        if name not in given:
+            continue
+        if not isinstance(given[name], Tensor):
+            problems.append(f"{name}: expected a Tensor, got {type(given[name]).__name__}")
+        elif tuple(tensor.shape) != tuple(given[name].shape):
             expected, got = tuple(tensor.shape), tuple(given[name].shape)
             if mismatched == "skip":
                 report.mismatched.append(name)
             else:
                 problems.append(f"{name}: expected shape {expected}, got {got}")
+        elif reason := _why_not_copied(tensor, given[name]):
+            problems.append(f"{name}: {reason}")
     if problems:
         hint = "; pass strict=False to load what fits" if strict else ""
         lines = "\n  ".join(problems + _suggestions(report))
@@ -97,6 +103,22 @@ def load_tensors(
         },
     }
     return report
+
+
+def _why_not_copied(target: Tensor, source: Tensor) -> str | None:
+    """Tried with no elements, so that what does not fit is known before anything is written."""
+    if source.device.kind == "meta" and target.device.kind != "meta":
+        return "expected values, got a tensor on the device meta"
+    if source.dtype.is_complex and not target.dtype.is_complex:
+        return f"{source.dtype.name} would lose its imaginary part in {target.dtype.name}"
+    with tenon.no_grad():
+        try:
+            tenon.empty([0], dtype=target.dtype, device=target.device).copy_(
+                tenon.empty([0], dtype=source.dtype, device=source.device)
+            )
+        except Exception as error:
+            return f"{source.dtype.name} does not become {target.dtype.name}: {error}"
+    return None
 
 
 def _suggestions(report: LoadReport) -> list[str]:

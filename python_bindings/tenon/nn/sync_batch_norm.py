@@ -35,8 +35,9 @@ class SyncBatchNorm(_BatchNorm):
 
     In training every rank calls forward, and backward, of its layers in the same order; batches may
     differ in size, also be empty. The gradient of the input is that of the sum of all ranks' losses;
-    those of weight and bias are of this rank's loss, and are to be reduced with all others. Without a
-    communicator, or in evaluation, this is BatchNorm. Statistics are computed in float32 at least.
+    those of weight and bias are of this rank's loss, and are to be reduced with all others. In
+    evaluation this is BatchNorm, and needs no communicator. Statistics are computed in float32 at
+    least.
     """
 
     ndims = (2, 3, 4, 5)
@@ -49,20 +50,23 @@ class SyncBatchNorm(_BatchNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         communicator: Communicator | None = None,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype
-        )
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.communicator = communicator
 
     def forward(self, x: Tensor) -> Tensor:
-        batch = self.training or self.running_mean is None
-        if self.communicator is None or self.communicator.size == 1 or not batch:
-            return super().forward(x)
         self.check_input(x)
+        batch = self.training or self.running_mean is None
+        if batch and self.communicator is None:
+            raise RuntimeError(
+                "SyncBatchNorm: expected a communicator to train with the batches of all ranks, got "
+                "None; pass SyncBatchNorm(..., communicator=tenon.collective.Communicator(...)), or "
+                "use BatchNorm, which normalises over the batch of this rank"
+            )
+        if not batch or self.communicator is None or self.communicator.size == 1:
+            return super().forward(x)
         channels, axes = self.num_features, [0, *range(2, x.ndim)]
         shape = [1, channels] + [1] * (x.ndim - 2)
         wide = x.to(tenon.float32) if x.dtype in (tenon.float16, tenon.bfloat16) else x

@@ -48,7 +48,6 @@ class _Layer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -141,13 +140,18 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of an encoder layer, and a norm after the last if one is given."""
+    """`num_layers` copies of an encoder layer, and a norm after the last if one is given.
+
+    `enable_nested_tensor` and `mask_check` choose how PyTorch computes; here they change nothing.
+    """
 
     def __init__(
         self,
         encoder_layer: TransformerEncoderLayer,
         num_layers: int,
         norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
     ) -> None:
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
@@ -202,7 +206,6 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:

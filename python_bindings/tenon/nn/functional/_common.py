@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenon import Tensor
+from tenon import Tensor, _core
 
 Size = int | Sequence[int]
 
@@ -36,3 +36,11 @@ def reduced(loss: Tensor, reduction: str, caller: str) -> Tensor:
 def check_ndim(x: Tensor, ndim: int, layout: str, caller: str) -> None:
     if x.ndim != ndim:
         raise ValueError(f"{caller}: expected x of shape {layout}, got {tuple(x.shape)}")
+
+
+def is_readable(x: Tensor) -> bool:
+    """Whether arguments may be checked by their values: not while a program is recorded, which
+    would keep what it read, and not where a tensor stands for many."""
+    from tenon.func.batched import Batched
+
+    return x.device.kind != "meta" and not isinstance(x, Batched) and not _core.is_recording()

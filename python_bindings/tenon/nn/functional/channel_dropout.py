@@ -18,12 +18,12 @@ def dropout1d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def dropout2d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes whole channels of `x` [N, C, H, W] or [C, H, W]."""
+    """Zeroes whole channels of `x` [N, C, H, W] or [C, H, W]; elements of [N, C]."""
     return _channel_dropout(x, p, training, 2)
 
 
 def dropout3d(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Zeroes whole channels of `x` [N, C, D, H, W] or [C, D, H, W]."""
+    """Zeroes whole channels of `x` [N, C, D, H, W] or [C, D, H, W]; elements of [N, C]."""
     return _channel_dropout(x, p, training, 3)
 
 
@@ -42,6 +42,8 @@ def _channel_shape(x: Tensor, spatial: int) -> list[int]:
 
 
 def _channel_dropout(x: Tensor, p: float, training: bool, spatial: int) -> Tensor:
+    if x.ndim == 2 and spatial > 1:  # channels of one element each
+        return tenon.dropout(x, p, training)
     if x.ndim not in (spatial + 1, spatial + 2):
         raise ValueError(
             f"dropout{spatial}d: expected {spatial + 1} or {spatial + 2} axes, got shape "

@@ -43,14 +43,14 @@ def batch_norm(
     """
     if not training and running_mean is not None and running_var is not None:
         return tenon.batch_norm_inference(x, running_mean, running_var, weight, bias, eps)
+    count = math.prod(x.shape) // max(x.shape[1], 1)
+    if training and count < 2:
+        raise ValueError(
+            f"batch_norm: expected more than one value per channel in training, got "
+            f"shape {tuple(x.shape)}; use a larger batch or eval()"
+        )
     out, mean, var = tenon.batch_norm(x, weight, bias, eps)
     if training and running_mean is not None and running_var is not None:
-        count = math.prod(x.shape) // x.shape[1]
-        if count < 2:
-            raise ValueError(
-                f"batch_norm: expected more than one value per channel in training, got "
-                f"shape {tuple(x.shape)}; use a larger batch or eval()"
-            )
         with tenon.no_grad():
             tenon.lerp(running_mean, mean, momentum, out=running_mean)
             # Running averages hold the sample variance, the forward pass the population's.
@@ -77,6 +77,11 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise ValueError("instance_norm: expected running statistics if use_input_stats=False")
         return tenon.batch_norm_inference(x, running_mean, running_var, weight, bias, eps)
+    if math.prod(x.shape[2:]) < 2:
+        raise ValueError(
+            f"instance_norm: expected more than one value per channel of a sample, got shape "
+            f"{tuple(x.shape)}"
+        )
     if running_mean is not None and running_var is not None:
         axes = tuple(range(2, x.ndim))
         with tenon.no_grad():
