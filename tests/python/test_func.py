@@ -300,6 +300,29 @@ def test_products_by_letters():
     close(func.vmap(lambda x: tenon.einsum("ij,ij", [x, x]))(x), (x * x).sum([1, 2]))
 
 
+@pytest.mark.parametrize("equation", ["ij->ji", "ii->i", "ij->", "ij->i"])
+def test_products_by_letters_of_one_tensor(equation):
+    x = random(3, 4, 4)
+    want = np.stack([np.einsum(equation, each) for each in x.numpy()])
+    close(func.vmap(lambda t: tenon.einsum(equation, t))(x), want)
+    close(func.vmap(lambda t: tenon.einsum(equation, [t]))(x), want)
+
+
+def test_inverses_by_factors():
+    x = random(3, 4, 4)
+    factors = tenon.linalg.cholesky(x @ x.mT + 4 * tenon.eye(4))
+    close(func.vmap(tenon.cholesky_inverse)(factors), tenon.cholesky_inverse(factors))
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 5), (0, 4, 5, 5), (0, 4, 5, 5, 5)])
+def test_convolutions_of_no_images_with_kernels_of_each_sample(shape):
+    convolve = {3: "conv1d", 4: "conv2d", 5: "conv3d"}[len(shape)]
+    convolve = getattr(nn.functional, convolve)
+    kernels = random(3, 6, 4, *[3] * (len(shape) - 2))
+    got = func.vmap(lambda w: convolve(tenon.zeros(shape, dtype="float64"), w))(kernels)
+    assert got.shape == (3, 0, 6, *[3] * (len(shape) - 2))
+
+
 def test_operators_without_a_rule_are_counted():
     before = func.rules.loops().get("kron", 0)
     x = random(3, 2, 2)

@@ -144,12 +144,13 @@ def conv(call: Call) -> Any:
         return NotImplemented
     # Each sample is a group: its channels meet its own kernels alone.
     x, weight = call.repeated("x"), call.repeated("weight")
-    images = operator("movedim")(x, 0, 1).reshape((x.shape[1], -1, *x.shape[3:]))
-    kernels = weight.reshape((-1, *weight.shape[2:]))
+    channels, filters = call.size * x.shape[2], call.size * weight.shape[1]
+    images = operator("movedim")(x, 0, 1).reshape((x.shape[1], channels, *x.shape[3:]))
+    kernels = weight.reshape((filters, *weight.shape[2:]))
     biases = None if bias is None else call.repeated("bias").reshape(-1)
     groups = call.args["groups"] * call.size
     result = call.changed(x=images, weight=kernels, bias=biases, groups=groups)
-    result = result.reshape((x.shape[1], call.size, -1, *result.shape[2:]))
+    result = result.reshape((x.shape[1], call.size, weight.shape[1], *result.shape[2:]))
     return operator("movedim")(result, 1, 0)
 
 
@@ -195,11 +196,16 @@ def classification_loss(call: Call) -> Any:
 
 
 @rule(
-    *"det slogdet logdet inv pinv cholesky cholesky_inverse qr svd svdvals eigh eigvalsh eig eigvals "
+    *"det slogdet logdet inv pinv cholesky qr svd svdvals eigh eigvalsh eig eigvals "
     "matrix_exp matrix_power matrix_norm matrix_rank lu lu_factor".split()
 )
 def of_matrices(call: Call) -> Any:
     return call.changed() if call.rank("x") >= 2 else NotImplemented
+
+
+@rule("cholesky_inverse")
+def of_factors(call: Call) -> Any:
+    return call.changed() if call.rank("factor") >= 2 else NotImplemented
 
 
 @rule("solve")

@@ -135,6 +135,8 @@ def call_operator(op: Any, *args: Any, **kwargs: Any) -> Any:
     level = max(map(_level, (*args, *kwargs.values())))
     bound = _bind(op, args, kwargs)
     if bound is not None:
+        if name in LISTS:  # one tensor may stand for a list of one
+            bound[LISTS[name]] = items(bound[LISTS[name]])
         batched = {key for key, value in bound.items() if _level(value) == level}
         first = next(x for key in batched for x in items(bound[key]) if _level(x) == level)
         physical = {key: _of_level(v, level, lambda x: x.physical) for key, v in bound.items()}

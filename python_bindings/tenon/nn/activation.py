@@ -94,7 +94,7 @@ def _softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
 
 def _along(name: str, function: Callable[..., Tensor]) -> type[Activation]:
     """A layer along one axis. Where none is chosen, PyTorch takes the first of three axes, the second
-    of four and the last of two: only the last choice is what anybody means."""
+    of four and the last of two: only the last choice is what is meant, as a rule."""
 
     def along(x: Tensor, axis: int | None = None) -> Tensor:
         if axis is None and x.ndim > 2:

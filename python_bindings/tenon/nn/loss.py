@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses as modules. `reduction` is 'mean', 'sum' or 'none'.
 
-`size_average` and `reduce` are what PyTorch had before `reduction`, at their places among the
+`size_average` and `reduce` are what PyTorch had before `reduction`, in their order among the
 positional settings; where one is given, both together decide.
 """
 
