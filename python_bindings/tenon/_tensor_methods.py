@@ -262,6 +262,9 @@ def clamp_max(self: Tensor, max: Any) -> Tensor:
 
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """`clip()` in place."""
+    given = [each for each in (self, min, max) if isinstance(each, Tensor)]
+    if _core.is_grad_enabled() and any(each.requires_grad for each in given):
+        return self.copy_(self.clone().clip(min, max))  # its gradient reads what it is given
     return _operator("clip")(self, min, max, out=self)
 
 

@@ -425,3 +425,35 @@ def test_stack_and_its_gradient_along_every_axis(shape):
         stacked.backward(tenon.tensor(gradient))
         for i, leaf in enumerate(leaves):
             np.testing.assert_array_equal(leaf.grad.numpy(), np.take(gradient, i, axis))
+
+
+@pytest.mark.parametrize("bounds", [(0.3, 0.8), (0.3, None), (None, 0.8), (None, None)])
+def test_limiting_in_place_has_the_gradient_of_limiting(bounds):
+    x = tenon.tensor([0.2, 0.5, 0.9]).requires_grad_()
+    want = tenon.grad((x * 1.0).clamp(*bounds).square().sum(), x)[0].tolist()
+    y = x * 1.0
+    assert y.clamp_(*bounds) is y
+    assert tenon.grad(y.square().sum(), x)[0].tolist() == want
+    low, z = tenon.tensor(0.3, requires_grad=True), x.detach().clone()
+    z.clamp_(low)
+    assert tenon.grad(z.sum(), low)[0].item() == 1.0
+    memory = x.detach().clone()
+    place = memory.data_ptr()
+    assert memory.clamp_(*bounds).data_ptr() == place and not memory.requires_grad
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.logsumexp(),
+        lambda x: tenon.logaddexp(x[0], x[1]),
+        lambda x: tenon.logaddexp2(x[0], x[1]),
+    ],
+)
+def test_what_is_minus_infinity_has_no_share_of_a_sum_of_exponentials(function):
+    inf = float("inf")
+    for values, want in ([-inf, -inf], [0, 0]), ([-inf, 1], [0, 1]), ([2, -inf], [1, 0]):
+        x = tenon.tensor(values, dtype="float64").requires_grad_()
+        (first,) = tenon.grad(function(x), x, create_graph=True)
+        assert first.tolist() == want
+        assert tenon.grad(first.sum(), x)[0].tolist() == [0, 0]

@@ -118,3 +118,16 @@ def test_errors_of_histograms():
         tenon.histogramdd(x)
     with pytest.raises(ValueError, match="bins and ranges for 1 columns, got 2 and no"):
         tenon.histogramdd(x.reshape(-1, 1), [2, 2])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_spaced_numbers_are_those_of_numpy_on_every_instruction_set(dtype):
+    """A product and a sum, each rounded: a fused multiply-add would miss the middle."""
+    for count in (2, 3, 7, 11, 33, 99, 1000):
+        for start, stop in ((-1, 1), (-2, 2), (0.1, 0.9), (3, -7)):
+            got = tenon.linspace(start, stop, count, dtype=dtype).numpy()
+            np.testing.assert_array_equal(got, np.linspace(start, stop, count, dtype=dtype))
+        step = 0.1
+        got = tenon.arange(-1.0, count * step, step, dtype=dtype)
+        want = (-1.0 + np.arange(got.size) * step).astype(dtype)
+        np.testing.assert_array_equal(got.numpy(), want)

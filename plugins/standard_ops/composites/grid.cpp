@@ -2,6 +2,8 @@
 // Images sampled at points: from coordinates to elements and weights, which are gathered and added.
 #include "composites/neighbours.hpp"
 
+#include <limits>
+
 namespace tenon::standard_ops {
 namespace {
 
@@ -203,6 +205,12 @@ TENON_DECOMPOSE(grid_sample) {
   Tensor first = ops::multiply(scope, ops::unsqueeze(scope, image, {1}), elements);
   first = ops::reshape(scope, ops::expand(scope, first, {shape[0], points}), {shape[0] * points});
   Tensor sampled = add_neighbours(scope, rows, first, axes, extents);
+  // Nowhere is no element: its value is NaN, and not that of the element that stood in for it.
+  Tensor nowhere = ops::isnan(scope, flat_grid);
+  if (padding == Padding::kReflection)
+    nowhere = ops::logical_or(scope, nowhere, ops::isinf(scope, flat_grid));
+  sampled = ops::where(scope, ops::any(scope, nowhere, {1}, true),
+                       std::numeric_limits<double>::quiet_NaN(), sampled);
   sampled = ops::reshape(scope, sampled, {shape[0], points, shape[1]});
   sampled = ops::contiguous(scope, ops::transpose(scope, sampled, 1, 2));
   return finish(scope, outs, ops::reshape(scope, sampled, result));
