@@ -60,7 +60,11 @@ def test_mnist(tmp_path, folder, pack):
     image, label = train[2]
     assert image.shape == (1, 28, 28) and label == 4 and len(train) == 6
     np.testing.assert_allclose(image.numpy()[0], images[2] / 255, rtol=1e-6)
-    assert len(datasets.MNIST(tmp_path, train=False)) == 2
+    assert len(datasets.MNIST(tmp_path, train=False, download=True)) == 2
+    scaled = datasets.MNIST(tmp_path, True, transforms.ToTensor())[2][0]
+    assert scaled.shape == (1, 28, 28) and scaled.tolist() == image.tolist()
+    with pytest.raises(TypeError, match="MNIST: expected train to be True or False, got 'test'"):
+        datasets.MNIST(tmp_path, "test")
     x, y = next(iter(DataLoader(train, batch_size=4)))
     assert x.shape == (4, 1, 28, 28) and y.tolist() == [3, 1, 4, 1]
 

@@ -126,3 +126,12 @@ def test_stochastic_depth_keeps_the_mean():
     assert set(np.unique(out)) == {0.0, np.float32(1 / 0.75)}
     assert (out[:, :, 0] == out[:, :, 1]).all() and abs(out.mean() - 1) < 0.06
     assert layer.eval()(tenon.ones([3, 1])).tolist() == [[1.0]] * 3
+
+
+def test_there_are_no_trained_weights():
+    for build in (models.resnet18, models.mobilenet_v2):
+        build(weights=None, progress=False, num_classes=2)
+        with pytest.raises(ValueError, match=r"expected weights None, as .* got weights='DEFAULT'"):
+            build(weights="DEFAULT")
+        with pytest.raises(ValueError, match=r"got pretrained=True; load those of torchvision by"):
+            build(pretrained=True)

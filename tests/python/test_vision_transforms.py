@@ -35,7 +35,100 @@ def test_dtypes_of_images():
     np.testing.assert_allclose(exact.numpy(), BYTES / 255, rtol=1e-6)
     np.testing.assert_array_equal(V.ConvertImageDtype(tenon.uint8)(exact).numpy(), BYTES)
     wide = F.convert_image_dtype(T(BYTES), tenon.int16)
-    assert wide.max().item() <= 32767 and wide.dtype == tenon.int16
+    np.testing.assert_array_equal(wide.numpy(), BYTES.astype(np.int16) << 7)
+    for dtype in (tenon.int16, tenon.int32, tenon.int64):
+        back = F.convert_image_dtype(F.convert_image_dtype(T(BYTES), dtype), tenon.uint8)
+        np.testing.assert_array_equal(back.numpy(), BYTES)
+
+
+@pytest.mark.parametrize("integer", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("floating", ["float16", "float32", "float64"])
+def test_white_is_white_in_every_dtype(floating, integer):
+    integer, floating = tenon.dtype(integer), tenon.dtype(floating)
+    top = tenon.iinfo(integer).max
+    got = F.convert_image_dtype(T([[[0.0, 1.0, 1.5, -1.0]]], dtype=floating), integer)
+    assert got.tolist() == [[[0, top, top, 0]]]
+    assert F.convert_image_dtype(got, floating).tolist() == [[[0.0, 1.0, 1.0, 0.0]]]
+    half = F.convert_image_dtype(T([[[0.5]]], dtype=floating), integer).item()
+    assert half == top // 2 or half == top // 2 + 1
+
+
+def test_a_tensor_is_an_image_with_its_channels_first():
+    got = F.to_tensor(T(BYTES))
+    assert got.shape == (3, 9, 12) and got.dtype == tenon.float32
+    np.testing.assert_allclose(got.numpy(), BYTES / 255, rtol=1e-6)
+    assert F.to_tensor(T(BYTES[0])).shape == (1, 9, 12)
+    with pytest.raises(ValueError, match=r"expected a tensor \[C, H, W\] or \[H, W\], got shape"):
+        F.to_tensor(T(BYTES.transpose(1, 2, 0).copy()))
+
+
+def test_what_is_no_image_is_refused_by_name():
+    for wrong in ([1, 2], BYTES, "cat.png", None):
+        with pytest.raises(TypeError, match="resize: expected an image as a tensor .* got"):
+            F.resize(wrong, 3)
+        with pytest.raises(TypeError, match="CenterCrop: expected an image as a tensor .* got"):
+            V.CenterCrop(3)(wrong)
+        with pytest.raises(TypeError, match="got"):
+            V.Normalize(0.5, 0.5)(wrong)
+
+
+def test_margins_and_sides():
+    x = T(np.ones((1, 3, 5), np.float32))
+    assert F.center_crop(x, [6, 5])[0, :, 0].tolist() == [0, 1, 1, 1, 0, 0]
+    assert F.center_crop(x, [3, 8])[0, 0].tolist() == [0, 1, 1, 1, 1, 1, 0, 0]
+    assert F.crop(x, 5, 7, 2, 2).tolist() == [[[0, 0], [0, 0]]]
+    assert F.crop(x, -4, -4, 2, 2).tolist() == [[[0, 0], [0, 0]]]
+    assert F.crop(x, -1, 4, 5, 2).tolist() == [[[0, 0], [1, 0], [1, 0], [1, 0], [0, 0]]]
+    assert F.resize(T(np.ones((1, 107, 50), np.float32)), 20, max_size=27).shape == (1, 27, 12)
+    assert F.resize(T(np.ones((1, 50, 107), np.float32)), 20, max_size=27).shape == (1, 12, 27)
+    with pytest.raises(ValueError, match="resize: expected max_size above size 20, got 20"):
+        F.resize(x, 20, max_size=20)
+    with pytest.raises(ValueError, match="crop: expected extents of at least 0, got -1 x 2"):
+        F.crop(x, 0, 0, -1, 2)
+
+
+PICTURES = [
+    V.Resize(8), V.CenterCrop(30), V.Pad(2), V.RandomCrop(6), V.RandomResizedCrop(7),
+    V.RandomHorizontalFlip(1.0), V.RandomVerticalFlip(1.0), V.RandomRotation(10),
+    V.RandomAffine(10), V.Grayscale(1), V.Grayscale(3), V.RandomGrayscale(1.0),
+    V.RandomInvert(1.0), V.GaussianBlur(3), V.ColorJitter(0.1, 0.1, 0.1, 0.1),
+    V.RandomErasing(1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", PICTURES, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_pictures_of_pillow_become_pictures(transform, mode):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is no dependency")
+    pixels = RNG.integers(0, 256, size=(20, 26, 3)).astype(np.uint8)
+    if mode == "L":
+        if "Jitter" in type(transform).__name__ or getattr(transform, "num_output_channels", 0) > 1:
+            pytest.skip("colours need three channels")
+        pixels = pixels[..., 0].copy()
+    tenon.manual_seed(3)
+    picture = transform(image.fromarray(pixels))
+    tenon.manual_seed(3)
+    tensor = transform(T(np.atleast_3d(pixels).transpose(2, 0, 1).copy()))
+    assert isinstance(picture, image.Image)
+    want = tensor.numpy().transpose(1, 2, 0)
+    np.testing.assert_array_equal(np.atleast_3d(np.asarray(picture)), want)
+
+
+def test_pictures_of_pillow_in_other_modes():
+    image = pytest.importorskip("PIL.Image", reason="Pillow is no dependency")
+    two = image.fromarray(np.array([[True, False]]))
+    assert F.to_tensor(two).tolist() == [[[1.0, 0.0]]] and two.mode == "1"
+    with pytest.raises(ValueError, match="got mode '1'; convert it by image.convert"):
+        F.hflip(two)
+
+
+def test_numbers_of_normalize():
+    x = T(np.full((1, 2, 2), 0.75, np.float32))
+    assert V.Normalize(0.5, 0.25)(x).tolist() == [[[1.0, 1.0]] * 2]
+    with pytest.raises(
+        ValueError, match="normalize: expected mean of one number or 1, one for each"
+    ):
+        F.normalize(x, [0.1, 0.2, 0.3], 1.0)
 
 
 def test_normalize():
@@ -162,7 +255,7 @@ def test_colours():
 
 
 def test_blur_and_erasing():
-    got = F.gaussian_blur(T(IMAGE), [3, 5], [0.8, 1.2]).numpy()
+    got = F.gaussian_blur(T(IMAGE), [5, 3], [1.2, 0.8]).numpy()  # along x first
     want = IMAGE
     for axis, size, sigma in ((-2, 3, 0.8), (-1, 5, 1.2)):
         weights = np.exp(-((np.arange(size) - size // 2) ** 2) / (2 * sigma**2))

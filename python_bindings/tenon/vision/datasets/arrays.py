@@ -45,6 +45,13 @@ class ImageArrays(Dataset):
         return image, label
 
 
+def check_flags(dataset: str, **flags: Any) -> None:
+    """An error for a switch that is neither True nor False, such as the name of a part."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{dataset}: expected {name} to be True or False, got {value!r}")
+
+
 def existing(root: str | Path, names: Sequence[str], dataset: str) -> Path:
     """The first of the files below `root` that exists."""
     for name in names:

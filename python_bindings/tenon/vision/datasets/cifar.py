@@ -10,7 +10,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
-from .arrays import ImageArrays, existing
+from .arrays import ImageArrays, check_flags, existing
 
 _PIXELS = 3 * 32 * 32
 
@@ -34,7 +34,10 @@ class CIFAR10(ImageArrays):
         train: bool = True,
         transform: Callable[[Tensor], Any] | None = None,
         target_transform: Callable[[int], Any] | None = None,
+        download: bool = False,
     ) -> None:
+        # With `download` scripts ask for files that may be there: nothing is downloaded.
+        check_flags(type(self).__name__, train=train, download=download)
         records = []
         for name in self.files[train]:
             names = [f"{self.folder}/{name}", name]

@@ -15,7 +15,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
-from .arrays import ImageArrays, existing
+from .arrays import ImageArrays, check_flags, existing
 
 _DTYPES = {  # and the type codes of Python's array
     0x08: (tenon.uint8, "B"),
@@ -59,7 +59,10 @@ class MNIST(ImageArrays):
         train: bool = True,
         transform: Callable[[Tensor], Any] | None = None,
         target_transform: Callable[[int], Any] | None = None,
+        download: bool = False,
     ) -> None:
+        # With `download` scripts ask for files that may be there: nothing is downloaded.
+        check_flags(type(self).__name__, train=train, download=download)
         part = "train" if train else "t10k"
         images = read_idx(self._file(root, f"{part}-images-idx3-ubyte"))
         labels = read_idx(self._file(root, f"{part}-labels-idx1-ubyte"))

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import tenon
 from tenon import Tensor, nn
@@ -99,3 +101,25 @@ def init_convolutions(model: nn.Module, linear_std: float | None = 0.01) -> None
         elif isinstance(module, nn.Linear) and linear_std is not None:
             init.normal_(module.weight, 0.0, linear_std)
             zero_(module.bias)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def untrained(build: F) -> F:
+    """A function that builds a model also takes what torchvision's takes: `weights` and `pretrained`,
+    if they ask for none, and `progress`, of a download that does not happen."""
+
+    @functools.wraps(build)
+    def wrapper(
+        *, weights: Any = None, pretrained: bool = False, progress: bool = True, **settings: Any
+    ) -> Any:
+        if weights is not None or pretrained:
+            asked = f"weights={weights!r}" if weights is not None else f"pretrained={pretrained!r}"
+            raise ValueError(
+                f"{build.__name__}: expected weights None, as Tenon brings no trained ones, got "
+                f"{asked}; load those of torchvision by load_state_dict"
+            )
+        return build(**settings)
+
+    return wrapper  # type: ignore[return-value]

@@ -7,6 +7,8 @@ from typing import Any
 
 from tenon import Tensor, nn
 
+from ._blocks import untrained
+
 
 class AlexNet(nn.Module):
     """Classifies images [N, 3, H, W], usually of 224 x 224 pixels."""
@@ -43,6 +45,7 @@ class AlexNet(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
+@untrained
 def alexnet(**settings: Any) -> AlexNet:
     """AlexNet in one tower."""
     return AlexNet(**settings)

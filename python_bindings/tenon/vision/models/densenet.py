@@ -9,7 +9,7 @@ from typing import Any
 import tenon
 from tenon import Tensor, nn
 
-from ._blocks import init_convolutions, zero_
+from ._blocks import init_convolutions, untrained, zero_
 
 
 class _DenseLayer(nn.Module):
@@ -91,21 +91,25 @@ class DenseNet(nn.Module):
         return self.classifier(tenon.mean(x, [2, 3]))
 
 
+@untrained
 def densenet121(**settings: Any) -> DenseNet:
     """DenseNet with 121 layers."""
     return DenseNet(32, (6, 12, 24, 16), 64, **settings)
 
 
+@untrained
 def densenet161(**settings: Any) -> DenseNet:
     """DenseNet with 161 layers."""
     return DenseNet(48, (6, 12, 36, 24), 96, **settings)
 
 
+@untrained
 def densenet169(**settings: Any) -> DenseNet:
     """DenseNet with 169 layers."""
     return DenseNet(32, (6, 12, 32, 32), 64, **settings)
 
 
+@untrained
 def densenet201(**settings: Any) -> DenseNet:
     """DenseNet with 201 layers."""
     return DenseNet(32, (6, 12, 48, 32), 64, **settings)

@@ -15,6 +15,7 @@ from ._blocks import (
     StochasticDepth,
     init_convolutions,
     make_divisible,
+    untrained,
 )
 
 # Expansion, kernel, stride, channels in and out, blocks of each stage.
@@ -95,16 +96,19 @@ class EfficientNet(nn.Module):
         return self.classifier(tenon.mean(self.features(x), [2, 3]))
 
 
+@untrained
 def efficientnet_b0(**settings: Any) -> EfficientNet:
     """EfficientNet B0, for images of 224 x 224 pixels."""
     return EfficientNet(1.0, 1.0, **settings)
 
 
+@untrained
 def efficientnet_b1(**settings: Any) -> EfficientNet:
     """EfficientNet B1, for images of 240 x 240 pixels."""
     return EfficientNet(1.0, 1.1, **settings)
 
 
+@untrained
 def efficientnet_b2(**settings: Any) -> EfficientNet:
     """EfficientNet B2, for images of 260 x 260 pixels."""
     return EfficientNet(1.1, 1.2, **{"dropout": 0.3, **settings})

@@ -7,6 +7,8 @@ from typing import Any
 
 from tenon import Tensor, nn
 
+from ._blocks import untrained
+
 
 class LeNet(nn.Module):
     """Classifies images [N, 1, 28, 28]."""
@@ -33,6 +35,7 @@ class LeNet(nn.Module):
         return self.fc(self.features(x).flatten(1))
 
 
+@untrained
 def lenet(**settings: Any) -> LeNet:
     """LeNet-5."""
     return LeNet(**settings)

@@ -8,7 +8,7 @@ from typing import Any
 import tenon
 from tenon import Tensor, nn
 
-from ._blocks import ConvNormActivation, init_convolutions, make_divisible
+from ._blocks import ConvNormActivation, init_convolutions, make_divisible, untrained
 
 # Expansion, channels, blocks and first stride of each stage.
 _STAGES = (
@@ -66,6 +66,7 @@ class MobileNetV2(nn.Module):
         return self.classifier(tenon.mean(self.features(x), [2, 3]))
 
 
+@untrained
 def mobilenet_v2(**settings: Any) -> MobileNetV2:
     """MobileNet V2."""
     return MobileNetV2(**settings)

@@ -10,7 +10,13 @@ from typing import Any
 import tenon
 from tenon import Tensor, nn
 
-from ._blocks import ConvNormActivation, SqueezeExcitation, init_convolutions, make_divisible
+from ._blocks import (
+    ConvNormActivation,
+    SqueezeExcitation,
+    init_convolutions,
+    make_divisible,
+    untrained,
+)
 
 # Kernel, channels inside, channels out, squeeze and excitation, hard swish, stride of each block.
 _Block = tuple[int, int, int, bool, bool, int]
@@ -123,11 +129,13 @@ class MobileNetV3(nn.Module):
         return self.classifier(tenon.mean(self.features(x), [2, 3]))
 
 
+@untrained
 def mobilenet_v3_large(**settings: Any) -> MobileNetV3:
     """The large MobileNet V3."""
     return MobileNetV3(_LARGE, 1280, **settings)
 
 
+@untrained
 def mobilenet_v3_small(**settings: Any) -> MobileNetV3:
     """The small MobileNet V3."""
     return MobileNetV3(_SMALL, 1024, **settings)

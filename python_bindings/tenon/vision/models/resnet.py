@@ -9,7 +9,7 @@ from typing import Any
 
 from tenon import Tensor, nn
 
-from ._blocks import init_convolutions, zero_
+from ._blocks import init_convolutions, untrained, zero_
 
 
 class BasicBlock(nn.Module):
@@ -127,36 +127,43 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))
 
 
+@untrained
 def resnet18(**settings: Any) -> ResNet:
     """ResNet with 18 layers."""
     return ResNet(BasicBlock, [2, 2, 2, 2], **settings)
 
 
+@untrained
 def resnet34(**settings: Any) -> ResNet:
     """ResNet with 34 layers."""
     return ResNet(BasicBlock, [3, 4, 6, 3], **settings)
 
 
+@untrained
 def resnet50(**settings: Any) -> ResNet:
     """ResNet with 50 layers."""
     return ResNet(Bottleneck, [3, 4, 6, 3], **settings)
 
 
+@untrained
 def resnet101(**settings: Any) -> ResNet:
     """ResNet with 101 layers."""
     return ResNet(Bottleneck, [3, 4, 23, 3], **settings)
 
 
+@untrained
 def resnet152(**settings: Any) -> ResNet:
     """ResNet with 152 layers."""
     return ResNet(Bottleneck, [3, 8, 36, 3], **settings)
 
 
+@untrained
 def resnext50_32x4d(**settings: Any) -> ResNet:
     """ResNeXt with 50 layers in 32 groups of 4 channels."""
     return ResNet(Bottleneck, [3, 4, 6, 3], groups=32, width_per_group=4, **settings)
 
 
+@untrained
 def wide_resnet50_2(**settings: Any) -> ResNet:
     """ResNet with 50 layers, whose blocks are twice as wide inside."""
     return ResNet(Bottleneck, [3, 4, 6, 3], width_per_group=128, **settings)

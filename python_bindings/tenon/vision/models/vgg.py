@@ -7,7 +7,7 @@ from typing import Any
 
 from tenon import Tensor, nn
 
-from ._blocks import init_convolutions
+from ._blocks import init_convolutions, untrained
 
 # Convolutions in each of five stages, which have these widths and end in a pooling.
 _WIDTHS = (64, 128, 256, 512, 512)
@@ -53,41 +53,49 @@ class VGG(nn.Module):
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
+@untrained
 def vgg11(**settings: Any) -> VGG:
     """VGG with 11 layers."""
     return VGG(11, **settings)
 
 
+@untrained
 def vgg11_bn(**settings: Any) -> VGG:
     """VGG with 11 layers and batch norm."""
     return VGG(11, True, **settings)
 
 
+@untrained
 def vgg13(**settings: Any) -> VGG:
     """VGG with 13 layers."""
     return VGG(13, **settings)
 
 
+@untrained
 def vgg13_bn(**settings: Any) -> VGG:
     """VGG with 13 layers and batch norm."""
     return VGG(13, True, **settings)
 
 
+@untrained
 def vgg16(**settings: Any) -> VGG:
     """VGG with 16 layers."""
     return VGG(16, **settings)
 
 
+@untrained
 def vgg16_bn(**settings: Any) -> VGG:
     """VGG with 16 layers and batch norm."""
     return VGG(16, True, **settings)
 
 
+@untrained
 def vgg19(**settings: Any) -> VGG:
     """VGG with 19 layers."""
     return VGG(19, **settings)
 
 
+@untrained
 def vgg19_bn(**settings: Any) -> VGG:
     """VGG with 19 layers and batch norm."""
     return VGG(19, True, **settings)

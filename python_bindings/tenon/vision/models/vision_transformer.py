@@ -10,7 +10,7 @@ import tenon
 from tenon import Tensor, nn
 from tenon.nn import init
 
-from ._blocks import zero_
+from ._blocks import untrained, zero_
 
 
 class _Mlp(nn.Sequential):
@@ -119,16 +119,19 @@ class VisionTransformer(nn.Module):
         return self.heads(self.encoder(tenon.concat([token, patches], 1))[:, 0])
 
 
+@untrained
 def vit_b_16(**settings: Any) -> VisionTransformer:
     """The base model with patches of 16 x 16 pixels."""
     return _vit(16, 12, 12, 768, 3072, settings)
 
 
+@untrained
 def vit_b_32(**settings: Any) -> VisionTransformer:
     """The base model with patches of 32 x 32 pixels."""
     return _vit(32, 12, 12, 768, 3072, settings)
 
 
+@untrained
 def vit_l_16(**settings: Any) -> VisionTransformer:
     """The large model with patches of 16 x 16 pixels."""
     return _vit(16, 24, 16, 1024, 4096, settings)

@@ -11,13 +11,21 @@ from tenon import Tensor
 
 from . import functional as F
 from .compose import draw, draw_integer
+from .pictures import takes_pictures
 
 
 class Normalize:
     """`(image - mean) / std` of every channel."""
 
-    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        self.mean, self.std = list(mean), list(std)
+    def __init__(
+        self,
+        mean: float | Sequence[float],
+        std: float | Sequence[float],
+        inplace: bool = False,
+    ) -> None:
+        # `inplace` saves memory in torchvision; here results are always new.
+        self.mean = mean if isinstance(mean, (int, float)) else list(mean)
+        self.std = std if isinstance(std, (int, float)) else list(std)
 
     def __call__(self, image: Tensor) -> Tensor:
         return F.normalize(image, self.mean, self.std)
@@ -29,6 +37,7 @@ class Grayscale:
     def __init__(self, num_output_channels: int = 1) -> None:
         self.num_output_channels = num_output_channels
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.rgb_to_grayscale(image, self.num_output_channels)
 
@@ -39,6 +48,7 @@ class RandomGrayscale:
     def __init__(self, p: float = 0.1) -> None:
         self.p = p
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.rgb_to_grayscale(image, image.shape[-3]) if draw(0, 1) < self.p else image
 
@@ -49,6 +59,7 @@ class RandomInvert:
     def __init__(self, p: float = 0.5) -> None:
         self.p = p
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.invert(image) if draw(0, 1) < self.p else image
 
@@ -60,6 +71,7 @@ class GaussianBlur:
         self.kernel_size = kernel_size
         self.sigma = (sigma, sigma) if isinstance(sigma, (int, float)) else tuple(sigma)
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.gaussian_blur(image, self.kernel_size, draw(*self.sigma))
 
@@ -101,6 +113,7 @@ class ColorJitter:
             )
         return low, high
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         for index in tenon.randperm(len(self.changes)).tolist():
             change, (low, high) = self.changes[index]
@@ -127,6 +140,7 @@ class RandomErasing:
             raise ValueError(f"RandomErasing: expected a number or 'random', got {value!r}")
         self.p, self.scale, self.ratio, self.value = p, scale, ratio, value
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         if draw(0, 1) >= self.p:
             return image

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of images: tensors [..., C, H, W], uint8 from 0 to 255 or floating from 0 to 1.
 
-Leading axes are batches, whose images are all changed alike. Results have the dtype of the image.
+Leading axes are batches, whose images are all changed alike. Results have the dtype of the image. Most take
+Pillow images as well, and give such.
 """
 
 from __future__ import annotations
@@ -14,18 +15,30 @@ import tenon
 from tenon import Tensor
 from tenon.nn import functional as F
 
+from .pictures import is_picture, takes_pictures
+
 Size = int | Sequence[int]
 
 
 def to_tensor(picture: Any) -> Tensor:
     """An array or Pillow image [H, W] or [H, W, C] as a tensor [C, H, W]; bytes become float32 from
-    0 to 1."""
-    x = picture if isinstance(picture, Tensor) else tenon.tensor(_array(picture))
-    if x.ndim == 2:
-        x = x.unsqueeze(-1)
-    if x.ndim != 3:
-        raise ValueError(f"to_tensor: expected [H, W] or [H, W, C], got shape {tuple(x.shape)}")
-    x = x.permute([2, 0, 1]).contiguous()
+    0 to 1. A tensor is an image [C, H, W] or [H, W] already, and keeps its axes."""
+    if isinstance(picture, Tensor):
+        x = picture.unsqueeze(0) if picture.ndim == 2 else picture
+        if x.ndim != 3 or (x.shape[0] > 4 and x.shape[2] <= 4):
+            raise ValueError(
+                f"to_tensor: expected a tensor [C, H, W] or [H, W], got shape "
+                f"{tuple(picture.shape)}; .permute([2, 0, 1]) makes one of [H, W, C]"
+            )
+    else:
+        if is_picture(picture) and picture.mode == "1":  # black and white
+            picture = picture.convert("L")
+        x = tenon.tensor(_array(picture))
+        if x.ndim == 2:
+            x = x.unsqueeze(-1)
+        if x.ndim != 3:
+            raise ValueError(f"to_tensor: expected [H, W] or [H, W, C], got shape {tuple(x.shape)}")
+        x = x.permute([2, 0, 1]).contiguous()
     return x.to(tenon.float32) / 255 if x.dtype == tenon.uint8 else x
 
 
@@ -39,33 +52,65 @@ def _array(picture: Any) -> Any:
     )
 
 
+@takes_pictures
 def convert_image_dtype(image: Tensor, dtype: tenon.dtype = tenon.float32) -> Tensor:
-    """The image in another dtype; the largest integer stands for 1.0."""
+    """The image in another dtype; the largest integer stands for 1.0.
+
+    Among integers the bits are moved, so that a narrower dtype has the leading ones. The largest
+    number of a wide dtype comes from that of a narrow one by way of floats only.
+    """
     if image.dtype == dtype:
         return image
+    if image.dtype.is_floating_point and dtype.is_floating_point:
+        return image.to(dtype)
     if image.dtype.is_floating_point:
-        if dtype.is_floating_point:
-            return image.to(dtype)
-        top = tenon.iinfo(dtype).max
-        return tenon.clip(tenon.floor(image * (top + 1 - 1e-3)), 0, top).to(dtype)
+        return _integers_of(image, dtype)
     top = tenon.iinfo(image.dtype).max
     if dtype.is_floating_point:
-        return image.to(dtype) / top
-    return convert_image_dtype(image.to(tenon.float64) / top, dtype)
+        # 65535 is no float16, nor is the largest int64 a float32.
+        wide = tenon.float32 if top < 2**24 and dtype != tenon.float64 else tenon.float64
+        return (image.to(wide) / float(top)).to(dtype)
+    bits = (tenon.iinfo(dtype).max + 1).bit_length() - (top + 1).bit_length()
+    if bits < 0:
+        return tenon.bitwise_right_shift(image, -bits).to(dtype)
+    return tenon.bitwise_left_shift(image.to(dtype), bits)
 
 
-def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """`(image - mean) / std` of every channel."""
-    if not image.dtype.is_floating_point:
+def _integers_of(image: Tensor, dtype: tenon.dtype) -> Tensor:
+    """Shares of the largest integer, which is what 1.0 becomes, also where no float equals it."""
+    top = tenon.iinfo(dtype).max
+    share = image.to(tenon.float64)
+    scaled = tenon.floor(share * (top + 1 - 1e-3))
+    below = math.nextafter(float(top + 1), 0.0) if top >= 2**53 else float(top)
+    whole = tenon.clip(scaled, 0.0, below).to(dtype)
+    return tenon.where(share >= 1.0, tenon.full([], top, dtype=dtype, device=image.device), whole)
+
+
+def normalize(image: Tensor, mean: float | Sequence[float], std: float | Sequence[float]) -> Tensor:
+    """`(image - mean) / std`, with one number for each channel or one for all."""
+    if not isinstance(image, Tensor) or not image.dtype.is_floating_point:
+        got = image.dtype if isinstance(image, Tensor) else type(image).__name__
         raise TypeError(
-            f"normalize: expected a floating image, got {image.dtype}; use ToTensor or "
-            "ConvertImageDtype first"
+            f"normalize: expected a floating image, got {got}; use ToTensor or ConvertImageDtype "
+            "first"
         )
-    if min(map(abs, std)) == 0:
-        raise ValueError(f"normalize: expected std without 0, got {list(std)}")
+    size_of(image)
+    means, stds = (
+        [float(each)] if isinstance(each, (int, float)) else [float(one) for one in each]
+        for each in (mean, std)
+    )
+    if min(map(abs, stds)) == 0:
+        raise ValueError(f"normalize: expected std without 0, got {stds}")
+    channels = image.shape[-3]
+    for name, values in (("mean", means), ("std", stds)):
+        if len(values) not in (1, channels):
+            raise ValueError(
+                f"normalize: expected {name} of one number or {channels}, one for each channel, got "
+                f"{values}"
+            )
     offset, scale = (
-        tenon.tensor(list(values), image.dtype, image.device).reshape([-1, 1, 1])
-        for values in (mean, std)
+        tenon.tensor(values, image.dtype, image.device).reshape([-1, 1, 1])
+        for values in (means, stds)
     )
     return (image - offset) / scale
 
@@ -73,8 +118,14 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float]) -> Ten
 # -- geometry --------------------------------------------------------------------------------------
 
 
-def size_of(image: Tensor) -> tuple[int, int]:
+def size_of(image: Any) -> tuple[int, int]:
     """Height and width."""
+    if is_picture(image):
+        return image.height, image.width
+    if not isinstance(image, Tensor):
+        raise TypeError(
+            f"expected an image as a tensor [..., C, H, W] or of Pillow, got {type(image).__name__}"
+        )
     if image.ndim < 3:
         raise ValueError(f"expected an image [..., C, H, W], got shape {tuple(image.shape)}")
     return image.shape[-2], image.shape[-1]
@@ -90,23 +141,36 @@ def pair(size: Size) -> tuple[int, int]:
     return values[0], values[-1]
 
 
+@takes_pictures
 def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     """The rows and columns from `top` and `left` on; what lies beyond the image is 0."""
     rows, columns = size_of(image)
-    margins = [-top, top + height - rows, -left, left + width - columns]
-    if max(margins) <= 0:
-        return image[..., top : top + height, left : left + width]
-    return tenon.pad(image, [*[0, 0] * (image.ndim - 2), *margins])  # negative margins crop
+    if height < 0 or width < 0:
+        raise ValueError(f"crop: expected extents of at least 0, got {height} x {width}")
+    inside, margins = [], []
+    for start, extent, whole in ((top, height, rows), (left, width, columns)):
+        first = min(max(start, 0), whole)
+        last = min(max(start + extent, first), whole)
+        before = min(max(-start, 0), extent)
+        inside.append(slice(first, last))
+        margins += [before, extent - before - (last - first)]
+    part = image[(..., *inside)]
+    return tenon.pad(part, [*[0, 0] * (image.ndim - 2), *margins]) if max(margins) else part
 
 
+@takes_pictures
 def center_crop(image: Tensor, output_size: Size) -> Tensor:
-    """The middle of the image; what lies beyond it is 0."""
+    """The middle of the image; what lies beyond it is 0, where the margins of an axis differ one more
+    behind it than before."""
     height, width = pair(output_size)
-    rows, columns = size_of(image)
-    top, left = round((rows - height) / 2), round((columns - width) / 2)
-    return crop(image, top, left, height, width)
+    starts = [
+        round((extent - wanted) / 2) if wanted <= extent else -((wanted - extent) // 2)
+        for wanted, extent in zip((height, width), size_of(image))
+    ]
+    return crop(image, *starts, height, width)
 
 
+@takes_pictures
 def pad(image: Tensor, padding: Size, fill: float = 0, padding_mode: str = "constant") -> Tensor:
     """Margins around the image: one for all sides, (x, y), or (left, top, right, bottom).
 
@@ -138,16 +202,19 @@ def _mirrored(extent: int, before: int, after: int, like: Tensor) -> Tensor:
     return tenon.tensor(index, dtype=tenon.int64, device=like.device)
 
 
+@takes_pictures
 def hflip(image: Tensor) -> Tensor:
     """Left and right exchanged."""
     return tenon.flip(image, [-1])
 
 
+@takes_pictures
 def vflip(image: Tensor) -> Tensor:
     """Top and bottom exchanged."""
     return tenon.flip(image, [-2])
 
 
+@takes_pictures
 def resize(
     image: Tensor,
     size: Size,
@@ -155,7 +222,8 @@ def resize(
     max_size: int | None = None,
     antialias: bool = True,
 ) -> Tensor:
-    """The image with height and width `size`; one number is the length of the shorter side.
+    """The image with height and width `size`; one number is the length of the shorter side, of which
+    less is left where the longer one would be above `max_size`.
 
     `interpolation` is 'nearest', 'bilinear' or 'bicubic'. With `antialias` the filters of the
     latter two are stretched where the image shrinks, so that every pixel counts.
@@ -163,12 +231,12 @@ def resize(
     rows, columns = size_of(image)
     if isinstance(size, int) or len(size) == 1:
         short = pair(size)[0]
-        scale = short / min(rows, columns)
-        height = short if rows <= columns else int(short * rows / columns)
-        width = short if columns <= rows else int(short * columns / rows)
-        if max_size is not None and max(height, width) > max_size:
-            scale = max_size / max(height, width)
-            height, width = int(height * scale), int(width * scale)
+        long = int(short * max(rows, columns) / min(rows, columns))
+        if max_size is not None and max_size <= short:
+            raise ValueError(f"resize: expected max_size above size {short}, got {max_size}")
+        if max_size is not None and long > max_size:
+            short, long = int(max_size * short / long), max_size
+        height, width = (short, long) if rows <= columns else (long, short)
     elif max_size is not None:
         raise ValueError("resize: expected max_size only where size is one number")
     else:
@@ -230,6 +298,7 @@ def _resampling(extent: int, new: int, mode: str, antialias: bool, like: Tensor)
     return tenon.tensor(matrix, dtype=like.dtype, device=like.device)
 
 
+@takes_pictures
 def resized_crop(
     image: Tensor,
     top: int,
@@ -245,6 +314,7 @@ def resized_crop(
     return resize(part, pair(size), interpolation, antialias=antialias)
 
 
+@takes_pictures
 def affine(
     image: Tensor,
     angle: float,
@@ -268,6 +338,7 @@ def affine(
     return _sampled(image, inverse, (translate[0], translate[1]), interpolation, fill)
 
 
+@takes_pictures
 def rotate(image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0) -> Tensor:
     """The image rotated counter-clockwise by `angle` degrees about its middle; what was outside is
     `fill`."""
@@ -340,6 +411,7 @@ def _channels(image: Tensor, function: str) -> list[Tensor]:
     return list(tenon.unbind(_as_float(image), image.ndim - 3))
 
 
+@takes_pictures
 def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     """Luma (ITU-R BT.601) in one channel, or in three that are equal. One channel stays as it
     is."""
@@ -356,12 +428,14 @@ def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
     return tenon.expand(grey, shape)
 
 
+@takes_pictures
 def adjust_brightness(image: Tensor, brightness_factor: float) -> Tensor:
     """0 is black, 1 the image."""
     _check_factor("adjust_brightness", brightness_factor)
     return _blend(image, 0.0, brightness_factor)
 
 
+@takes_pictures
 def adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor:
     """0 is grey of the mean brightness, 1 the image."""
     _check_factor("adjust_contrast", contrast_factor)
@@ -369,12 +443,14 @@ def adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor:
     return _blend(image, tenon.mean(grey, [-3, -2, -1], keepdim=True), contrast_factor)
 
 
+@takes_pictures
 def adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor:
     """0 is shades of grey, 1 the image."""
     _check_factor("adjust_saturation", saturation_factor)
     return _blend(image, _as_float(rgb_to_grayscale(image)), saturation_factor)
 
 
+@takes_pictures
 def adjust_hue(image: Tensor, hue_factor: float) -> Tensor:
     """Hues moved by a share of the circle from -0.5 to 0.5."""
     if not -0.5 <= hue_factor <= 0.5:
@@ -409,6 +485,7 @@ def _hsv_to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
     return tenon.stack(channels, -3)
 
 
+@takes_pictures
 def adjust_gamma(image: Tensor, gamma: float, gain: float = 1.0) -> Tensor:
     """`gain * image ** gamma`."""
     _check_factor("adjust_gamma", gamma)
@@ -417,23 +494,30 @@ def adjust_gamma(image: Tensor, gamma: float, gain: float = 1.0) -> Tensor:
     return _as_before(tenon.clip(result, 0.0, 1.0) * top, image)
 
 
+@takes_pictures
 def invert(image: Tensor) -> Tensor:
     """The negative."""
     return _as_before(_top(image) - _as_float(image), image)
 
 
+@takes_pictures
 def gaussian_blur(
     image: Tensor, kernel_size: Size, sigma: float | Sequence[float] | None = None
 ) -> Tensor:
     """The image under a normal filter of odd size; `sigma` is 0.3 ((size - 1) / 2 - 1) + 0.8 unless
-    given."""
-    sizes = pair(kernel_size)
+    given. Of two sizes or sigmas the first is along x."""
+    sizes = pair(kernel_size)[::-1]
     if any(size < 1 or size % 2 == 0 for size in sizes):
         raise ValueError(f"gaussian_blur: expected odd kernel sizes, got {sizes}")
     if sigma is None:
         sigmas = [0.15 * size + 0.35 for size in sizes]
     else:
-        sigmas = [float(sigma)] * 2 if isinstance(sigma, (int, float)) else [*map(float, sigma)]
+        given = [float(sigma)] if isinstance(sigma, (int, float)) else [*map(float, sigma)]
+        sigmas = given * 2 if len(given) == 1 else given[::-1]
+        if len(sigmas) != 2 or min(sigmas) <= 0:
+            raise ValueError(
+                f"gaussian_blur: expected sigma of one number or two above 0, got {given}"
+            )
     rows, columns = size_of(image)
     x = _as_float(image).reshape([-1, 1, rows, columns])
     top, left = sizes[0] // 2, sizes[1] // 2
@@ -445,6 +529,7 @@ def gaussian_blur(
     return _as_before(x.reshape(image.shape), image)
 
 
+@takes_pictures
 def erase(
     image: Tensor, top: int, left: int, height: int, width: int, value: float | Tensor
 ) -> Tensor:

@@ -10,6 +10,7 @@ from tenon import Tensor
 
 from . import functional as F
 from .compose import draw, draw_integer
+from .pictures import takes_pictures
 
 
 def _span(value: float | Sequence[float], name: str, transform: str) -> tuple[float, float]:
@@ -34,6 +35,7 @@ class Resize:
     ) -> None:
         self.settings = (size, interpolation, max_size, antialias)
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.resize(image, *self.settings)
 
@@ -44,6 +46,7 @@ class CenterCrop:
     def __init__(self, size: F.Size) -> None:
         self.size = F.pair(size)
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.center_crop(image, self.size)
 
@@ -54,6 +57,7 @@ class Pad:
     def __init__(self, padding: F.Size, fill: float = 0, padding_mode: str = "constant") -> None:
         self.settings = (padding, fill, padding_mode)
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.pad(image, *self.settings)
 
@@ -72,6 +76,7 @@ class RandomCrop:
         self.size, self.padding, self.pad_if_needed = F.pair(size), padding, pad_if_needed
         self.fill, self.padding_mode = fill, padding_mode
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         if self.padding is not None:
             image = F.pad(image, self.padding, self.fill, self.padding_mode)
@@ -126,6 +131,7 @@ class RandomResizedCrop:
         width, height = min(columns, round(rows * ratio)), min(rows, round(columns / ratio))
         return (rows - height) // 2, (columns - width) // 2, height, width
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         part = self.part(*F.size_of(image))
         return F.resized_crop(image, *part, self.size, self.interpolation, self.antialias)
@@ -137,6 +143,7 @@ class RandomHorizontalFlip:
     def __init__(self, p: float = 0.5) -> None:
         self.p = p
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.hflip(image) if draw(0, 1) < self.p else image
 
@@ -147,6 +154,7 @@ class RandomVerticalFlip:
     def __init__(self, p: float = 0.5) -> None:
         self.p = p
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.vflip(image) if draw(0, 1) < self.p else image
 
@@ -163,6 +171,7 @@ class RandomRotation:
         self.degrees = _span(degrees, "degrees", "RandomRotation")
         self.interpolation, self.fill = interpolation, fill
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         return F.rotate(image, draw(*self.degrees), self.interpolation, self.fill)
 
@@ -189,6 +198,7 @@ class RandomAffine:
             self.shear = [*shear, 0.0, 0.0][:4]
         self.interpolation, self.fill = interpolation, fill
 
+    @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
         rows, columns = F.size_of(image)
         x, y = self.translate[0] * columns, self.translate[1] * rows
