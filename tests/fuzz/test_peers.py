@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of PyTorch and JAX, a few of them, where these are installed."""
+"""The samples of PyTorch and JAX, and random questions to peers: a few, where these are installed."""
 
+import importlib
+
+import numpy as np
 import pytest
 
 
@@ -30,3 +33,44 @@ def test_samples_of_jax():
     assert judged("cumprod") == judged("pad") == judged("dot_general") == "agrees"
     assert judged("lt") == "refused"  # complex numbers have no order
     assert judged("gather") == "left out"
+
+
+@pytest.mark.parametrize(
+    "name, needs, draw",
+    [
+        ("nn", "torch", "draw_all"),
+        ("vision", "PIL", "draw"),
+        ("audio", "scipy", "draw"),
+    ],
+)
+def test_random_questions(name, needs, draw):
+    """Two seeds of each program of comparisons; `python -m tests.fuzz.peers.NAME` asks for minutes."""
+    pytest.importorskip(needs, reason="what is asked beside Tenon is no dependency of it")
+    beside = importlib.import_module(".peers.beside", __package__)
+    program = importlib.import_module(f".peers.{name}", __package__)
+    report = None
+    for seed in (1, 2):
+        report = beside.compare(getattr(program, draw)(np.random.default_rng(seed)), program.KNOWN)
+        assert report.calls and not report.found, str(report)
+
+
+def test_a_difference_without_a_row_is_found():
+    beside = importlib.import_module(".peers.beside", __package__)
+
+    def ask(name, ours):
+        return beside.Comparison(name, "", ours, lambda: [np.ones(2), None])
+
+    asked = [
+        ask("same", lambda: (np.ones(2), None)),
+        ask("value", lambda: [np.array([1.0, 2.0]), None]),
+        ask("shape", lambda: [np.ones(3), None]),
+        ask("parts", lambda: [np.ones(2)]),
+        ask("refused", lambda: 1 / 0),
+        ask("on purpose", lambda: [np.zeros(2), None]),
+        beside.Comparison("peer", "", lambda: 1, lambda: 1 / 0),
+    ]
+    report = beside.compare(asked, {"on purpose": "a reason"})
+    found = {comparison.name: text for comparison, text in report.found}
+    assert list(found) == ["value", "shape", "parts", "refused"]
+    assert found["value"] == "result[0][1]: 2.0, expected 1.0 (1 of 2)"
+    assert report.skipped["peer"] == report.on_purpose["on purpose"] == 1

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import tenon
 from tenon import Tensor, signal
@@ -18,7 +19,7 @@ def spectrogram(
     hop_length: int | None = None,
     win_length: int | None = None,
     power: float | None = 2.0,
-    normalized: bool = False,
+    normalized: bool | str = False,
     center: bool = True,
     pad_mode: str = "reflect",
     onesided: bool = True,
@@ -28,7 +29,8 @@ def spectrogram(
 
     `pad` zeros are added at both ends, the window is a periodic Hann window of `win_length` (n_fft
     by default) unless given, and frames are `hop_length` (win_length / 2 by default) apart.
-    `normalized` divides by the norm of the window.
+    `normalized` divides by the norm of the window (True or 'window') or by the root of n_fft
+    ('frame_length').
     """
     win_length = n_fft if win_length is None else win_length
     hop_length = win_length // 2 if hop_length is None else hop_length
@@ -40,8 +42,18 @@ def spectrogram(
         waveform, n_fft, hop_length, win_length, window, center, pad_mode, onesided=onesided
     )
     if normalized:
-        result = result / tenon.sqrt(tenon.square(window).sum())
+        result = result / _norm(normalized, window, n_fft)
     return result if power is None else magnitude(result, power)
+
+
+def _norm(normalized: bool | str, window: Tensor, n_fft: int) -> Any:
+    if normalized == "frame_length":
+        return math.sqrt(n_fft)
+    if normalized is True or normalized == "window":
+        return tenon.sqrt(tenon.square(window).sum())
+    raise ValueError(
+        f"spectrogram: expected normalized True, False, 'window' or 'frame_length', got {normalized!r}"
+    )
 
 
 def magnitude(x: Tensor, power: float = 1.0) -> Tensor:
@@ -59,7 +71,7 @@ def inverse_spectrogram(
     n_fft: int = 400,
     hop_length: int | None = None,
     win_length: int | None = None,
-    normalized: bool = False,
+    normalized: bool | str = False,
     center: bool = True,
 ) -> Tensor:
     """The waveform whose spectrogram(power=None) is `spectra`."""
@@ -69,7 +81,7 @@ def inverse_spectrogram(
         real = tenon.float64 if spectra.dtype == tenon.complex128 else tenon.float32
         window = signal.hann_window(win_length, dtype=real, device=spectra.device)
     if normalized:
-        spectra = spectra * tenon.sqrt(tenon.square(window).sum())
+        spectra = spectra * _norm(normalized, window, n_fft)
     return signal.istft(spectra, n_fft, hop_length, win_length, window, center, length=length)
 
 

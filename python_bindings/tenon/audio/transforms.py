@@ -25,7 +25,7 @@ class Spectrogram(nn.Module):
         pad: int = 0,
         window_fn: Window = signal.hann_window,
         power: float | None = 2.0,
-        normalized: bool = False,
+        normalized: bool | str = False,
         wkwargs: dict[str, Any] | None = None,
         center: bool = True,
         pad_mode: str = "reflect",
@@ -95,7 +95,7 @@ class MelSpectrogram(nn.Module):
         n_mels: int = 128,
         window_fn: Window = signal.hann_window,
         power: float = 2.0,
-        normalized: bool = False,
+        normalized: bool | str = False,
         wkwargs: dict[str, Any] | None = None,
         center: bool = True,
         pad_mode: str = "reflect",
@@ -173,11 +173,13 @@ class Resample(nn.Module):
         resampling_method: str = "sinc_interp_hann",
         lowpass_filter_width: int = 6,
         rolloff: float = 0.99,
+        beta: float | None = None,
     ) -> None:
         self.settings = (orig_freq, new_freq, lowpass_filter_width, rolloff, resampling_method)
+        self.beta = 14.769656459379492 if beta is None else beta
 
     def forward(self, waveform: Tensor) -> Tensor:
-        return F.resample(waveform, *self.settings)
+        return F.resample(waveform, *self.settings, self.beta)
 
 
 class GriffinLim(nn.Module):

@@ -255,5 +255,5 @@ class RNNTLoss(_Loss):
 
 
 def _constant(tensor: Tensor | None) -> Buffer | None:
-    """Moves with the module, but is a setting rather than state."""
-    return None if tensor is None else Buffer(tensor, persistent=False)
+    """Moves with the module, and is in its state dict as in PyTorch's; one without it loads, too."""
+    return None if tensor is None else Buffer(tensor, optional=True)

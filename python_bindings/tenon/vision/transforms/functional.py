@@ -255,6 +255,8 @@ def resize(
     x = _as_float(image)
     if width != columns:
         x = x @ _resampling(columns, width, interpolation, antialias, x).mT
+        if antialias:  # as Pillow, which keeps bytes between both directions
+            x = _as_float(_as_before(x, image))
     if height != rows:
         x = _resampling(rows, height, interpolation, antialias, x) @ x
     return _as_before(x, image)
