@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "operators.hpp"
+#include "support.hpp"
 #include "views.hpp"
 
 namespace tenon::autograd {
@@ -38,6 +40,11 @@ tenon_status run_hooks(Variable& variable, Tensor& gradient, tenon_err* err) {
   if (!variable.attachment || variable.attachment->hooks.empty()) return TENON_OK;
   auto hooks = variable.attachment->hooks;  // a hook may add or remove hooks
   for (const auto& hook : hooks) {
+    if (!is_unshared(gradient.get())) {  // another branch may have it, and a hook may write
+      Tensor own;
+      TENON_TRY(clone(gradient, &own, err));
+      gradient = std::move(own);
+    }
     tenon_tensor* replacement = nullptr;
     tenon_status status = hook->call(hook->user, gradient.get(), &replacement, err);
     if (status != TENON_OK) {

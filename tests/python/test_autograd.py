@@ -457,3 +457,37 @@ def test_what_is_minus_infinity_has_no_share_of_a_sum_of_exponentials(function):
         (first,) = tenon.grad(function(x), x, create_graph=True)
         assert first.tolist() == want
         assert tenon.grad(first.sum(), x)[0].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_hook_that_writes_into_its_gradient_changes_its_own_branch_alone(order, create_graph):
+    x, y = (tenon.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    a, b = x * 1.0, y * 1.0
+
+    def write(grad):
+        grad.detach().mul_(10.0)
+
+    (a, b)[order].register_hook(write)
+    seed = tenon.tensor([1.0, 1.0])
+    grads = tenon.grad(a + b, [x, y], seed, create_graph=create_graph)
+    want = [[1.0, 1.0], [1.0, 1.0]]
+    want[order] = [10.0, 10.0]
+    assert [each.tolist() for each in grads] == want
+    assert seed.tolist() == [1.0, 1.0]
+
+
+def test_a_hook_of_a_module_may_not_write_into_its_gradient():
+    layer, x = tenon.nn.Linear(2, 2), tenon.ones(1, 2).requires_grad_()
+
+    def write(module, grad_input, grad_output):
+        grad_output[0].mul_(2.0)
+
+    handle = layer.register_full_backward_hook(write)
+    with pytest.raises(RuntimeError, match="a backward hook of a module wrote into a gradient"):
+        (layer(x) * tenon.ones(1, 2)).sum().backward()
+    handle.remove()
+    layer.register_full_backward_hook(lambda module, ins, outs: (ins[0] * 2.0,))
+    layer(x).sum().backward()
+    want = tenon.ones(1, 2) @ layer.weight.detach() * 2.0
+    assert x.grad.tolist() == want.tolist()

@@ -7,7 +7,8 @@ unchanged. Its backward step sees all gradients of one side together, and calls 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenon import Function, Tensor
@@ -40,7 +41,8 @@ def call_with_backward_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -
 
     def at_output(grads: tuple) -> tuple:
         for hook in tuple((module._backward_pre_hooks or {}).values()):
-            replaced = hook(module, grads)
+            with _unwritten(*grads):
+                replaced = hook(module, grads)
             if replaced is not None:
                 grads = _as_tuple(replaced)
         grad_output[0] = grads
@@ -74,10 +76,26 @@ def call_with_backward_hooks(module: Any, args: tuple, kwargs: dict[str, Any]) -
 
 def _run(module: Any, kind: str, grad_input: tuple, grad_output: Any) -> tuple:
     for hook in tuple((getattr(module, kind) or {}).values()):
-        replaced = hook(module, grad_input, grad_output)
+        with _unwritten(*grad_input, *(grad_output or ())):
+            replaced = hook(module, grad_input, grad_output)
         if replaced is not None:
             grad_input = _as_tuple(replaced)
     return grad_input
+
+
+@contextlib.contextmanager
+def _unwritten(*grads: Tensor | None) -> Iterator[None]:
+    """An error if a hook in this block writes into a gradient, which other branches may share."""
+    from tenon.func.batched import raw_of
+
+    tensors = [raw_of(grad) for grad in grads if grad is not None]
+    versions = [tensor._version for tensor in tensors]
+    yield
+    if versions != [tensor._version for tensor in tensors]:
+        raise RuntimeError(
+            "a backward hook of a module wrote into a gradient, which other branches may share; "
+            "return a new one instead"
+        )
 
 
 def _as_tuple(value: Any) -> tuple:
