@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 
 # Bits of the exponent and of the mantissa of a floating dtype.
 _LAYOUTS = {
@@ -446,3 +447,6 @@ __all__ = [
     "unique_values",
     "unstack",
 ]
+
+
+_expect_tensors(globals())

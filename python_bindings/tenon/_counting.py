@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tenon import _core
 from tenon._array_api import _Groups, _groups
 from tenon._core import Tensor
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 
 
 def _operator(name):
@@ -237,3 +238,6 @@ def histogramdd(
             along[axis] = -1
             counts = counts / lengths.reshape(along)
     return counts, edges
+
+
+_expect_tensors(globals())

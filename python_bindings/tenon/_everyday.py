@@ -7,6 +7,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 
 
 def _operator(name):
@@ -146,3 +147,6 @@ __all__ = [
     "shape",
     "vstack",
 ]
+
+
+_expect_tensors(globals())

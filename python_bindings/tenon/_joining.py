@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 
 
 def _operator(name):
@@ -190,3 +191,6 @@ def unravel_index(indices: Tensor, /, shape: Sequence[int]) -> tuple[Tensor, ...
         coordinates.insert(0, at % extent)
         at = at // extent
     return tuple(coordinates)
+
+
+_expect_tensors(globals())

@@ -9,6 +9,7 @@ from math import pi as _pi
 
 from tenon import _core
 from tenon import fft as _fft
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 
 
 def _operator(name):
@@ -209,6 +210,9 @@ def istft(
     if missing > 0:
         total = _operator("pad")(total, [0] * (2 * total.ndim - 2) + [0, missing])
     return total
+
+
+_expect_tensors(globals())
 
 
 def __dir__():

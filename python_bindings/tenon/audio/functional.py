@@ -8,6 +8,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, signal
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 from tenon.nn import functional as F
 
 
@@ -307,3 +308,6 @@ def resample(
     y = F.conv1d(x, filters.unsqueeze(1), stride=old)  # [rows, new, blocks]
     y = y.transpose(1, 2).reshape([x.shape[0], -1])[:, : math.ceil(new * length / old)]
     return y.reshape([*waveform.shape[:-1], y.shape[-1]])
+
+
+_expect_tensors(globals())

@@ -5,6 +5,8 @@ A graph of n nodes has features [n, features] and edges `edge_index` [2, count],
 the sources and row 1 the targets.
 """
 
+from tenon._tensors_expected import expect_tensors as _expect_tensors
+
 from .conv import GATConv, GCNConv, GINConv, SAGEConv
 from .message_passing import MessagePassing
 from .pool import global_add_pool, global_max_pool, global_mean_pool
@@ -35,3 +37,6 @@ __all__ = [
     "segment_sum",
     "to_undirected",
 ]
+
+
+_expect_tensors(globals())

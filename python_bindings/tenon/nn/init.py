@@ -13,6 +13,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon._tensors_expected import expect_tensors as _expect_tensors
 from tenon.random import Generator
 
 
@@ -246,3 +247,6 @@ def _kaiming_std(tensor: Tensor, negative_slope: float, mode: str, nonlinearity:
         raise ValueError(f"kaiming: expected mode 'fan_in' or 'fan_out', got {mode!r}")
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, negative_slope) / math.sqrt(fan)
+
+
+_expect_tensors(globals())

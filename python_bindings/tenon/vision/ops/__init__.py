@@ -5,6 +5,8 @@ Operators for detection themselves (`tenon.nms`, `tenon.roi_align`, `tenon.box_i
 Boxes are rows x0, y0, x1, y1. Where a result's length depends on values, the device's memory is read.
 """
 
+from tenon._tensors_expected import expect_tensors as _expect_tensors
+
 from .priors import bipartite_match, prior_box
 from .proposals import collect_fpn_proposals, distribute_fpn_proposals, generate_proposals
 from .regions import psroi_pool
@@ -23,3 +25,6 @@ __all__ = [
     "yolo_box",
     "yolo_loss",
 ]
+
+
+_expect_tensors(globals())

@@ -163,11 +163,11 @@ def center_crop(image: Tensor, output_size: Size) -> Tensor:
     """The middle of the image; what lies beyond it is 0, where the margins of an axis differ one more
     behind it than before."""
     height, width = pair(output_size)
-    starts = [
+    top, left = (
         round((extent - wanted) / 2) if wanted <= extent else -((wanted - extent) // 2)
         for wanted, extent in zip((height, width), size_of(image))
-    ]
-    return crop(image, *starts, height, width)
+    )
+    return crop(image, top, left, height, width)
 
 
 @takes_pictures

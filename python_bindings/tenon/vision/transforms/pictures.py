@@ -47,7 +47,7 @@ def picture_of(pixels: Tensor, mode: str) -> Any:
 
     channels, height, width = pixels.shape
     mode = mode if _CHANNELS.get(mode) == channels else _MODES[channels]
-    content = bytes(pixels.permute([1, 2, 0]).contiguous()._bytes())
+    content = bytes(pixels.permute([1, 2, 0]).contiguous()._bytes())  # type: ignore[attr-defined]
     return Image.frombytes(mode, (width, height), content)
 
 
@@ -58,7 +58,7 @@ def takes_pictures(function: F) -> F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        image = args[place] if len(args) > place else kwargs.get(names[place])
+        image: Any = args[place] if len(args) > place else kwargs.get(names[place])
         if isinstance(image, Tensor) or (len(args) <= place and names[place] not in kwargs):
             return function(*args, **kwargs)
         if not is_picture(image):
