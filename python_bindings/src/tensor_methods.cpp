@@ -38,9 +38,9 @@ PyObject* complex_number(PyObject* self, PyObject*) {
   return value == -1.0 && PyErr_Occurred() ? nullptr : PyComplex_FromDoubles(value, 0.0);
 }
 
-// f"{x:.3f}" formats the number of a 0-d tensor.
+// f"{x}" and f"{x:.3f}" format the number of a 0-d tensor.
 PyObject* format(PyObject* self, PyObject* specification) {
-  if (handle_of(self)->ndim > 0 || PyUnicode_GetLength(specification) == 0) {
+  if (handle_of(self)->ndim > 0 || handle_of(self)->device == TENON_DEVICE_META) {
     PyObject* text = PyObject_Str(self);
     PyObject* result = text ? PyObject_Format(text, specification) : nullptr;
     Py_XDECREF(text);
@@ -99,12 +99,13 @@ bool read_target(PyObject* target, int32_t& dtype, tenon_device_id& device) {
 }
 
 PyObject* to(PyObject* self, PyObject* arguments, PyObject* keywords) {
-  static const char* names[] = {"", "", "dtype", "device", "copy", nullptr};
+  static const char* names[] = {"", "", "dtype", "device", "copy", "non_blocking", nullptr};
   PyObject *first = Py_None, *second = Py_None, *dtype_argument = Py_None,
            *device_argument = Py_None;
-  int copy = 0;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO$OOp:to", const_cast<char**>(names),
-                                   &first, &second, &dtype_argument, &device_argument, &copy))
+  int copy = 0, non_blocking = 0;  // copies are queued on the current stream in any case
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO$OOpp:to", const_cast<char**>(names),
+                                   &first, &second, &dtype_argument, &device_argument, &copy,
+                                   &non_blocking))
     return nullptr;
   int32_t dtype;
   tenon_device_id device;
@@ -282,7 +283,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
   if (requires_grad && !autograd->is_leaf(tensor))
     return raise_error(
         PyExc_RuntimeError,
-        "a tensor with history cannot be pickled or deep-copied; use .detach() or .clone()");
+        "a tensor that requires grad and has a history cannot be pickled or deep-copied, which "
+        "libraries for plots do, too; use .detach() first");
   Tensor readable = readable_on_host(tensor);
   if (!readable) return nullptr;
   if (!(readable->flags & TENON_TENSOR_CONTIGUOUS))
@@ -315,10 +317,13 @@ PyMethodDef tensor_methods[] = {
     {"is_contiguous", is_contiguous, METH_NOARGS,
      "is_contiguous($self)\n--\n\nWhether memory is row-major and dense."},
     {"to", with_keywords(to), METH_VARARGS | METH_KEYWORDS,
-     "to($self, target=None, other=None, /, *, dtype=None, device=None, copy=False)\n--\n\n"
+     "to($self, target=None, other=None, /, *, dtype=None, device=None, copy=False, "
+     "non_blocking=False)\n--\n\n"
      "The tensor in another dtype, on another device; itself if nothing changes. A target is a "
      "dtype, a device, "
-     "the name of either, or a tensor to agree with."},
+     "the name of either, or a tensor to agree with. A copy is queued on the device's current "
+     "stream "
+     "whatever `non_blocking` says."},
     {"to_device", with_keywords(to_device), METH_VARARGS | METH_KEYWORDS,
      "to_device($self, device, /, *, stream=None)\n--\n\nThe tensor on another device; itself if "
      "it is "

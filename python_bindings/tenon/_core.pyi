@@ -128,6 +128,7 @@ class Tensor(TensorMethods, LateMethods):
         dtype: _Dtype | None = None,
         device: _Device | None = None,
         copy: bool = False,
+        non_blocking: bool = False,
     ) -> Tensor: ...
     def to_device(self, device: _Device, /, *, stream: None = None) -> Tensor: ...  # type: ignore[override]
     def cpu(self) -> Tensor: ...

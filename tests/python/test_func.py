@@ -390,7 +390,7 @@ class Square(tenon.Function):
 
 
 class Product(tenon.Function):
-    """x * w and x + w, whose second result has no gradient where nobody asks."""
+    """x * w and x + w, whose second result has no gradient where none asks."""
 
     @staticmethod
     def forward(ctx, x, factor, w):

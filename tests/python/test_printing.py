@@ -44,3 +44,11 @@ def test_long_rows_are_wrapped():
 
 def test_half_precision_prints():
     assert repr(tenon.tensor([1.5], dtype="bfloat16")) == "tensor([1.5], dtype=tenon.bfloat16)"
+
+
+def test_a_number_in_a_text_is_a_number():
+    x = tenon.tensor([1.0, 2.0], requires_grad=True)
+    assert f"{x.sum()} {x.detach().sum():.2f} {tenon.tensor(3)}" == "3.0 3.00 3"
+    assert f"{tenon.tensor([1, 2])}" == str(tenon.tensor([1, 2]))
+    meta = tenon.ones((), device="meta")
+    assert f"{meta}" == str(meta)

@@ -483,3 +483,20 @@ def test_lists_of_tensors_promote_like_operators():
         assert tenon.tensor(parts).dtype == (flat[0] + flat[1]).dtype
     assert tenon.tensor([whole, real]).tolist() == [[1.0], [2.0]]
     assert tenon.tensor([whole, real], dtype="float64").dtype == tenon.float64
+
+
+def test_copies_take_non_blocking_and_stay_in_order():
+    x = tenon.ones(3)
+    assert x.to("cpu", non_blocking=True) is x
+    assert x.to("float64", non_blocking=True).dtype == tenon.float64
+    layer = tenon.nn.Linear(2, 2).to("cpu", dtype=tenon.float64, non_blocking=True)
+    assert layer.weight.dtype == tenon.float64
+
+
+def test_what_has_a_history_is_copied_without_it():
+    y = tenon.ones(3, requires_grad=True) * 2.0
+    with pytest.raises(
+        RuntimeError, match=r"requires grad and has a history .* use .detach\(\) first"
+    ):
+        copy.deepcopy(y)
+    assert copy.deepcopy(y.detach()).tolist() == [2.0] * 3

@@ -241,11 +241,14 @@ class Module:
             else:
                 parameter.grad.zero_()
 
-    def to(self: M, *args: Any, device: Any = None, dtype: Any = None) -> M:
+    def to(
+        self: M, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False
+    ) -> M:
         """Move parameters and buffers in place: `to("toy")`, `to(tenon.float64)`, `to(device=...)`.
 
         Integer and boolean tensors keep their dtype. Parameter objects stay the same, so an
-        optimizer that holds them stays valid.
+        optimizer that holds them stays valid. Copies are queued on the device's current stream,
+        whatever `non_blocking` says.
         """
         for argument in args:
             if isinstance(argument, tenon.dtype):
