@@ -271,6 +271,26 @@ def test_gradients_of_bags_are_divided_by_how_often_a_row_was_read():
     assert layer.weight.grad.reshape(-1).tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
+def test_negative_classes_and_indices_are_not_those_at_the_end():
+    scores, target = tenon.randn(3, 4), tenon.tensor([0, -1, 1])
+    wrong = [
+        lambda: nn.functional.softmax_with_cross_entropy(scores, target.unsqueeze(-1)),
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 4, [2])(scores, target),
+        lambda: nn.functional.max_unpool1d(tenon.ones(1, 1, 2), tenon.tensor([[[0, -1]]]), 2),
+        lambda: tenon.geometric.segment_sum(scores, target, 3),
+        lambda: tenon.geometric.segment_max(scores, target, 3),
+        lambda: tenon.geometric.segment_max(scores, target + 3, 3),
+        lambda: tenon.geometric.segment_softmax(scores, target, 3),
+        lambda: tenon.geometric.degree(target, 3),
+    ]
+    for call in wrong:
+        with pytest.raises(IndexError, match="expected (positions|segments) from"):
+            call()
+    ignored = nn.functional.softmax_with_cross_entropy(scores, target.unsqueeze(-1), False, -1)
+    assert ignored[1].item() == 0.0
+    assert bags([0, -1], [0], padding_idx=3) == [1.0]
+
+
 # -- modules -----------------------------------------------------------------------------------------
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import tenon
 from tenon import Tensor
+from tenon.nn.functional._common import from_zero
 
 
 def segment_sum(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
     """Sums of rows, [num_segments, ...]."""
     zeros = tenon.zeros([num_segments, *x.shape[1:]], dtype=x.dtype, device=x.device)
-    return tenon.index_add(zeros, index, x, 0)
+    return tenon.index_add(zeros, from_zero(index, num_segments), x, 0)
 
 
 def segment_mean(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
@@ -25,6 +26,11 @@ def segment_max(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
     """Maxima of rows, [num_segments, ...]. The gradient goes to one of equal maxima."""
     if not x.shape[0]:
         return tenon.zeros([num_segments, *x.shape[1:]], dtype=x.dtype, device=x.device)
+    low, high = index.min().item(), index.max().item()
+    if low < 0 or high >= num_segments:
+        raise IndexError(
+            f"segment_max: expected segments from 0 to {num_segments - 1}, got {low} to {high}"
+        )
     with tenon.no_grad():
         row = _row_of_maximum(x.detach(), index, num_segments)
     columns = x.reshape([x.shape[0], -1])

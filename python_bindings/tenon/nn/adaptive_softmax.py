@@ -11,6 +11,7 @@ from tenon import Tensor
 
 from . import functional as F
 from .containers import ModuleList, Sequential
+from .functional._common import from_zero
 from .linear import Linear
 from .module import Module
 
@@ -63,7 +64,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def forward(self, x: Tensor, target: Tensor) -> ASMoutput:
         """`x` [N, features] and classes [N]."""
-        chosen = tenon.gather(self.log_prob(x), target.unsqueeze(-1), -1).squeeze(-1)
+        target = from_zero(target, self.n_classes).unsqueeze(-1)
+        chosen = tenon.gather(self.log_prob(x), target, -1).squeeze(-1)
         return ASMoutput(chosen, -chosen.mean())
 
     def log_prob(self, x: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import tenon
 from tenon import Tensor, _core
 
 Size = int | Sequence[int]
@@ -36,6 +37,12 @@ def reduced(loss: Tensor, reduction: str, caller: str) -> Tensor:
 def check_ndim(x: Tensor, ndim: int, layout: str, caller: str) -> None:
     if x.ndim != ndim:
         raise ValueError(f"{caller}: expected x of shape {layout}, got {tuple(x.shape)}")
+
+
+def from_zero(index: Tensor, count: int) -> Tensor:
+    """`index`, of which negative numbers, that operators count from the end, are `count`: what no
+    operator takes."""
+    return tenon.where(index < 0, count, index)
 
 
 def is_readable(x: Tensor) -> bool:

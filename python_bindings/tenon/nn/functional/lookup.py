@@ -90,6 +90,7 @@ def embedding_bag(
         rows = rows * per_sample_weights.unsqueeze(-1)
     counted = None
     if padding_idx is not None:
+        indices = tenon.where(indices < 0, indices + weight.shape[0], indices)
         counted = (indices != padding_idx).cast(rows.dtype).unsqueeze(-1)
     # One bag more, for the entries that are in none.
     shape = [bags + 1, weight.shape[1]]

@@ -8,7 +8,7 @@ import math
 import tenon
 from tenon import Tensor
 
-from ._common import reduced
+from ._common import from_zero, reduced
 
 
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
@@ -136,5 +136,6 @@ def softmax_with_cross_entropy(
     if label.ndim == logits.ndim - 1:
         label = label.unsqueeze(axis)
     ignored = label == ignore_index
-    chosen = tenon.gather(log_p, tenon.where(ignored, 0, label), axis)
+    label = from_zero(tenon.where(ignored, 0, label), logits.shape[axis])
+    chosen = tenon.gather(log_p, label, axis)
     return tenon.where(ignored, 0.0, -chosen)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import tenon
 from tenon import Tensor
 
-from ._common import Size, spread
+from ._common import Size, from_zero, spread
 
 
 def max_unpool1d(
@@ -65,7 +65,8 @@ def _max_unpool(
     else:
         size = list(output_size)[-count:]
     flat = tenon.zeros([*lead, math.prod(size)], dtype=x.dtype, device=x.device)
-    out = tenon.scatter(flat, indices.reshape([*lead, -1]), x.reshape([*lead, -1]), -1)
+    at = from_zero(indices.reshape([*lead, -1]), math.prod(size))
+    out = tenon.scatter(flat, at, x.reshape([*lead, -1]), -1)
     return out.reshape([*lead, *size])
 
 
