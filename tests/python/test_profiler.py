@@ -262,6 +262,7 @@ def test_tables(x):
         tenon.exp(x)
     table = p.table(sort_by="calls")
     assert [(row.key, row.calls) for row in table] == [("relu", 3), ("exp", 1)]
+    assert [row.count for row in table] == [3, 1]
     assert table["relu"].total_ns == sum(e.duration_ns for e in p.events if e.name == "relu")
     head, *rows = table.text(rows=1).splitlines()
     assert head.split()[:3] == ["operator", "kind", "calls"] and len(rows) == 1

@@ -147,7 +147,7 @@ def _ones(x: Tensor) -> Tensor:
     return _core.operator("ones_like")(x)
 
 
-def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def grad_and_value(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that gives (gradient, value) of `function`, which gives a tensor of one element;
     with `has_aux`, `function` gives (value, aux), and the result is (gradient, (value, aux))."""
 
@@ -167,11 +167,24 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
     return wrapper
 
 
+def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """A function that gives (value, gradient), in the order of its name; with `has_aux`,
+    ((value, aux), gradient)."""
+    both = grad_and_value(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return value, gradient
+
+    return wrapper
+
+
 def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that gives the gradient of `function`, which gives a tensor of one element, by its
     argument number `argnums`, or by several of them as a tuple. With `has_aux`, `function` gives
     (value, aux), and the result is (gradient, aux)."""
-    both = value_and_grad(function, argnums, has_aux)
+    both = grad_and_value(function, argnums, has_aux)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -322,7 +335,7 @@ def _pair(name: str, function: Function, primals: Sequence[Any], vectors: Sequen
         )
     numbers = tuple(range(len(primals)))
     with autograd.enable_grad():
-        return _Call(name, value_and_grad(function, numbers), primals, numbers, False)
+        return _Call(name, grad_and_value(function, numbers), primals, numbers, False)
 
 
 def vhp(function: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> Any:

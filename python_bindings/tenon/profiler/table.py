@@ -23,6 +23,11 @@ class Row(NamedTuple):
     memory: int  # bytes by which they made the memory in use grow, where that was recorded
 
     @property
+    def count(self) -> int:  # type: ignore[override]
+        """PyTorch's name of `calls`; a tuple's method of this name would be taken for it."""
+        return self.calls
+
+    @property
     def mean_ns(self) -> float:
         return self.total_ns / self.calls
 
