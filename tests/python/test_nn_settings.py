@@ -2,6 +2,7 @@
 """Constructors of layers: the order of their settings is PyTorch's, and what does not fit is refused."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -115,6 +116,8 @@ def test_softplus_is_a_line_behind_its_threshold():
     x = tenon.tensor([-1.0, 0.5, 2.0])
     assert nn.Softplus(2.0, 3.0)(x).tolist()[2] == 2.0
     assert nn.Softplus(2.0)(x).tolist()[2] > 2.0
+    want = [-1.5 * math.log1p(math.exp(-each / 1.5)) for each in x.tolist()]
+    np.testing.assert_allclose(nn.Softplus(-1 / 1.5)(x).numpy(), want, rtol=1e-6)
 
 
 def test_losses_take_the_settings_before_reduction():

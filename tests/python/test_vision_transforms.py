@@ -210,6 +210,17 @@ def test_right_angles_are_exact(turns):
     np.testing.assert_array_equal(F.rotate(T(x), 90 * turns).numpy(), np.rot90(x, turns, (-2, -1)))
 
 
+def test_rotations_keep_the_size_and_the_middle():
+    for call in (
+        lambda: F.rotate(T(IMAGE), 10, "nearest", True),
+        lambda: V.RandomRotation(10, "nearest", False, (0, 0)),
+        lambda: V.RandomRotation(10, "nearest", 0.5),
+    ):
+        with pytest.raises(NotImplementedError, match="expected expand False and center None, got"):
+            call()
+    assert V.RandomRotation((45, 45), fill=0.5)(T(IMAGE))[0, 0, 0, 0].item() == 0.5
+
+
 def test_affine_maps():
     x = RNG.uniform(size=(1, 12, 15)).astype(np.float32)
     moved = F.affine(T(x), 0, (2, -3)).numpy()

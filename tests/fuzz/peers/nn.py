@@ -197,7 +197,10 @@ _ACTIVATIONS: dict[str, Callable[[Draw], tuple]] = {
     "LeakyReLU": lambda rng: (float(rng.uniform(0, 1)), False),
     "Hardtanh": lambda rng: (-float(rng.uniform(0, 1)), float(rng.uniform(0, 1)), False),
     "Threshold": lambda rng: (float(rng.uniform(-1, 1)), float(rng.uniform(-1, 1)), False),
-    "Softplus": lambda rng: (float(rng.uniform(0.1, 3)), float(rng.choice([0.5, 2.0, 20.0]))),
+    "Softplus": lambda rng: (
+        float(rng.choice([-0.7, 0.1, 1.0, 3.0])),
+        float(rng.choice([0.5, 2.0, 20.0])),
+    ),
     "GELU": lambda rng: (str(rng.choice(["none", "tanh"])),),
     "GLU": lambda rng: (int(rng.choice([1, -1])),),
     "PReLU": lambda rng: (int(rng.choice([1, 4])), 0.3, None, torch.float64),

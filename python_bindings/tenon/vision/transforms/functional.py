@@ -341,10 +341,26 @@ def affine(
 
 
 @takes_pictures
-def rotate(image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0) -> Tensor:
+def rotate(
+    image: Tensor,
+    angle: float,
+    interpolation: str = "nearest",
+    expand: bool = False,
+    center: Sequence[float] | None = None,
+    fill: float = 0,
+) -> Tensor:
     """The image rotated counter-clockwise by `angle` degrees about its middle; what was outside is
-    `fill`."""
+    `fill`. The result has the size of the image: `expand` and `center` have no other values."""
+    check_rotation("rotate", expand, center)
     return affine(image, -angle, interpolation=interpolation, fill=fill)
+
+
+def check_rotation(caller: str, expand: Any, center: Any) -> None:
+    if expand is not False or center is not None:
+        raise NotImplementedError(
+            f"{caller}: expected expand False and center None, got {expand!r} and {center!r}; pad() "
+            f"makes room, and fill is passed by name"
+        )
 
 
 def _sampled(

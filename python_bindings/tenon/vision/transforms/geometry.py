@@ -166,14 +166,17 @@ class RandomRotation:
         self,
         degrees: float | Sequence[float],
         interpolation: str = "nearest",
+        expand: bool = False,
+        center: Sequence[float] | None = None,
         fill: float = 0,
     ) -> None:
+        F.check_rotation("RandomRotation", expand, center)
         self.degrees = _span(degrees, "degrees", "RandomRotation")
         self.interpolation, self.fill = interpolation, fill
 
     @takes_pictures
     def __call__(self, image: Tensor) -> Tensor:
-        return F.rotate(image, draw(*self.degrees), self.interpolation, self.fill)
+        return F.rotate(image, draw(*self.degrees), self.interpolation, fill=self.fill)
 
 
 class RandomAffine:
