@@ -116,7 +116,14 @@ def _(rng: Draw, name: str) -> Case:
     return (*settings, *more), [normal(rng, 2, before, *_extents(rng, _axes(name), 4))]
 
 
-@layer("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d")
+@layer(
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+)
 def _(rng: Draw, name: str) -> Case:
     count = number(rng, 1, 4)
     momentum = None if flag(rng) and "Batch" in name else float(rng.uniform(0, 1))
@@ -175,12 +182,37 @@ def _(rng: Draw, name: str) -> Case:
 
 
 @layer(
-    *[f"{kind}Pad{axes}d" for kind in ("Reflection", "Replication", "Zero") for axes in (1, 2, 3)]
+    *[
+        f"{kind}Pad{axes}d"
+        for kind in ("Reflection", "Replication", "Zero", "Circular")
+        for axes in (1, 2, 3)
+    ]
 )
 def _(rng: Draw, name: str) -> Case:
     axes = _axes(name)
     sizes = tuple(number(rng, 0, 2) for _ in range(2 * axes))
     return (sizes,), [normal(rng, 2, 2, *_extents(rng, axes, 3))]
+
+
+@layer("ConstantPad1d", "ConstantPad2d", "ConstantPad3d")
+def _(rng: Draw, name: str) -> Case:
+    axes = _axes(name)
+    sizes = tuple(number(rng, -1, 2) for _ in range(2 * axes))
+    return (sizes, float(rng.uniform(-1, 1))), [normal(rng, 2, 2, *_extents(rng, axes, 3))]
+
+
+@layer("MaxUnpool2d")
+def _(rng: Draw, name: str) -> Case:
+    at = np.stack([rng.permutation(16)[:4] for _ in range(6)]).reshape(2, 3, 2, 2)
+    return (2, 2, 0), [normal(rng, 2, 3, 2, 2), at]
+
+
+@layer("Fold")
+def _(rng: Draw, name: str) -> Case:
+    kernel, stride = number(rng, 1, 3), number(rng, 1, 2)
+    blocks = [(extent + 2 - kernel) // stride + 1 for extent in (5, 6)]
+    x = normal(rng, 2, 3 * kernel * kernel, blocks[0] * blocks[1])
+    return ([5, 6], kernel, 1, 1, stride), [x]
 
 
 _ACTIVATIONS: dict[str, Callable[[Draw], tuple]] = {
@@ -381,6 +413,19 @@ def _(rng: Draw, name: str) -> Case:
     weight = None if flag(rng) else rng.uniform(0.1, 2, size=4)
     settings = (number(rng, 1, 2), float(rng.uniform(0.1, 2)), weight, *_reductions(rng))
     return settings, [normal(rng, 3, 4), rng.integers(0, 4, size=3)]
+
+
+@layer("MultiLabelSoftMarginLoss")
+def _(rng: Draw, name: str) -> Case:
+    weight = None if flag(rng) else rng.uniform(0.1, 2, size=4)
+    target = rng.integers(0, 2, size=(3, 4)) + 0.0
+    return (weight, *_reductions(rng)), [normal(rng, 3, 4), target]
+
+
+@layer("MultiLabelMarginLoss")
+def _(rng: Draw, name: str) -> Case:
+    target = np.stack([np.append(rng.permutation(4)[:2], [-1, 0]) for _ in range(3)])
+    return _reductions(rng), [normal(rng, 3, 4), target]
 
 
 @layer("PoissonNLLLoss")
