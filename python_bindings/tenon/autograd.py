@@ -135,24 +135,40 @@ def backward(outputs, gradients=None, retain_graph=None, create_graph=False):
 
 
 def grad(
-    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=False,
+    *,
+    materialize_grads=False,
 ):
-    """Gradients of `outputs` with respect to `inputs`, as a tuple; .grad is left alone.
+    """Gradients of `outputs` with respect to `inputs`, as a tuple; .grad is left alone, so that
+    `only_inputs` has no other value.
 
-    With `allow_unused`, inputs that the outputs do not depend on give None instead of an error.
+    With `allow_unused`, inputs that the outputs do not depend on give None instead of an error, with
+    `materialize_grads` zeros.
     """
-    outputs = _as_tuple(outputs)
-    retain = create_graph if retain_graph is None else retain_graph
-    return tuple(
-        _core._gradients(
-            outputs,
-            _seeds(outputs, grad_outputs),
-            _as_tuple(inputs),
-            retain,
-            create_graph,
-            allow_unused,
+    if only_inputs is not True:
+        raise NotImplementedError(
+            f"grad: expected only_inputs True, got {only_inputs!r}; backward() adds to .grad"
         )
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    found = _core._gradients(
+        outputs,
+        _seeds(outputs, grad_outputs),
+        inputs,
+        retain,
+        create_graph,
+        bool(allow_unused) or materialize_grads,
     )
+    if materialize_grads:
+        zeros = _core.operator("zeros_like")
+        found = [zeros(x) if each is None else each for each, x in zip(found, inputs, strict=True)]
+    return tuple(found)
 
 
 class _Context:

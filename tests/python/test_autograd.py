@@ -491,3 +491,13 @@ def test_a_hook_of_a_module_may_not_write_into_its_gradient():
     layer(x).sum().backward()
     want = tenon.ones(1, 2) @ layer.weight.detach() * 2.0
     assert x.grad.tolist() == want.tolist()
+
+
+def test_the_sixth_setting_of_grad_is_only_inputs():
+    x, y = (tenon.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="unused|depend"):
+        tenon.grad(x.sum(), [x, y], None, True, True, True)
+    assert tenon.grad(x.sum(), [x, y], None, True, True, True, True)[1] is None
+    assert tenon.grad(x.sum(), [x, y], materialize_grads=True)[1].tolist() == [0.0, 0.0]
+    with pytest.raises(NotImplementedError, match="grad: expected only_inputs True, got False"):
+        tenon.grad(x.sum(), x, only_inputs=False)
