@@ -8,6 +8,7 @@ formula in NumPy. SciPy comes from an environment outside the repository.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -16,7 +17,7 @@ import tenon
 from tenon import signal
 from tenon.audio import functional as F
 
-from .beside import Comparison, main
+from .beside import Comparison, main, pick
 
 KNOWN: dict[str, str] = {}
 
@@ -28,7 +29,7 @@ _WINDOWS = {
 }
 
 
-def _frames(x: np.ndarray, window: np.ndarray, n_fft: int, hop: int, mode: str) -> np.ndarray:
+def _frames(x: np.ndarray, window: np.ndarray, n_fft: int, hop: int, mode: Any) -> np.ndarray:
     """The short-time transform of centred frames, [..., frequencies, frames]."""
     left = (n_fft - window.size) // 2
     window = np.pad(window, (left, n_fft - window.size - left))
@@ -46,7 +47,8 @@ def _mel(f: np.ndarray, scale: str) -> np.ndarray:
 def _triangles(n_freqs: int, low: float, high: float, count: int, rate: int, scale: str):
     """Filters by interpolation between their corners, which are found by bisection."""
     grid = np.linspace(0, high * 1.01 + 1, 2_000_001)
-    marks = np.linspace(*_mel(np.array([low, high]), scale), count + 2)
+    first, last = _mel(np.array([low, high]), scale)
+    marks = np.linspace(first, last, count + 2)
     corners = np.interp(marks, _mel(grid, scale), grid)
     at = np.linspace(0, rate // 2, n_freqs)
     return np.stack(
@@ -56,14 +58,14 @@ def _triangles(n_freqs: int, low: float, high: float, count: int, rate: int, sca
 
 def draw(rng: np.random.Generator) -> Iterator[Comparison]:
     """One comparison of each kind."""
-    dtype = rng.choice(["float64", "float32"])
+    dtype = pick(rng, ["float64", "float32"])
     rtol, atol = (1e-7, 1e-9) if dtype == "float64" else (2e-4, 2e-4)
     length = int(rng.integers(40, 400))
     lead = ((), (2,), (1, 3))[rng.integers(3)]
     wave = rng.standard_normal((*lead, length)).astype(dtype)
     x, about = tenon.tensor(wave), f"{dtype} {(*lead, length)}"
 
-    name = str(rng.choice(list(_WINDOWS)))
+    name = str(pick(rng, list(_WINDOWS)))
     count, periodic = int(rng.integers(1, 60)), bool(rng.random() < 0.5)
     yield Comparison(
         f"window {name}",
@@ -87,10 +89,9 @@ def draw(rng: np.random.Generator) -> Iterator[Comparison]:
     win = int(rng.integers(4, n_fft + 1))
     hop = int(rng.integers(1, win + 1))
     window = scipy.signal.get_window("hann", win)
-    mode = str(rng.choice(["reflect", "constant"]))
-    power = rng.choice([None, 1.0, 2.0, 0.5])
-    scaled = rng.choice([False, True, "window", "frame_length"])
-    scaled = scaled if isinstance(scaled, str) and len(scaled) > 5 else str(scaled) == "True"
+    mode = str(pick(rng, ["reflect", "constant"]))
+    power = pick(rng, [None, 1.0, 2.0, 0.5])
+    scaled = pick(rng, [False, True, "window", "frame_length"])
 
     def spectra() -> np.ndarray:
         result = _frames(wave.astype(np.float64), window, n_fft, hop, mode)
@@ -122,7 +123,7 @@ def draw(rng: np.random.Generator) -> Iterator[Comparison]:
 
     n_mels = int(rng.integers(2, 60))
     n_mfcc = int(rng.integers(1, n_mels + 1))
-    norm = rng.choice([None, "ortho"])
+    norm = pick(rng, [None, "ortho"])
     # SciPy's matrix is that of a DCT of the unit vectors.
     yield Comparison(
         "create_dct",
@@ -132,10 +133,10 @@ def draw(rng: np.random.Generator) -> Iterator[Comparison]:
         1e-5,
         1e-6,
     )
-    rate = int(rng.choice([8000, 16000, 22050, 44100]))
+    rate = int(pick(rng, [8000, 16000, 22050, 44100]))
     low = float(rng.uniform(0, 200))
     high = float(rng.uniform(rate / 4, rate / 2))
-    scale, filters = str(rng.choice(["htk", "slaney"])), int(rng.integers(2, 14))
+    scale, filters = str(pick(rng, ["htk", "slaney"])), int(rng.integers(2, 14))
     n_freqs = int(rng.integers(200, 600))
     yield Comparison(
         "melscale_fbanks",

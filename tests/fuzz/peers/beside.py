@@ -12,7 +12,7 @@ import dataclasses
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ class Comparison:
     theirs: Callable[[], Any]
     rtol: float = 1e-5
     atol: float = 1e-6
+
+
+def pick(rng: np.random.Generator, options: Sequence[Any]) -> Any:
+    """One of them, as it is: numpy's choice() makes an array of the options first."""
+    return options[int(rng.integers(len(options)))]
 
 
 def flat(answer: Any, path: str = "result") -> dict[str, Any]:

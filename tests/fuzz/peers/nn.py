@@ -9,6 +9,7 @@ parameters, and the state dict afterwards are compared. Before that the signatur
 order, names and defaults of the settings. PyTorch comes from an environment outside the repository.
 """
 
+import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ import tenon
 import torch
 from tenon import nn
 
-from .beside import Comparison, main
+from .beside import Comparison, main, pick
 
 KNOWN = {
     "signature AvgPool1d": "also takes divisor_override, which it refuses",
@@ -47,12 +48,16 @@ Case = tuple[tuple, list[Any]]  # positional settings, inputs
 LAYERS: dict[str, Callable[[Draw], Case]] = {}
 
 
+def _named(function: Callable[[Draw, str], Case], name: str, rng: Draw) -> Case:
+    return function(rng, name)
+
+
 def layer(*names: str) -> Callable[[Callable[[Draw, str], Case]], None]:
     """Decorator: how settings and inputs of these layers are drawn."""
 
     def add(function: Callable[[Draw, str], Case]) -> None:
         for name in names:
-            LAYERS[name] = lambda rng, name=name: function(rng, name)
+            LAYERS[name] = functools.partial(_named, function, name)
 
     return add
 
@@ -94,11 +99,11 @@ def _(rng: Draw, name: str) -> Case:
 def _(rng: Draw, name: str) -> Case:
     axes, groups = _axes(name), number(rng, 1, 2)
     before, after = groups * number(rng, 1, 3), groups * number(rng, 1, 3)
-    mode = str(rng.choice(["zeros", "reflect", "replicate", "circular"]))
+    mode = str(pick(rng, ["zeros", "reflect", "replicate", "circular"]))
     stride = number(rng, 1, 2)
     padding: Any = number(rng, 0, 2) if mode == "zeros" or stride > 1 else 1
     if stride == 1 and flag(rng):
-        padding = str(rng.choice(["same", "valid"]))
+        padding = str(pick(rng, ["same", "valid"]))
     kernel = number(rng, 1, 3)
     settings = (before, after, kernel, stride, padding, number(rng, 1, 2), groups, flag(rng), mode)
     batch = [number(rng, 1, 3)] if flag(rng) else []
@@ -127,7 +132,7 @@ def _(rng: Draw, name: str) -> Case:
 def _(rng: Draw, name: str) -> Case:
     count = number(rng, 1, 4)
     momentum = None if flag(rng) and "Batch" in name else float(rng.uniform(0, 1))
-    eps = float(rng.choice([1e-5, 1e-3, 0.1]))
+    eps = float(pick(rng, [1e-5, 1e-3, 0.1]))
     settings = (count, eps, momentum, flag(rng), flag(rng), None, torch.float64)
     return settings, [3 + 2 * normal(rng, number(rng, 2, 4), count, *_extents(rng, _axes(name), 2))]
 
@@ -135,7 +140,7 @@ def _(rng: Draw, name: str) -> Case:
 @layer("LayerNorm", "RMSNorm")
 def _(rng: Draw, name: str) -> Case:
     shape = [number(rng, 1, 4) for _ in range(number(rng, 1, 2))]
-    eps = float(rng.choice([1e-5, 1e-2])) if name == "LayerNorm" or flag(rng) else None
+    eps = float(pick(rng, [1e-5, 1e-2])) if name == "LayerNorm" or flag(rng) else None
     settings = (shape, eps, flag(rng)) + ((flag(rng),) if name == "LayerNorm" else ())
     return (*settings, None, torch.float64), [normal(rng, 2, 3, *shape)]
 
@@ -176,9 +181,7 @@ def _(rng: Draw, name: str) -> Case:
 @layer("LPPool1d", "LPPool2d")
 def _(rng: Draw, name: str) -> Case:
     x = np.abs(normal(rng, 2, 2, *_extents(rng, _axes(name)))) + 0.1
-    return (float(rng.choice([1.0, 2.0, 3.0])), number(rng, 1, 3), number(rng, 1, 2), flag(rng)), [
-        x
-    ]
+    return (float(pick(rng, [1.0, 2.0, 3.0])), number(rng, 1, 3), number(rng, 1, 2), flag(rng)), [x]
 
 
 @layer(
@@ -230,29 +233,35 @@ _ACTIVATIONS: dict[str, Callable[[Draw], tuple]] = {
     "Hardtanh": lambda rng: (-float(rng.uniform(0, 1)), float(rng.uniform(0, 1)), False),
     "Threshold": lambda rng: (float(rng.uniform(-1, 1)), float(rng.uniform(-1, 1)), False),
     "Softplus": lambda rng: (
-        float(rng.choice([-0.7, 0.1, 1.0, 3.0])),
-        float(rng.choice([0.5, 2.0, 20.0])),
+        float(pick(rng, [-0.7, 0.1, 1.0, 3.0])),
+        float(pick(rng, [0.5, 2.0, 20.0])),
     ),
-    "GELU": lambda rng: (str(rng.choice(["none", "tanh"])),),
-    "GLU": lambda rng: (int(rng.choice([1, -1])),),
-    "PReLU": lambda rng: (int(rng.choice([1, 4])), 0.3, None, torch.float64),
+    "GELU": lambda rng: (str(pick(rng, ["none", "tanh"])),),
+    "GLU": lambda rng: (int(pick(rng, [1, -1])),),
+    "PReLU": lambda rng: (int(pick(rng, [1, 4])), 0.3, None, torch.float64),
 }
+
+
+def _activation(rng: Draw, draw: Callable[[Draw], tuple]) -> Case:
+    return draw(rng), [2 * normal(rng, 2, 4, 3, 6)]
+
+
 for _name, _draw in _ACTIVATIONS.items():
-    LAYERS[_name] = lambda rng, draw=_draw: (draw(rng), [2 * normal(rng, 2, 4, 3, 6)])
+    LAYERS[_name] = functools.partial(_activation, draw=_draw)
 
 
 @layer("Embedding")
 def _(rng: Draw, name: str) -> Case:
-    rows, padding = number(rng, 3, 6), rng.choice([None, 0, -1, 2])
+    rows, padding = number(rng, 3, 6), pick(rng, [None, 0, -1, 2])
     settings = (rows, number(rng, 1, 4), padding, None, 2.0, flag(rng), False, None, False)
     return (*settings, None, torch.float64), [rng.integers(0, rows, size=(3, 4))]
 
 
 @layer("EmbeddingBag")
 def _(rng: Draw, name: str) -> Case:
-    rows, mode = number(rng, 3, 6), str(rng.choice(["sum", "mean", "max"]))
+    rows, mode = number(rng, 3, 6), str(pick(rng, ["sum", "mean", "max"]))
     by_frequency = mode != "max" and flag(rng)
-    has_end, padding = flag(rng), rng.choice([None, 0, -1])
+    has_end, padding = flag(rng), pick(rng, [None, 0, -1])
     settings = (rows, number(rng, 1, 4), None, 2.0, by_frequency, mode, False, None, has_end)
     indices = rng.integers(0, rows, size=number(rng, 1, 9))
     offsets = np.sort(rng.integers(0, indices.size + 1, size=number(rng, 1, 4)))
@@ -265,7 +274,7 @@ def _(rng: Draw, name: str) -> Case:
 @layer("RNN", "LSTM", "GRU")
 def _(rng: Draw, name: str) -> Case:
     size, hidden, layers = number(rng, 1, 4), number(rng, 2, 4), number(rng, 1, 2)
-    rule = (str(rng.choice(["tanh", "relu"])),) if name == "RNN" else ()
+    rule = (str(pick(rng, ["tanh", "relu"])),) if name == "RNN" else ()
     settings = (size, hidden, layers, *rule, flag(rng), flag(rng), 0.0, flag(rng))
     projected = (number(rng, 0, hidden - 1),) if name == "LSTM" else (0,)
     return (*settings, *projected, None, torch.float64), [normal(rng, 3, 2, size)]
@@ -274,7 +283,7 @@ def _(rng: Draw, name: str) -> Case:
 @layer("RNNCell", "LSTMCell", "GRUCell")
 def _(rng: Draw, name: str) -> Case:
     size, hidden = number(rng, 1, 4), number(rng, 1, 4)
-    rule = (str(rng.choice(["tanh", "relu"])),) if name == "RNNCell" else ()
+    rule = (str(pick(rng, ["tanh", "relu"])),) if name == "RNNCell" else ()
     return (size, hidden, flag(rng), *rule, None, torch.float64), [normal(rng, 2, size)]
 
 
@@ -290,7 +299,7 @@ def _(rng: Draw, name: str) -> Case:
 
 @layer("TransformerEncoderLayer")
 def _(rng: Draw, name: str) -> Case:
-    settings = (4, 2, 6, 0.0, str(rng.choice(["relu", "gelu"])), 1e-5, flag(rng), flag(rng))
+    settings = (4, 2, 6, 0.0, str(pick(rng, ["relu", "gelu"])), 1e-5, flag(rng), flag(rng))
     return (*settings, flag(rng), None, torch.float64), [normal(rng, 3, 2, 4)]
 
 
@@ -307,7 +316,7 @@ def _(rng: Draw, name: str) -> Case:
 
 @layer("Flatten")
 def _(rng: Draw, name: str) -> Case:
-    return (number(rng, 0, 2), int(rng.choice([-1, 2, 3]))), [normal(rng, 2, 3, 4, 2)]
+    return (number(rng, 0, 2), int(pick(rng, [-1, 2, 3]))), [normal(rng, 2, 3, 4, 2)]
 
 
 @layer("Unfold")
@@ -318,7 +327,7 @@ def _(rng: Draw, name: str) -> Case:
 
 @layer("Upsample")
 def _(rng: Draw, name: str) -> Case:
-    mode = str(rng.choice(["nearest", "bilinear", "bicubic"]))
+    mode = str(pick(rng, ["nearest", "bilinear", "bicubic"]))
     align = None if mode == "nearest" else flag(rng)
     if flag(rng):
         return ([number(rng, 1, 9), number(rng, 1, 9)], None, mode, align), [
@@ -326,7 +335,7 @@ def _(rng: Draw, name: str) -> Case:
         ]
     # Where a factor leaves the size as it is, PyTorch leaves the image, in most modes; the grid follows
     # from the factor here.
-    return (None, float(rng.choice([0.5, 0.7, 1.5, 2.3])), mode, align), [normal(rng, 2, 2, 5, 4)]
+    return (None, float(pick(rng, [0.5, 0.7, 1.5, 2.3])), mode, align), [normal(rng, 2, 2, 5, 4)]
 
 
 @layer("CosineSimilarity")
@@ -336,7 +345,7 @@ def _(rng: Draw, name: str) -> Case:
 
 @layer("PairwiseDistance")
 def _(rng: Draw, name: str) -> Case:
-    return (float(rng.choice([1.0, 2.0, 3.0])), 1e-6, flag(rng)), [
+    return (float(pick(rng, [1.0, 2.0, 3.0])), 1e-6, flag(rng)), [
         normal(rng, 3, 4),
         normal(rng, 3, 4),
     ]
@@ -348,7 +357,7 @@ def _(rng: Draw, name: str) -> Case:
 def _reductions(rng: Draw) -> tuple[Any, Any, str]:
     """size_average, reduce, reduction."""
     if flag(rng):
-        return None, None, str(rng.choice(["none", "mean", "sum"]))
+        return None, None, str(pick(rng, ["none", "mean", "sum"]))
     return (None, flag(rng), "mean") if flag(rng) else (flag(rng), None, "mean")
 
 
@@ -373,7 +382,7 @@ def _(rng: Draw, name: str) -> Case:
     average, reduce, reduction = _reductions(rng)
     weight = None if flag(rng) else rng.uniform(0.1, 2, size=4)
     more = (float(rng.uniform(0, 0.5)),) if name[0] == "C" else ()
-    ignored = int(rng.choice([-100, 1]))
+    ignored = int(pick(rng, [-100, 1]))
     settings = (weight, average, ignored, reduce, reduction, *more)
     return settings, [normal(rng, 5, 4, 2), rng.integers(0, 4, size=(5, 2))]
 
@@ -404,7 +413,7 @@ def _(rng: Draw, name: str) -> Case:
 
 @layer("TripletMarginLoss")
 def _(rng: Draw, name: str) -> Case:
-    settings = (float(rng.uniform(0, 2)), float(rng.choice([1.0, 2.0])), 1e-6, flag(rng))
+    settings = (float(rng.uniform(0, 2)), float(pick(rng, [1.0, 2.0])), 1e-6, flag(rng))
     return (*settings, *_reductions(rng)), [normal(rng, 3, 4) for _ in range(3)]
 
 
@@ -509,11 +518,14 @@ def ask(name: str, settings: tuple, inputs: list[Any]) -> Iterator[Comparison]:
             want.append(observed(peer, [_theirs(x) for x in inputs]))
         return want[0]
 
+    def found(by_name: bool) -> dict[str, Any]:
+        return observed(build(by_name), [_ours(x) for x in inputs])
+
     for by_name in (False, True):
         yield Comparison(
             name,
             f"{'by name' if by_name else 'by position'} {text}",
-            lambda by_name=by_name: observed(build(by_name), [_ours(x) for x in inputs]),
+            functools.partial(found, by_name),
             expected,
             1e-6,
             1e-8,
@@ -526,6 +538,9 @@ def signatures() -> Iterator[Comparison]:
     def known(cls: type) -> Mapping[str, inspect.Parameter]:
         return inspect.signature(cls).parameters
 
+    def defaults(of: Mapping[str, inspect.Parameter], names: list[str]) -> dict[str, str]:
+        return {name: repr(of[name].default) for name in names}
+
     for name in sorted(vars(nn)):
         ours, theirs = getattr(nn, name), getattr(torch.nn, name, None)
         if not (inspect.isclass(ours) and issubclass(ours, nn.Module)) or theirs is None:
@@ -534,13 +549,18 @@ def signatures() -> Iterator[Comparison]:
         if list(peers) == ["args", "kwargs"]:
             continue  # asked by building it
         renamed = {_NAMES.get(k, k) if k not in mine else k: v for k, v in peers.items()}
-        yield Comparison(f"signature {name}", "", lambda m=mine: list(m), lambda r=renamed: list(r))
+        yield Comparison(
+            f"signature {name}",
+            "",
+            functools.partial(list, mine),
+            functools.partial(list, renamed),
+        )
         both = [k for k in renamed if k in mine]
         yield Comparison(
             f"default {name}",
             "",
-            lambda m=mine, both=both: {k: repr(m[k].default) for k in both},
-            lambda r=renamed, both=both: {k: repr(r[k].default) for k in both},
+            functools.partial(defaults, mine, both),
+            functools.partial(defaults, renamed, both),
         )
 
 

@@ -15,7 +15,7 @@ import tenon
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from tenon.vision.transforms import functional as F
 
-from .beside import Comparison, main
+from .beside import Comparison, main, pick
 
 KNOWN = {
     "rotate bilinear": "Pillow rounds positions to fixed point, and takes no part of a pixel outside; "
@@ -38,7 +38,7 @@ def _pixels(picture: Image.Image) -> np.ndarray:
 
 def draw(rng: np.random.Generator) -> Iterator[Comparison]:
     """One comparison of each kind, for a picture of random size, mode and content."""
-    mode = rng.choice(["L", "RGB"])
+    mode = pick(rng, ["L", "RGB"])
     height, width = (int(each) for each in rng.integers(3, 40, size=2))
     shape = (height, width) if mode == "L" else (height, width, 3)
     content = rng.integers(0, 256, size=shape).astype(np.uint8)
