@@ -88,7 +88,7 @@ def _gelu(x: Tensor, approximate: bool | str = False) -> Tensor:
 
 def _softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Behind 20 the line is what rounding leaves of softplus in float32."""
-    result = F.softplus(x, beta) if beta > 0 else -F.softplus(-x, -beta)
+    result = F.softplus(x, beta)
     return result if threshold >= 20 else tenon.where(x * beta > threshold, x, result)
 
 
