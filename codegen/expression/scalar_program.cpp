@@ -63,7 +63,7 @@ class Builder {
                           " ", step.c, " ", step.integer);
     auto [position, is_new] = numbers_.emplace(key, static_cast<int>(steps.size()));
     if (is_new) steps.push_back(std::move(step));
-    if (steps.size() > kMostSteps) throw NotExpressible();
+    if (steps.size() > kMaxSteps) throw NotExpressible();
     return position->second;
   }
   int plain(ScalarStep::Form form, int a) {

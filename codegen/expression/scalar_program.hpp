@@ -42,8 +42,8 @@ enum class Vocabulary {
   Primitives,  // only operators that are primitives; functions made of several are taken apart
 };
 
-// Nothing: some part of it has no primitive, or it has more than `kMostSteps` parts.
-constexpr size_t kMostSteps = 1000;
+// Nothing: some part of it has no primitive, or it has more than `kMaxSteps` parts.
+constexpr size_t kMaxSteps = 1000;
 std::optional<ScalarProgram> scalar_program(const Operator& op, const ScalarLines& lines,
                                             Vocabulary vocabulary);
 std::optional<ScalarProgram> scalar_program(const Operator& op, const ScalarValue& value,

@@ -28,15 +28,15 @@ int64_t elements(const Sample& sample) {
 // Memory of a result holds what it was used for before. As floats, these bytes are a large number
 // and NaN: what is added to them, or multiplied with 0, shows.
 void dirty(Session& session) {
-  constexpr int64_t kMostElements = 70'000;
-  constexpr size_t kMostSamples = 3;
+  constexpr int64_t kMaxElements = 70'000;
+  constexpr size_t kMaxSamples = 3;
   Engine engine(session);
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     if (subject.def().flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE)) return;
     std::vector<Sample> samples = samples_of(subject.op, SampleKind::kGeneral);
-    samples.resize(std::min(samples.size(), kMostSamples));
+    samples.resize(std::min(samples.size(), kMaxSamples));
     for (const Sample& sample : samples_of(subject.op, SampleKind::kLarge))
-      if (elements(sample) <= kMostElements && samples.size() <= kMostSamples)
+      if (elements(sample) <= kMaxElements && samples.size() <= kMaxSamples)
         samples.push_back(sample);
     for (const Sample& sample : samples) {
       session.step(sample.text + ", into memory that was used before");

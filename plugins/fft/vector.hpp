@@ -90,7 +90,7 @@ TENON_FFT_INLINE void store_interleaved(T* at, Complex<Vector<T>> z) {
   store(at + n, shuffle<T>(z.re, z.im, [](int i) { return (n + i) / 2 + i % 2 * n; }));
 }
 
-// Element j of vector i and element i of vector j change places: blocks of half the size, then of a quarter, ...
+// Exchanges element j of vector i and element i of vector j: blocks of half the size, then of a quarter, ...
 template <class T, int kBlock = kLanes<T> / 2>
 TENON_FFT_INLINE void transpose(Vector<T>* rows) {
   constexpr int n = kLanes<T>;

@@ -15,7 +15,7 @@ namespace tenon::graph {
 namespace {
 
 // That run again for one result; longer chains gain little beside what they cost.
-constexpr size_t kMostSteps = 8;
+constexpr size_t kMaxSteps = 8;
 
 constexpr int64_t kNever = -1, kForEver = std::numeric_limits<int64_t>::max();
 
@@ -164,7 +164,7 @@ class Recompute {
                 Candidate& found) const {
     const Step& step = graph_.steps[static_cast<size_t>(index)];
     if (found.again.contains(index)) return true;
-    if (found.again.size() == kMostSteps || !may_run_again(step)) return false;
+    if (found.again.size() == kMaxSteps || !may_run_again(step)) return false;
     found.again.insert(index);
     found.cost += cost_of(graph_, step);
     bool can = true;

@@ -235,7 +235,7 @@ void Recording::end_call(const tenon_value* outs) {
   if (made_bytes_ < made_limit_ || frames_.size() > 1) return;
   frame.forget_unreachable();
   made_bytes_ = 0;
-  made_limit_ = std::max(kLeastMade, frame.made_bytes() / 4);
+  made_limit_ = std::max(kMinMade, frame.made_bytes() / 4);
 }
 
 void Recording::see_unrecorded(const tenon_value* outs, uint32_t nouts) {

@@ -103,8 +103,8 @@ class Recording {
   // Of frames that are gone: their tensors, and those with new memory that their steps made.
   std::vector<Tensor> kept_, made_;
   // Bytes that steps made since unreachable tensors were let go, and how many there may be.
-  static constexpr int64_t kLeastMade = int64_t{32} << 20;
-  int64_t made_bytes_ = 0, made_limit_ = kLeastMade;
+  static constexpr int64_t kMinMade = int64_t{32} << 20;
+  int64_t made_bytes_ = 0, made_limit_ = kMinMade;
   // Of every input and leaf that requires a gradient.
   struct GradState {
     Tensor tensor;

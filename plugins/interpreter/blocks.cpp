@@ -13,7 +13,7 @@ namespace {
 // Elements of a block. Many enough that calls cost little beside the work, few enough that half a
 // dozen of them fit into the second-level cache of any processor.
 constexpr int64_t kBlock = 8192;
-constexpr size_t kMostOperands = 33;  // 32 parameters and the result
+constexpr size_t kMaxOperands = 33;  // 32 parameters and the result
 
 // What is called inside of a kernel is no call of the program's: layers do not see it.
 class LayersOff {
@@ -41,7 +41,7 @@ struct Operand {
 struct Space {
   int32_t ndim = 0;
   int64_t shape[TENON_MAX_NDIM];
-  Operand operands[kMostOperands];
+  Operand operands[kMaxOperands];
   uint32_t count = 0;
 
   // False: it does not broadcast to the result's shape.
@@ -156,7 +156,7 @@ class Kernel {
   }
 
   tenon_status run_block(int64_t number, tenon_err* err) {
-    int64_t shape[TENON_MAX_NDIM], offsets[kMostOperands] = {};
+    int64_t shape[TENON_MAX_NDIM], offsets[kMaxOperands] = {};
     const int32_t axis = blocks_.axis, ndim = space_.ndim - axis;
     std::copy(space_.shape + axis, space_.shape + space_.ndim, shape);
     int64_t row = 0, rest = number;
@@ -171,7 +171,7 @@ class Kernel {
       for (uint32_t k = 0; k < space_.count; ++k)
         offsets[k] += rest % space_.shape[i] * space_.operands[k].strides[i];
 
-    Tensor views[kMostOperands];
+    Tensor views[kMaxOperands];
     for (uint32_t k = 0; k < space_.count; ++k) {
       const Operand& operand = space_.operands[k];
       tenon_tensor* view = nullptr;

@@ -4,7 +4,7 @@
 namespace tenon::interpreter {
 namespace {
 
-constexpr int kMostDepth = 2000;
+constexpr int kMaxDepth = 2000;
 
 }  // namespace
 
@@ -12,7 +12,7 @@ constinit thread_local int Depth::used = 0;
 
 Depth::Depth(Scope& scope, int cost) : cost_(cost) {
   used += cost;
-  if (used <= kMostDepth) return;
+  if (used <= kMaxDepth) return;
   is_enough_ = false;
   if (scope.ok())
     scope.fail(TENON_FAILED_PRECONDITION,

@@ -48,7 +48,7 @@ Elementwise elementwise_of(const codegen::Operator& op) {
                                            codegen::Vocabulary::Operators);
     if (!program)
       throw codegen::Error(scalar_case.expression.where,
-                           codegen::cat("expr: more than ", codegen::kMostSteps,
+                           codegen::cat("expr: more than ", codegen::kMaxSteps,
                                         " different parts; split the operator"));
     result.cases.push_back({scalar_case.mask, compile(*program)});
   }

@@ -10,7 +10,7 @@ using codegen::Role;
 using codegen::Value;
 using codegen::ValueType;
 
-constexpr uint32_t kMostArguments = 32, kMostResults = 8;
+constexpr uint32_t kMaxArguments = 32, kMaxResults = 8;
 
 bool is_number(const tenon_value& value) { return expression::is_number(TensorArg(value)); }
 
@@ -143,8 +143,8 @@ Item Evaluation::arithmetic(const Code& code) {
 }
 
 Item Evaluation::operator_call(const Code& code) {
-  Item held[kMostArguments];
-  tenon_value args[kMostArguments], outs[kMostResults];
+  Item held[kMaxArguments];
+  tenon_value args[kMaxArguments], outs[kMaxResults];
   const tenon_op_def* def = nullptr;
   const auto nargs = static_cast<uint32_t>(code.bound.size());
   bool numbers = code.fold != Fold::kNone;

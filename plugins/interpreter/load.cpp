@@ -37,11 +37,11 @@ std::string real_path(const std::string& path) {
 }
 
 std::string joined(const std::vector<std::string>& errors) {
-  constexpr size_t kMostErrors = 50;
+  constexpr size_t kMaxErrors = 50;
   std::vector<std::string> shown(errors.begin(),
-                                 errors.begin() + std::min(errors.size(), kMostErrors));
-  if (errors.size() > kMostErrors)
-    shown.push_back(cat("and ", errors.size() - kMostErrors, " more"));
+                                 errors.begin() + std::min(errors.size(), kMaxErrors));
+  if (errors.size() > kMaxErrors)
+    shown.push_back(cat("and ", errors.size() - kMaxErrors, " more"));
   return codegen::join(shown, "\n");
 }
 

@@ -15,7 +15,7 @@ using lowering::Value;
 ScalarCodes codes_of(const codegen::Operator& op, const codegen::ScalarValue& value) {
   auto program = codegen::scalar_program(op, value, codegen::Vocabulary::Operators);
   if (!program)
-    throw codegen::Error(op.where, codegen::cat("reduce: more than ", codegen::kMostSteps,
+    throw codegen::Error(op.where, codegen::cat("reduce: more than ", codegen::kMaxSteps,
                                                 " different parts; split the operator"));
   return compile(*program);
 }

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+<<<<<<< HEAD
 """The samples of PyTorch and JAX, a few of them, and a few random cases, where the peers are
 installed."""
+=======
+"""The samples of PyTorch and JAX, and random questions to peers: a few, where these are installed."""
+>>>>>>> nn
 
 import importlib
 
@@ -39,6 +43,7 @@ def test_samples_of_jax():
 
 
 @pytest.mark.parametrize(
+<<<<<<< HEAD
     "name, peers, cases",
     [
         ("optim", ["torch"], 80),
@@ -78,6 +83,8 @@ def test_a_difference_is_found_unless_a_row_explains_it():
 
 
 @pytest.mark.parametrize(
+=======
+>>>>>>> nn
     "name, needs, draw",
     [
         ("nn", "torch", "draw_all"),

@@ -26,7 +26,7 @@ constexpr uint32_t kJumpSlot = UINT32_MAX;  // none is bound: the dynamic linker
 #endif
 
 // One function for each missing one, as only its address can tell which was called.
-constexpr size_t kMostFunctions = 64;
+constexpr size_t kMaxFunctions = 64;
 struct Missing {
   std::mutex mutex;
   std::vector<std::string> names;
@@ -53,10 +53,10 @@ template <size_t kIndex>
 }
 using Function = void (*)();
 template <size_t... kIndex>
-constexpr std::array<Function, kMostFunctions> make_table(std::index_sequence<kIndex...>) {
+constexpr std::array<Function, kMaxFunctions> make_table(std::index_sequence<kIndex...>) {
   return {stand_in<kIndex>...};
 }
-constexpr auto kStandIns = make_table(std::make_index_sequence<kMostFunctions>());
+constexpr auto kStandIns = make_table(std::make_index_sequence<kMaxFunctions>());
 
 std::string demangled(const char* symbol) {
   int status = 0;
@@ -106,9 +106,9 @@ std::vector<std::string> bind_missing_functions(void* library) {
     const char* name = calls.names + symbol.st_name;
     if (symbol.st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_WEAK) continue;
     if (dlsym(library, name) || dlsym(RTLD_DEFAULT, name)) continue;
-    if (all.names.size() == kMostFunctions)
+    if (all.names.size() == kMaxFunctions)
       throw Error(TENON_UNSUPPORTED,
-                  "more than " + std::to_string(kMostFunctions) +
+                  "more than " + std::to_string(kMaxFunctions) +
                       " functions are called that no library defines, the last " + demangled(name));
     const auto function = kStandIns[all.names.size()];
     all.names.push_back(demangled(name));

@@ -57,9 +57,9 @@ void load_device(const std::string& path, uint32_t flags) {
   for (const auto& plugin : loaded().plugins)
     if (plugin->path() == path) return;
   const auto slot = static_cast<uint32_t>(loaded().plugins.size());
-  if (slot == kMostPlugins)
+  if (slot == kMaxPlugins)
     throw Error(TENON_OUT_OF_RANGE,
-                "expected at most " + std::to_string(kMostPlugins) + " device plugins of Paddle");
+                "expected at most " + std::to_string(kMaxPlugins) + " device plugins of Paddle");
   void* handle = open_device_library(path, flags);
   const auto init = reinterpret_cast<InitPluginFn>(dlsym(handle, "InitPlugin"));
   if (!init)

@@ -83,7 +83,7 @@ class DevicePlugin {
   tenon_plugin table_ = {};
 };
 
-inline constexpr uint32_t kMostPlugins = 16;
+inline constexpr uint32_t kMaxPlugins = 16;
 
 // Calls a slot with the device current, under the plugin's lock; throws.
 #define TENON_PADDLE_CALL(device, function, ...)                                         \

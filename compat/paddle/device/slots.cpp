@@ -8,7 +8,7 @@
 namespace tenon::paddle {
 namespace {
 
-std::array<std::atomic<DevicePlugin*>, kMostPlugins> plugins{};
+std::array<std::atomic<DevicePlugin*>, kMaxPlugins> plugins{};
 
 template <uint32_t kSlot>
 tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count, tenon_err* err) {
@@ -24,11 +24,11 @@ struct Functions {
   decltype(tenon_device_api::open) open;
 };
 template <uint32_t... kSlot>
-constexpr std::array<Functions, kMostPlugins> make_functions(
+constexpr std::array<Functions, kMaxPlugins> make_functions(
     std::integer_sequence<uint32_t, kSlot...>) {
   return {Functions{enumerate<kSlot>, open<kSlot>}...};
 }
-constexpr auto kFunctions = make_functions(std::make_integer_sequence<uint32_t, kMostPlugins>());
+constexpr auto kFunctions = make_functions(std::make_integer_sequence<uint32_t, kMaxPlugins>());
 
 }  // namespace
 

@@ -23,13 +23,13 @@ struct tenon_program_s {
 namespace reference {
 namespace {
 
-constexpr uint32_t kMostValueBytes = 64;
+constexpr uint32_t kMaxValueBytes = 64;
 
 tenon_status limits(tenon_device, tenon_compile_limits* out, tenon_err*) {
   *out = {
       .struct_size = sizeof *out,
       .flags = TENON_COMPILE_HOST_LIKE,
-      .max_group_size = kMostItems,
+      .max_group_size = kMaxItems,
       .local_bytes = 64 << 10,
       .subgroup_size = 1,
       .compute_units = 1,  // a stream is one thread
@@ -66,7 +66,7 @@ tenon_status program_kernel(tenon_device, tenon_program program, const char* nam
 // Values are read now, so the closure has its own.
 struct Arguments {
   struct alignas(16) Slot {
-    char bytes[kMostValueBytes];
+    char bytes[kMaxValueBytes];
   };
   std::vector<Slot> slots;
   std::vector<void*> pointers;
@@ -100,7 +100,7 @@ tenon_status read_arguments(tenon_device device, const KernelEntry& kernel,
           return status;
       std::memcpy(slot, &arg.p, sizeof arg.p);
     } else {
-      if (arg.kind != TENON_LAUNCH_VALUE || arg.bytes != wanted || wanted > kMostValueBytes)
+      if (arg.kind != TENON_LAUNCH_VALUE || arg.bytes != wanted || wanted > kMaxValueBytes)
         return bad_argument(
             kernel, i,
             "expected a value of " + std::to_string(wanted) + " bytes, got " +
@@ -121,7 +121,7 @@ tenon_status kernel_launch(tenon_device device, const tenon_launch_request* requ
   const uint64_t items =
       uint64_t{size[0]} * size[1] * size[2];  // each factor is small, or the test fails
   if (*std::min_element(groups, groups + 3) == 0 || items == 0 ||
-      *std::max_element(size, size + 3) > kMostItems || items > kMostItems)
+      *std::max_element(size, size + 3) > kMaxItems || items > kMaxItems)
     return tenon::fail(err, TENON_INVALID_ARGUMENT,
                        std::string("reference: kernel ") + kernel.name +
                            ": expected at least 1 group and 1 to 256 items in each");

@@ -6,7 +6,7 @@
 
 namespace reference {
 
-inline constexpr uint32_t kMostItems = 256;  // of a group
+inline constexpr uint32_t kMaxItems = 256;  // of a group
 
 void run_groups(const KernelEntry& kernel, void* const* arguments, const uint32_t (&groups)[3],
                 const uint32_t (&size)[3]);

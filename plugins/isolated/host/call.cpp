@@ -9,7 +9,7 @@
 namespace tenon::isolated {
 namespace {
 
-constexpr uint32_t kMostOutputs = 8;
+constexpr uint32_t kMaxOutputs = 8;
 
 }  // namespace
 
@@ -43,8 +43,8 @@ tenon_status Server::call(Reader& in, Writer& out) {
   tenon_status status = arguments.read(in, err_);
   if (status != TENON_OK) return status;
   const auto nouts = in.get<uint32_t>();
-  if (nouts > kMostOutputs) return fail(err_, TENON_INTERNAL, "too many results");
-  tenon_value outs[kMostOutputs] = {};
+  if (nouts > kMaxOutputs) return fail(err_, TENON_INTERNAL, "too many results");
+  tenon_value outs[kMaxOutputs] = {};
   for (uint32_t i = 0; i < nouts && !allocates; ++i) {
     tenon_tensor* tensor = nullptr;
     status = arguments.read_tensor(in, &tensor, err_);

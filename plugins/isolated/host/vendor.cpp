@@ -8,7 +8,7 @@
 namespace tenon::isolated {
 namespace {
 
-constexpr uint32_t kMostDevices = 256;
+constexpr uint32_t kMaxDevices = 256;
 
 tenon_status refuse(const std::string& name, const char* what, tenon_err* err) {
   return fail(err, TENON_UNSUPPORTED,
@@ -68,10 +68,10 @@ void Vendor::add_kernels(const tenon_plugin& plugin, bool is_own) {
 }
 
 tenon_status Vendor::describe(const tenon_plugin& plugin, Writer& out, tenon_err* err) const {
-  std::vector<tenon_device_info> infos(kMostDevices);
+  std::vector<tenon_device_info> infos(kMaxDevices);
   for (tenon_device_info& info : infos) info.struct_size = sizeof info;
   uint32_t count = 0;
-  const tenon_status status = api_.enumerate(infos.data(), kMostDevices, &count, err);
+  const tenon_status status = api_.enumerate(infos.data(), kMaxDevices, &count, err);
   if (status != TENON_OK) return status;
   out.put_text(plugin.name);
   out.put_text(plugin.version);

@@ -4,8 +4,8 @@
 namespace tenon::isolated {
 namespace {
 
-constexpr uint32_t kMostDevices = 256;
-constexpr uint32_t kMostKernels = 1 << 16;
+constexpr uint32_t kMaxDevices = 256;
+constexpr uint32_t kMaxKernels = 1 << 16;
 
 }  // namespace
 
@@ -15,7 +15,7 @@ bool read_description(Reader message, Description* out) {
   out->vendor = message.get_text();
   out->kind = message.get_text();
   const auto devices = message.get<uint32_t>();
-  if (!message.ok() || devices > kMostDevices) return false;
+  if (!message.ok() || devices > kMaxDevices) return false;
   for (uint32_t i = 0; i < devices; ++i) {
     auto info = message.get<tenon_device_info>();
     // Its memory belongs to the other process, of whatever kind it is there: pointers into it mean
@@ -26,7 +26,7 @@ bool read_description(Reader message, Description* out) {
     out->devices.push_back(info);
   }
   const auto kernels = message.get<uint32_t>();
-  if (!message.ok() || kernels > kMostKernels) return false;
+  if (!message.ok() || kernels > kMaxKernels) return false;
   for (uint32_t i = 0; i < kernels; ++i) {
     const auto row = message.get<KernelRow>();
     out->kernels.push_back({row, std::string(message.get_text())});

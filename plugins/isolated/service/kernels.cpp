@@ -13,7 +13,7 @@ namespace tenon::isolated {
 namespace {
 
 constexpr uint32_t kUnknown = ~uint32_t{0};
-constexpr uint32_t kMostOutputs = 8;  // of any operator: the host refuses more
+constexpr uint32_t kMaxOutputs = 8;  // of any operator: the host refuses more
 
 // "[add]"
 std::string bracketed_name(const tenon_op_def& def) {
@@ -39,7 +39,7 @@ tenon_status put_arguments(Writer& message, const tenon_op_def& def, uint32_t ki
 // Results whose shapes only the process knew: memory for them here, and then a copy over there.
 tenon_status collect(Request& call, tenon_ctx* ctx, tenon_device device, Reader answer,
                      uint32_t nouts, tenon_err* err) {
-  tenon_tensor* results[kMostOutputs] = {};
+  tenon_tensor* results[kMaxOutputs] = {};
   tenon_status status = TENON_OK;
   for (uint32_t i = 0; i < nouts && status == TENON_OK; ++i) {
     const auto head = answer.get<TensorHead>();
@@ -109,7 +109,7 @@ struct Decliner {
   std::atomic<Proxy*> proxy{nullptr};
   uint32_t row = 0;  // in the description
 };
-std::array<Decliner, kMostDecliners> decliners;
+std::array<Decliner, kMaxDecliners> decliners;
 
 // The device that a call is for: that of its tensors, or the one it names.
 uint32_t device_index(const tenon_value* args, uint32_t nargs, uint32_t kind) {
@@ -147,15 +147,15 @@ int32_t can_run_of(const tenon_value* args, uint32_t nargs) {
 
 using CanRun = int32_t (*)(const tenon_value*, uint32_t);
 template <uint32_t... kIndex>
-constexpr std::array<CanRun, kMostDecliners> make_can_run(
+constexpr std::array<CanRun, kMaxDecliners> make_can_run(
     std::integer_sequence<uint32_t, kIndex...>) {
   return {can_run_of<kIndex>...};
 }
-constexpr auto kCanRun = make_can_run(std::make_integer_sequence<uint32_t, kMostDecliners>());
+constexpr auto kCanRun = make_can_run(std::make_integer_sequence<uint32_t, kMaxDecliners>());
 
 // With load() being one at a time.
 CanRun take_decliner(Proxy& proxy, uint32_t row) {
-  for (uint32_t index = 0; index < kMostDecliners; ++index) {
+  for (uint32_t index = 0; index < kMaxDecliners; ++index) {
     if (decliners[index].proxy.load(std::memory_order_relaxed)) continue;
     decliners[index].row = row;
     decliners[index].proxy.store(&proxy, std::memory_order_release);
@@ -211,7 +211,7 @@ tenon_status build_kernels(Proxy& proxy, tenon_err* err) {
     kernel.boxed = forward;
     if (row.flags & kRowMayDecline && !(kernel.can_run = take_decliner(proxy, i)))
       return fail(err, TENON_OUT_OF_RANGE,
-                  "isolated: expected at most " + std::to_string(kMostDecliners) +
+                  "isolated: expected at most " + std::to_string(kMaxDecliners) +
                       " kernels that may decline, of all isolated plugins; unload one");
     proxy.kernels.push_back(kernel);
   }

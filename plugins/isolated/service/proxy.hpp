@@ -24,8 +24,8 @@ namespace tenon::isolated {
 
 // Functions of the contract that are given nothing to tell one plugin from another by exist once
 // for each that may be loaded at one time; likewise can_run, for each kernel that has one.
-inline constexpr uint32_t kMostProxies = 16;
-inline constexpr uint32_t kMostDecliners = 2048;
+inline constexpr uint32_t kMaxProxies = 16;
+inline constexpr uint32_t kMaxDecliners = 2048;
 inline constexpr uint32_t kUnknownKind = ~uint32_t{0};
 
 struct Proxy {
@@ -34,7 +34,7 @@ struct Proxy {
 
   Connection connection;
   Description description;
-  uint32_t slot = kMostProxies;
+  uint32_t slot = kMaxProxies;
   std::atomic<uint32_t> kind{kUnknownKind};  // the device's number here
   std::deque<tenon_device_s> devices;        // by index; addresses stay
   std::vector<tenon_kernel_def> kernels;

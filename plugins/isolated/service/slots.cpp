@@ -9,7 +9,7 @@
 namespace tenon::isolated {
 namespace {
 
-std::array<std::atomic<Proxy*>, kMostProxies> slots{};
+std::array<std::atomic<Proxy*>, kMaxProxies> slots{};
 
 tenon_status enumerate(Proxy& proxy, tenon_device_info* out, uint32_t capacity, uint32_t* count) {
   const auto& devices = proxy.description.devices;
@@ -61,14 +61,14 @@ void fill_tables(Proxy& proxy) {
 }
 
 template <uint32_t... kSlot>
-constexpr std::array<void (*)(Proxy&), kMostProxies> make_fillers(
+constexpr std::array<void (*)(Proxy&), kMaxProxies> make_fillers(
     std::integer_sequence<uint32_t, kSlot...>) {
   return {fill_tables<kSlot>...};
 }
-constexpr auto kFillers = make_fillers(std::make_integer_sequence<uint32_t, kMostProxies>());
+constexpr auto kFillers = make_fillers(std::make_integer_sequence<uint32_t, kMaxProxies>());
 
 tenon_status take_slot(Proxy& proxy, tenon_err* err) {
-  for (uint32_t slot = 0; slot < kMostProxies; ++slot) {
+  for (uint32_t slot = 0; slot < kMaxProxies; ++slot) {
     Proxy* expected = nullptr;
     if (!slots[slot].compare_exchange_strong(expected, &proxy)) continue;
     proxy.slot = slot;
@@ -76,7 +76,7 @@ tenon_status take_slot(Proxy& proxy, tenon_err* err) {
     return TENON_OK;
   }
   return fail(err, TENON_OUT_OF_RANGE,
-              "isolated: expected at most " + std::to_string(kMostProxies) +
+              "isolated: expected at most " + std::to_string(kMaxProxies) +
                   " isolated plugins at one time; unload one");
 }
 
@@ -109,8 +109,8 @@ tenon_status build_tables(Proxy& proxy, tenon_err* err) {
 
 void give_slots_back(Proxy& proxy) {
   give_decliners_back(proxy);
-  if (proxy.slot < kMostProxies) slots[proxy.slot].store(nullptr, std::memory_order_release);
-  proxy.slot = kMostProxies;
+  if (proxy.slot < kMaxProxies) slots[proxy.slot].store(nullptr, std::memory_order_release);
+  proxy.slot = kMaxProxies;
 }
 
 }  // namespace tenon::isolated

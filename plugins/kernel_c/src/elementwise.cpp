@@ -280,7 +280,7 @@ tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtyp
 
 tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const tenon_value* args,
                              tenon_value* outs, tenon_err* err) {
-  const tenon_tensor* inputs[kMostInputs];
+  const tenon_tensor* inputs[kMaxInputs];
   for (uint32_t i = 0; i < op.ninputs; ++i) inputs[i] = tenon_arg_tensor(&args[i]);
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
   const int dtype = inputs[op.dtype_input]->dtype;
@@ -304,8 +304,8 @@ tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const teno
 tenon_status run_several_results(const SeveralResultsOp& op, tenon_ctx* ctx,
                                  const tenon_value* args, tenon_value* outs, tenon_err* err) {
   constexpr uint32_t kMaxValues = 16;
-  const tenon_tensor* inputs[kMostInputs];
-  tenon_tensor* results[kMostOutputs];
+  const tenon_tensor* inputs[kMaxInputs];
+  tenon_tensor* results[kMaxOutputs];
   tenon_value values[kMaxValues];
   if (op.nvalues > kMaxValues)
     return fail(err, TENON_INTERNAL,

@@ -19,7 +19,7 @@ struct ElementwiseProgram {
   const char* parts = "";      // statements before it
   bool only_moves = false;     // elements are copied, so that any dtype will do
 };
-inline constexpr uint32_t kMostInputs = 4, kMostOutputs = 4;
+inline constexpr uint32_t kMaxInputs = 4, kMaxOutputs = 4;
 
 tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtype, tenon_ctx* ctx,
                                      const tenon_tensor* const* inputs, tenon_tensor* const* outs,

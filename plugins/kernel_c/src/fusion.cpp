@@ -246,7 +246,7 @@ std::string number_key(const Fused& fused) {
 tenon_status prepare(const tenon_fusion_step* steps, uint32_t nsteps, uint32_t noperands,
                      uint32_t nresults, int64_t* program, tenon_err* err) try {
   *program = 0;
-  if (nresults == 0 || nresults > kMostOutputs) return TENON_OK;
+  if (nresults == 0 || nresults > kMaxOutputs) return TENON_OK;
   auto fused = Builder(steps, nsteps, noperands, nresults).build();
   if (!fused) return TENON_OK;
   Registry& known = registry();
@@ -310,7 +310,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   const Fused* fused;
   TRY(find_program(args, &fused, err));
   const tenon_tensor* inputs[kMaxTensors + kMaxConstants];
-  tenon_tensor* results[kMostOutputs];
+  tenon_tensor* results[kMaxOutputs];
   auto* tensors = static_cast<tenon_tensor* const*>(args[0].v.p);
   std::copy_n(tensors, fused->noperands, inputs);
   for (size_t i = 0; i < fused->constants.size(); ++i)
@@ -329,13 +329,13 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 
 // Signatures with their parameters, built once.
 struct Definitions {
-  std::array<std::unique_ptr<Schema>, kMostOutputs> schemas;
-  std::array<tenon_op_def, kMostOutputs> ops;
-  std::array<tenon_kernel_def, kMostOutputs> kernels;
+  std::array<std::unique_ptr<Schema>, kMaxOutputs> schemas;
+  std::array<tenon_op_def, kMaxOutputs> ops;
+  std::array<tenon_kernel_def, kMaxOutputs> kernels;
 
   Definitions() {
     std::string results;
-    for (uint32_t n = 1; n <= kMostOutputs; ++n) {
+    for (uint32_t n = 1; n <= kMaxOutputs; ++n) {
       results += (n > 1 ? ", Tensor " : "Tensor ") + numbered("r", n - 1);
       schemas[n - 1] = std::make_unique<Schema>("kernel_c::" + numbered("fused_", n) +
                                                 "(Tensor[] x, int program) -> " +
@@ -358,7 +358,7 @@ const Definitions& definitions() {
 }
 
 const tenon_op* fused_op(uint32_t nresults) {
-  return nresults == 0 || nresults > kMostOutputs
+  return nresults == 0 || nresults > kMaxOutputs
              ? nullptr
              : host->op_find(definitions().ops[nresults - 1].name);
 }

@@ -153,7 +153,7 @@ Derived derived_reduce(int64_t opcode, const Elements& x) {
 
 // Products of all pairs, summed: in as many pieces along k as keep the memory for them small.
 Derived derived_contract(const Elements& x, const Elements& y) {
-  constexpr int64_t kMostProducts = 1 << 24;
+  constexpr int64_t kMaxProducts = 1 << 24;
   const int32_t dtype = x.dtype();
   if (is_floating(dtype) ? primitive::is_narrow_float(dtype) : !is_whole(dtype)) return {};
   Scope& scope = x.scope();
@@ -161,7 +161,7 @@ Derived derived_contract(const Elements& x, const Elements& y) {
   const int64_t batch = a[0], m = a[1], k = a[2], n = b[2];
   if (const Derived none = nothing(x, {batch, m, n}, dtype)) return none;
   Elements sum = zeros(x, {batch, m, n});
-  const int64_t step = std::max<int64_t>(1, kMostProducts / std::max<int64_t>(1, batch * m * n));
+  const int64_t step = std::max<int64_t>(1, kMaxProducts / std::max<int64_t>(1, batch * m * n));
   for (int64_t begin = 0; begin < k && scope.ok(); begin += step) {
     const int64_t count = std::min(step, k - begin);
     const Shape all = {batch, m, count, n};

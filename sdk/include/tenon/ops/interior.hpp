@@ -50,7 +50,7 @@ inline bool is_whole(int32_t dtype) { return dtype < TENON_DTYPE_F8E4M3; }  // a
 template <class Decompose>
 tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t nargs,
                         tenon_value* outs, uint32_t nouts, tenon_err* err, Decompose&& decompose) {
-  constexpr uint32_t kMostParams = 32;
+  constexpr uint32_t kMaxParams = 32;
   int32_t dtype = -1, widened_to = TENON_DTYPE_F32;
   uint64_t narrow = 0;
   for (uint32_t i = 0; i < nargs; ++i) {
@@ -66,8 +66,8 @@ tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t narg
   if (!narrow) return decompose(args);
 
   Scope scope(err);
-  tenon_value wide[kMostParams];
-  Tensor held[kMostParams];
+  tenon_value wide[kMaxParams];
+  Tensor held[kMaxParams];
   std::copy_n(args, nargs, wide);
   for (uint32_t i = 0; i < nargs; ++i) {
     if (!(narrow >> i & 1)) continue;

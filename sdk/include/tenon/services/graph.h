@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Service "graph", version 1: programs. What a thread asks of operators is recorded while it really
- * runs, and can then be run again without the code that asked for it, printed, changed by passes,
+ * runs, and can then be run again without the code that called them, printed, changed by passes,
  * saved, and loaded where that code does not exist.
  *
  *   const tenon_graph_service_api* graph = host->service_find("graph", 1);
@@ -51,7 +51,7 @@ typedef struct tenon_graph_recording_options {
 } tenon_graph_recording_options;
 
 enum {
-  /* What no program can hold ends the recording and not the call: the caller goes on as if nobody recorded,
+  /* What no program can hold ends the recording and not the call: the caller goes on as if nothing were recorded,
    * and record_end fails with the reason. Inside of regions calls fail as without the flag. A function that
    * adds to a .grad that it has not assigned is refused, because recording it would put the .grad back. */
   TENON_GRAPH_RECORDING_GIVES_UP = 1

@@ -21,8 +21,8 @@ typedef struct tenon_policy_api {
   uint32_t version;
   /* May the library at `path`, absolute and without symbolic links, be opened under the policy of
    * that name ("pinned")? TENON_OK if so. Otherwise a text that says what to do about it, and
-   * TENON_DATA_LOSS if its bytes are not those that were accepted, TENON_UNAUTHENTICATED if nobody
-   * known has signed them, anything else if the policy cannot be applied. */
+   * TENON_DATA_LOSS if its bytes are not those that were accepted, TENON_UNAUTHENTICATED if no
+   * known key has signed them, anything else if the policy cannot be applied. */
   tenon_status (*check)(const char* policy, const char* path, tenon_err*);
   /* Version 2. The same of the file's contents, which the host has read and will open: what lies at
    * `path` by now may be another file. */

@@ -62,7 +62,7 @@ namespace experimental {
 class PADDLE_API DeviceContextPool {
  public:
   static DeviceContextPool& Instance();
-  // Throws for places other than the processor.
+  // Throws for a place other than the processor.
   const phi::DeviceContext* Get(const Place& place);
   phi::DeviceContext* GetMutable(const Place& place);
   template <phi::AllocationType Type>
