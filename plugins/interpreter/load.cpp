@@ -40,8 +40,7 @@ std::string joined(const std::vector<std::string>& errors) {
   constexpr size_t kMaxErrors = 50;
   std::vector<std::string> shown(errors.begin(),
                                  errors.begin() + std::min(errors.size(), kMaxErrors));
-  if (errors.size() > kMaxErrors)
-    shown.push_back(cat("and ", errors.size() - kMaxErrors, " more"));
+  if (errors.size() > kMaxErrors) shown.push_back(cat("and ", errors.size() - kMaxErrors, " more"));
   return codegen::join(shown, "\n");
 }
 
