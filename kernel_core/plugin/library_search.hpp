@@ -8,16 +8,24 @@
 namespace tenon::core {
 
 struct LibrarySearch {
-  std::vector<std::string> needed;   // names, as DT_NEEDED gives them
-  std::vector<std::string> folders;  // of RPATH and RUNPATH, in order, with $ORIGIN replaced
-  std::vector<std::string> beside;   // those of them that were given by $ORIGIN
+  std::vector<std::string> needed;   // names, as DT_NEEDED, DT_AUXILIARY and DT_FILTER give them
+  std::vector<std::string> folders;  // all that the system looks into, with $ORIGIN replaced
+  std::vector<std::string> beside;   // those that were given by $ORIGIN, without their variants
+  // Names and folders with a variable other than a leading $ORIGIN, as they stand. What the system
+  // replaces it by, as $LIB and $PLATFORM, is its own affair: these are in no list above.
+  std::vector<std::string> variables;
+  std::string name;  // DT_SONAME
+  // Where there is none, RPATH gives the folders, and holds for what needed libraries need, too.
+  bool has_runpath = false;
 };
 
-// The file that the system finds for a needed name in these folders; empty: none of them has it.
-std::string find_library(const std::string& name, const std::vector<std::string>& folders);
+// Every file that the system may take for a needed name in these folders. It takes the first that
+// it can use.
+std::vector<std::string> find_library(const std::string& name,
+                                      const std::vector<std::string>& folders);
 
-// What the library at `path` says; empty if the file is no library. `descriptor`: the file, if it is
-// open already.
+// What the library at `path` says; empty if the file is no library. `descriptor`: the file, if it
+// is open already.
 LibrarySearch read_library_search(const std::string& path, int descriptor = -1);
 
 }  // namespace tenon::core

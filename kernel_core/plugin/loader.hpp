@@ -63,8 +63,10 @@ class Loader {
   // Where a policy is set, `copy` becomes what it has examined, which alone may be opened.
   Refusal check_policy(const FileIdentity& file, SealedCopy& copy);
   // Of a copy, for which $ORIGIN is no folder: opens what the library brings along, before it.
+  // `needed_by`: what waits for the library itself.
+  struct Waiting;
   Refusal open_companions(const std::string& path, const SealedCopy& copy,
-                          std::vector<Library>& companions);
+                          std::vector<Library>& companions, const Waiting* needed_by = nullptr);
   Refusal try_candidate(size_t index);
   void try_candidates(PluginKind kind);
   void load_kernels_for_loaded_devices();

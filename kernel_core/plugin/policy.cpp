@@ -31,6 +31,20 @@ tenon_status ask(const tenon_policy_api* service, const std::string& policy,
   return service->check_bytes(policy.c_str(), file.path.c_str(), bytes.data(), bytes.size(), err);
 }
 
+// Refused if the system, asked for that name, would open a file and not take the open library.
+Refusal check_found(const std::string& name, const std::string& path, const Library& library) {
+  if (Library::is_mapped(name)) return accepted();
+  const std::string got = read_library_search(path, library.copy().descriptor()).name;
+  const bool is_path = name.find('/') != name.npos;
+  return {Stage::kOpen, Reason::kOpenFailed,
+          "expected the name (DT_SONAME) '" + name + "' in " + path +
+              ", as under a policy the system must find the copy of it that was examined by its "
+              "name, got " +
+              (got.empty() ? "none" : "'" + got + "'"),
+          is_path ? "link what needs it with its name, without a folder, and RUNPATH $ORIGIN"
+                  : "link it with -Wl,-soname," + name};
+}
+
 }  // namespace
 
 // What the site demands of a file's bytes before it is opened. They are read once: a user who can
@@ -63,23 +77,62 @@ Refusal Loader::check_policy(const FileIdentity& file, SealedCopy& copy) {
   return accepted();
 }
 
+// A library that is opened once those that it needs are.
+struct Loader::Waiting {
+  const std::string& path;
+  const LibrarySearch& search;
+  const Waiting* needed_by;
+
+  // The file that the library brings along under that name; empty: none. Of variants for some
+  // processors (glibc-hwcaps) there is none: the plain file, once opened, has their name.
+  std::string find(const std::string& name) const {
+    std::vector<std::string> folders = search.beside;
+    if (!search.has_runpath)
+      for (const Waiting* other = needed_by; other; other = other->needed_by)
+        if (const LibrarySearch& theirs = other->search; !theirs.has_runpath)
+          folders.insert(folders.end(), theirs.beside.begin(), theirs.beside.end());
+    for (const std::string& file : find_library(name, folders))
+      if (std::string found = real_path(file); !found.empty()) return found;
+    return {};
+  }
+
+  // Each waits for the next: only the system, which opens files, could open one of them first.
+  Refusal check_cycle(const std::string& found) const {
+    std::string chain = found;
+    for (const Waiting* other = this; other; other = other->needed_by) {
+      chain = other->path + " needs " + chain;
+      if (other->path == found)
+        return {Stage::kOpen, Reason::kOpenFailed,
+                "expected libraries that can be opened one after another, as a policy demands, got "
+                "some that need each other: " +
+                    chain,
+                "link them into one library"};
+    }
+    return accepted();
+  }
+};
+
 // The system finds a library that is mapped already by its name (DT_SONAME), without a folder. One
 // that others have mapped serves all that need it, as it does without a policy.
 Refusal Loader::open_companions(const std::string& path, const SealedCopy& copy,
-                                std::vector<Library>& companions) {
+                                std::vector<Library>& companions, const Waiting* needed_by) {
   if (!copy) return accepted();
   const LibrarySearch search = read_library_search(path, copy.descriptor());
+  if (Refusal refusal = check_variables(path, search)) return refusal;
+  const Waiting self{path, search, needed_by};
   for (const std::string& name : search.needed) {
-    const std::string found = real_path(find_library(name, search.beside));
+    const std::string found = self.find(name);
     if (found.empty() || Library::is_mapped(name)) continue;
+    if (Refusal refusal = self.check_cycle(found)) return refusal;
     FileIdentity file;
     SealedCopy examined;
     Refusal refusal = identify(found, file);
     if (!refusal) refusal = check_policy(file, examined);
-    if (!refusal) refusal = open_companions(file.path, examined, companions);
+    if (!refusal) refusal = open_companions(file.path, examined, companions, &self);
     Library library;
     if (std::string problem; !refusal && !library.open(file.path, std::move(examined), problem))
       refusal = explain_open_failure(file.path, problem);
+    if (!refusal) refusal = check_found(name, found, library);
     if (refusal) {
       refusal.text += " (" + path + " brings it along)";
       return refusal;

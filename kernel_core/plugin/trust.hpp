@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "kernel_core/plugin/library_search.hpp"
 #include "kernel_core/plugin/refusal.hpp"
 
 namespace tenon::core {
@@ -39,6 +40,9 @@ Refusal identify(const std::string& path, FileIdentity& file);
 // The file, the folders above it, and likewise the folders that it makes the system search
 // (RUNPATH) and the libraries that are found there.
 Refusal check_trust(const FileIdentity& file, Trust trust);
+
+// Refused if the library at `path` names others by variables that only the system can replace.
+Refusal check_variables(const std::string& path, const LibrarySearch& search);
 
 // The policy for paths that a program names itself: TENON_PLUGIN_TRUST=any gives Trust::kAny.
 Trust explicit_path_trust();

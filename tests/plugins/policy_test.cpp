@@ -2,6 +2,7 @@
 // Under a policy, what was examined is what is loaded, whatever happens to the file. The policies
 // themselves are a plugin's, and test_policy.py has their tests; here the test says yes or no.
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/stat.h>
 #include <tenon/services/libraries.h>
 #include <tenon/services/policy.h>
@@ -160,6 +161,114 @@ TEST(Policy, RefusesAPluginForWhatItBringsAlong) {
   policy.refused = "libtenon_test_absent_two.so";
   Variable variable("TENON_PLUGIN_POLICY", "test");
   EXPECT_TRUE(is_refused(load(file), "NOT_PINNED", file.string() + " brings it along"));
+}
+
+// They cannot be opened one after another. The system alone can map such files.
+TEST(Policy, RefusesLibrariesThatNeedEachOther) {
+  Scratch scratch;
+  fs::path file = scratch.copy("needs_mutual", "plugin.so");
+  const fs::path one = copy_mutual(scratch), two = scratch / "beside/libtenon_test_mutual_two.so";
+  for (const fs::path& library : {one, two}) change_dynamic_tag(library, DT_AUXILIARY, DT_NEEDED);
+  Policy policy;
+  Variable variable("TENON_PLUGIN_POLICY", "test");
+  Outcome outcome = load(file);
+  EXPECT_TRUE(is_refused(outcome, "OPEN_FAILED",
+                         "got some that need each other: " + one.string() + " needs " +
+                             two.string() + " needs " + one.string()));
+  EXPECT_NE(outcome.text.find("link them into one library"), outcome.text.npos) << outcome.text;
+  EXPECT_EQ(policy.asked.size(), 3);
+}
+
+// RPATH of a library holds for what those need that it needs.
+TEST(Policy, FindsWhatRpathHandsDown) {
+  Scratch scratch;
+  fs::path file = scratch.copy("needs_mutual", "plugin.so");
+  const fs::path one = copy_mutual(scratch);
+  change_dynamic_tag(file, DT_NEEDED, DT_DEBUG, 1);
+  change_dynamic_tag(file, DT_RUNPATH, DT_RPATH);
+  change_dynamic_tag(one, DT_AUXILIARY, DT_NEEDED);
+  change_dynamic_tag(one, DT_RUNPATH, DT_DEBUG);
+  change_dynamic_tag(scratch / "beside/libtenon_test_mutual_two.so", DT_AUXILIARY, DT_DEBUG);
+  Policy policy;
+  Variable variable("TENON_PLUGIN_POLICY", "test");
+  EXPECT_TRUE(is_refused(load(file), "QUERY_FAILED", ""));
+  EXPECT_EQ(policy.asked, (std::vector<std::string>{"plugin.so", "libtenon_test_mutual_one.so",
+                                                    "libtenon_test_mutual_two.so"}));
+}
+
+// Without its name the system would not find the copy that was examined, and look for another file.
+TEST(Policy, RefusesALibraryWithoutTheNameByWhichItIsNeeded) {
+  Scratch scratch;
+  fs::path file = copy_with_libraries(scratch);
+  const fs::path library = scratch / "beside" / "libtenon_test_absent_two.so";
+  change_dynamic_tag(library, DT_SONAME, DT_DEBUG);
+  {
+    Policy policy;
+    Variable variable("TENON_PLUGIN_POLICY", "test");
+    Outcome outcome = load(file);
+    EXPECT_TRUE(is_refused(
+        outcome, "OPEN_FAILED",
+        "expected the name (DT_SONAME) 'libtenon_test_absent_two.so' in " + library.string()));
+    EXPECT_NE(outcome.text.find("got none"), outcome.text.npos) << outcome.text;
+    EXPECT_NE(outcome.text.find("link it with -Wl,-soname,libtenon_test_absent_two.so"),
+              outcome.text.npos)
+        << outcome.text;
+  }
+  EXPECT_TRUE(is_refused(load(file), "QUERY_FAILED", "")) << "without a policy it is found";
+}
+
+// A path that is a symbolic link would be opened by the system once more.
+TEST(Policy, RefusesALibraryThatIsNeededByALink) {
+  Scratch scratch;
+  const fs::path full = fs::path(TENON_TEST_PLUGIN_DIR).parent_path() / "full";
+  fs::remove_all(full);
+  fs::create_directory(full);
+  for (std::string which : {"one", "two"}) {
+    fs::path library = scratch / ("libtenon_test_absent_" + which + ".so");
+    fs::copy(fs::path(TENON_TEST_PLUGIN_DIR) / ".." / "absent" / library.filename(), library);
+    if (which == "one")
+      fs::copy(library, full / ("libtenon_test_path_" + which + ".so"));
+    else
+      fs::create_symlink(library, full / ("libtenon_test_path_" + which + ".so"));
+  }
+  fs::path file = scratch.copy("needs_a_full_path", "plugin.so");
+  const fs::path link = full / "libtenon_test_path_two.so";
+  {
+    Policy policy;
+    Variable variable("TENON_PLUGIN_POLICY", "test");
+    Outcome outcome = load(file);
+    EXPECT_TRUE(is_refused(outcome, "OPEN_FAILED",
+                           "expected the name (DT_SONAME) '" + link.string() + "' in " +
+                               (scratch / "libtenon_test_absent_two.so").string()));
+    EXPECT_NE(outcome.text.find("without a folder, and RUNPATH $ORIGIN"), outcome.text.npos)
+        << outcome.text;
+    fs::remove(link);
+    fs::copy(scratch / "libtenon_test_absent_two.so", link);
+    EXPECT_TRUE(is_refused(load(file), "QUERY_FAILED", "")) << "the file itself is found";
+    EXPECT_EQ(policy.asked.back(), link.filename());
+  }
+}
+
+// What a variant would be is for the system to say: under a policy the plain file alone is opened.
+TEST(Policy, OpensThePlainFileOfVariantsForProcessors) {
+  Scratch scratch;
+  fs::path file = copy_with_libraries(scratch);
+  const fs::path folder = scratch / "beside" / "glibc-hwcaps" / "x86-64-v2";
+  fs::create_directories(folder);
+  write_file(folder / "libtenon_test_absent_two.so", "no library");
+  Policy policy;
+  Variable variable("TENON_PLUGIN_POLICY", "test");
+  EXPECT_TRUE(is_refused(load(file), "QUERY_FAILED", ""));
+  EXPECT_EQ(policy.asked.size(), 3);
+}
+
+TEST(Policy, TakesNoVariablesThatOnlyTheSystemKnows) {
+  Scratch scratch;
+  copy_with_libraries(scratch);
+  Policy policy;
+  Variable variable("TENON_PLUGIN_POLICY", "test"), trust("TENON_PLUGIN_TRUST", "any");
+  EXPECT_TRUE(is_refused(load(scratch.copy("variable_folder", "other.so")), "NOT_ALLOWED_DIR",
+                         "got '$ORIGIN/$LIB'"));
 }
 
 // -- libraries that are no plugins: the service "libraries"

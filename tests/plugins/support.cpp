@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.hpp"
 
+#include <elf.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -108,6 +109,37 @@ fs::path Scratch::copy(const std::string& plugin, const std::string& name,
   }
   write_file(folder_ / name, bytes);
   return folder_ / name;
+}
+
+void change_dynamic_tag(const fs::path& library, int64_t from, int64_t into, int kept) {
+  std::string bytes = read_file(library);
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  bool is_changed = false;
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr program;
+    std::memcpy(&program, bytes.data() + header.e_phoff + i * sizeof program, sizeof program);
+    for (size_t at = 0; program.p_type == PT_DYNAMIC && at < program.p_filesz;
+         at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn entry;
+      char* place = bytes.data() + program.p_offset + at;
+      std::memcpy(&entry, place, sizeof entry);
+      if (entry.d_tag != from || kept-- > 0) continue;
+      entry.d_tag = into;
+      std::memcpy(place, &entry, sizeof entry);
+      is_changed = true;
+    }
+  }
+  if (!is_changed) throw std::runtime_error("no such entry in " + library.string());
+  write_file(library, bytes);
+}
+
+fs::path copy_mutual(const Scratch& scratch) {
+  fs::create_directory(scratch / "beside");
+  for (const char* library : {"libtenon_test_mutual_one.so", "libtenon_test_mutual_two.so"})
+    fs::copy(fs::path(TENON_TEST_PLUGIN_DIR) / ".." / "mutual" / library,
+             scratch / "beside" / library);
+  return scratch / "beside" / "libtenon_test_mutual_one.so";
 }
 
 size_t note_offset(const std::string& bytes) {

@@ -51,6 +51,15 @@ class Scratch {
   std::filesystem::path folder_;
 };
 
+// Gives entries of a library's dynamic section another meaning, as DT_RUNPATH that of DT_RPATH: all
+// with the tag `from` but the first `kept`.
+void change_dynamic_tag(const std::filesystem::path& library, int64_t from, int64_t into,
+                        int kept = 0);
+
+// Copies two libraries, each an auxiliary of the other, for the plugin "needs_mutual", and returns
+// the first: beside/libtenon_test_mutual_one.so.
+std::filesystem::path copy_mutual(const Scratch& scratch);
+
 // Offset of the note in the bytes of a plugin.
 size_t note_offset(const std::string& bytes);
 

@@ -154,6 +154,11 @@ def test_a_crash_is_survived_and_ascribed(folder):
     last = '("the faulty plugin gives up")'
     assert found["faulty"]["text"] == f"the process died of SIGABRT {last} while it loaded {FAULTY}"
     assert "TENON_PLUGINS_DISABLE=faulty" in found["faulty"]["fix"]
+    # By a symbolic link as well.
+    link = os.path.join(folder, "link.so")
+    os.symlink(FAULTY, link)
+    code, found = doctor(link, TENON_TEST_FAULT="query_crashes")
+    assert code == 60 and found["faulty"]["text"].endswith(f"while it loaded {FAULTY}")
     # Among others, which are examined all the same.
     environment = {"TENON_PLUGINS": f"faulty:{FAULTY}", "TENON_TEST_FAULT": "query_crashes"}
     code, found = doctor(**environment)

@@ -99,6 +99,13 @@ def test_runpath(build):
     assert lint(build(SOUND, "-Wl,-rpath,$ORIGIN:${{ORIGIN}}/lib")) == []
 
 
+@pytest.mark.parametrize("entry", ["$ORIGIN/$LIB", "/opt/$PLATFORM/lib", "$ORIGINAL"])
+def test_runpath_with_variables_of_the_system(build, entry):
+    (warning,) = lint(build(SOUND, f"-Wl,-rpath,{entry}"))
+    assert warning.startswith(f"it looks for libraries in {entry}, with a variable other than")
+    assert "write the folder out" in warning
+
+
 @pytest.mark.parametrize(
     "runpath, entry", [("$ORIGIN:", "''"), (":$ORIGIN", "''"), ("lib:$ORIGIN", "'lib'")]
 )

@@ -3,10 +3,13 @@
 
 import os
 import shutil
+import struct
 import subprocess
 
 import pytest
 from plugin_support import FAULTY_PLUGINS, command, copy_plugin, python
+from tenon.cli.plugins.elf_lint import DT_AUXILIARY, DT_NEEDED, DT_RPATH, DT_RUNPATH
+from tenon.cli.plugins.missing import companions
 
 LOAD = """
 import sys, tenon
@@ -188,6 +191,42 @@ def test_lock_lists_what_a_plugin_brings_along(folder, bringing, pinned):
         file.write(b"\0")
     text = load(bringing, **pinned)
     assert f"({bringing} brings it along)" in text and text.endswith("[NOT_PINNED]")
+
+
+def test_lock_lists_what_the_system_would_load(folder):
+    """Auxiliary libraries, and what a library needs and finds by the RPATH of one that needs it."""
+    if not os.path.isdir(FAULTY_PLUGINS):
+        pytest.skip("TENON_BUILD_DIR has no test plugins")
+    one, two = (
+        os.path.join(folder, "beside", f"libtenon_test_mutual_{n}.so") for n in ("one", "two")
+    )
+    shutil.copytree(os.path.join(FAULTY_PLUGINS, "../mutual"), os.path.join(folder, "beside"))
+    plugin = shutil.copy(os.path.join(FAULTY_PLUGINS, "libtenon_needs_mutual.so"), folder)
+    assert companions(one) == [two, one], "each is the other's auxiliary"
+
+    set_aside = 0x6FFFFEF0
+    change_dynamic_tag(plugin, DT_RUNPATH, DT_RPATH)
+    change_dynamic_tag(plugin, DT_NEEDED, set_aside, kept=1)
+    change_dynamic_tag(one, DT_RUNPATH, set_aside)
+    change_dynamic_tag(two, DT_AUXILIARY, set_aside)
+    assert companions(plugin) == [one, two]
+    change_dynamic_tag(plugin, DT_RPATH, DT_RUNPATH)
+    assert companions(plugin) == [one], "RUNPATH is for the library itself"
+
+
+def change_dynamic_tag(path, old, new, kept=0):
+    """Give entries of the library's dynamic section another meaning, but for the first `kept`."""
+    with open(path, "rb") as file:
+        data = bytearray(file.read())
+    (table,) = struct.unpack_from("<Q", data, 32)
+    (count,) = struct.unpack_from("<H", data, 56)
+    for i in range(count):
+        kind, _, offset, _, _, size = struct.unpack_from("<IIQQQQ", data, table + 56 * i)
+        for at in range(offset, offset + size, 16) if kind == 2 else ():
+            if struct.unpack_from("<Q", data, at) == (old,) and (kept := kept - 1) < 0:
+                struct.pack_into("<Q", data, at, new)
+    with open(path, "wb") as file:
+        file.write(data)
 
 
 # -- signed ---------------------------------------------------------------------------------------

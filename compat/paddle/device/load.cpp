@@ -100,21 +100,28 @@ tenon_status load(const char* path, uint32_t flags, tenon_err* err) {
   return status;
 }
 
+tenon_status load_text(const char* path, uint32_t flags, tenon_sink_fn sink, void* user) {
+  ErrorSink err;
+  const tenon_status status = load(path, flags, err);
+  if (status != TENON_OK) {
+    const std::string_view text = tenon::host->err_text(err);
+    sink(user, text.data(), text.size());
+  }
+  return status;
+}
+
 }  // namespace
 
 tenon_status tenon_paddle_load_device(const char* path, tenon_err* err) {
   return load(path, 0, err);
 }
 
-tenon_status tenon_paddle_load_device_text(const char* path, int32_t is_found, tenon_sink_fn sink,
-                                           void* user) {
-  ErrorSink err;
-  const tenon_status status = load(path, is_found ? TENON_LIBRARY_FOUND : 0, err);
-  if (status != TENON_OK) {
-    const std::string_view text = tenon::host->err_text(err);
-    sink(user, text.data(), text.size());
-  }
-  return status;
+tenon_status tenon_paddle_load_device_text(const char* path, tenon_sink_fn sink, void* user) {
+  return load_text(path, 0, sink, user);
+}
+
+tenon_status tenon_paddle_load_found_device_text(const char* path, tenon_sink_fn sink, void* user) {
+  return load_text(path, TENON_LIBRARY_FOUND, sink, user);
 }
 
 void tenon_paddle_describe(tenon_sink_fn sink, void* user) {

@@ -244,6 +244,32 @@ def test_a_policy_holds_for_a_named_plugin(plugin):
     assert "is not what was pinned" in out and out.endswith("[NOT_PINNED]")
 
 
+FROM_C = """
+import ctypes, os, sys, tenon
+from tenon.compat import paddle
+library = ctypes.CDLL(os.path.join(os.path.dirname(paddle.__file__), "base", "libpaddle.so"))
+sink_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+sink = sink_type(lambda _, text, size: print(ctypes.string_at(text, size).decode()))
+tenon.plugins.list()
+for load in library.tenon_paddle_load_device_text, library.tenon_paddle_load_found_device_text:
+    print(load(os.fsencode(sys.argv[1]), sink, None))
+"""
+
+
+def test_callers_from_c_have_a_function_for_each_rule(plugin):
+    """Both take a path, a sink and its data, as programs that were built earlier call the first."""
+    assert loading(FROM_C, plugin)[0] == "0\n0"
+    os.chmod(plugin, 0o666)
+    out = loading(FROM_C, plugin, TENON_PLUGIN_TRUST="any")[0]
+    assert out == "0\n0", "it is loaded already"
+    out = loading(FROM_C, plugin)[0]
+    assert out.count("[WRITABLE]\n7") == 2
+    swapped = FROM_C.replace("load_device_text, library.", "load_found_device_text, library.")
+    swapped = swapped.replace("load_found_device_text:", "load_device_text:")
+    out = loading(swapped, plugin, TENON_PLUGIN_TRUST="any")[0]
+    assert out.endswith("[WRITABLE]\n7\n0"), "what was found in a folder is not vouched for"
+
+
 def test_a_path_ends_where_it_ends(plugin):
     with pytest.raises(ValueError, match="path: expected one without NUL"):
         paddle.load_device_plugin(plugin + "\0.txt")

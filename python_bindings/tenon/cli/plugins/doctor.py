@@ -30,7 +30,8 @@ def add_arguments(parser):
 def run(arguments):
     from tenon.cli.plugins.probe import probe
 
-    paths = [os.path.abspath(path) for path in arguments.paths]
+    # As the host names them, and with the file's own name, from which a plugin that crashes is known.
+    paths = [os.path.realpath(path) for path in arguments.paths]
     report = probe(paths, arguments.timeout)
     diagnoses = diagnose(report, paths)
     if arguments.json:
@@ -48,14 +49,11 @@ def diagnose(report, paths):
 
     notes = {plugin["path"]: plugin for plugin in report["plugins"]}
     attempts = {attempt["path"]: attempt for attempt in report["attempts"]}
-    wanted = [os.path.realpath(path) for path in paths] or [*notes, *attempts]
     diagnoses = []
-    for path in dict.fromkeys(wanted):
+    for path in dict.fromkeys(paths or [*notes, *attempts]):
         note = notes.get(path, {})
         # No fault is known of a plugin that was never tried.
         attempt = attempts.get(path, {"reason": "NONE"})
-        if paths and path not in attempts:  # the path as it was given: nothing is there
-            attempt = attempts.get(paths[wanted.index(path)], attempt)
         diagnosis = {
             "name": attempt.get("name") or note.get("name", ""),
             "version": attempt.get("version") or note.get("version", ""),

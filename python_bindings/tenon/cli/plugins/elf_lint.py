@@ -5,10 +5,13 @@ None of it is a reason to refuse the plugin: it loads, and then cannot be unload
 neighbours' symbols, or is found only on the machine that built it.
 """
 
+import re
 import struct
 
 _SHT_DYNAMIC, _SHT_DYNSYM = 6, 11
 DT_NEEDED, DT_RPATH, _DT_TEXTREL, DT_RUNPATH, _DT_FLAGS = 1, 15, 22, 29, 30
+DT_AUXILIARY, DT_FILTER = 0x7FFFFFFD, 0x7FFFFFFF
+_TEXTS = (DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_AUXILIARY, DT_FILTER)
 _DF_TEXTREL = 4
 _PT_GNU_STACK, _PF_X = 0x6474E551, 1
 _STB_LOCAL, _STB_GNU_UNIQUE = 0, 10
@@ -68,8 +71,7 @@ class Elf:
         for (tag, value), strings in self.entries(_SHT_DYNAMIC, "QQ"):
             if tag == 0:
                 break
-            has_text = tag in (DT_NEEDED, DT_RPATH, DT_RUNPATH)
-            yield tag, value, self.text(strings, value) if has_text else ""
+            yield tag, value, self.text(strings, value) if tag in _TEXTS else ""
 
     def warnings(self):
         return [*self.symbol_warnings(), *self.dynamic_warnings(), *self.stack_warnings()]
@@ -114,6 +116,12 @@ class Elf:
                             f"it looks for libraries in the current folder of the program (RUNPATH "
                             f"{text!r} has the entry {folder!r}), where any user may have put one; use a "
                             "RUNPATH of $ORIGIN"
+                        )
+                    elif "$" in re.sub(r"^\$(ORIGIN|{ORIGIN})(?=/|$)", "", folder):
+                        yield (
+                            f"it looks for libraries in {folder}, with a variable other than a leading "
+                            "$ORIGIN, which the host refuses as it cannot know what the system makes of "
+                            "it; write the folder out"
                         )
                     elif folder.startswith("/"):
                         yield (

@@ -7,7 +7,14 @@ import os
 import struct
 from pathlib import Path
 
-from tenon.cli.plugins.elf_lint import DT_NEEDED, DT_RPATH, DT_RUNPATH, Elf
+from tenon.cli.plugins.elf_lint import (
+    DT_AUXILIARY,
+    DT_FILTER,
+    DT_NEEDED,
+    DT_RPATH,
+    DT_RUNPATH,
+    Elf,
+)
 
 _SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 _CACHE = "/etc/ld.so.cache"
@@ -34,17 +41,22 @@ def missing_libraries(path):
 def companions(path):
     """Libraries that the plugin at `path` brings along: those that it, and they, need and find by a RUNPATH
     of $ORIGIN. Under a policy the host examines them as it does the plugin."""
-    found, pending = [], [os.path.realpath(path)]
+    found, pending = [], [(os.path.realpath(path), [])]
     while pending:
-        file = pending.pop()
-        needed, folders, origin = _dynamic(file)
-        beside = [_expand(folder, origin) for folder in folders if "ORIGIN" in folder]
+        file, inherited = pending.pop()
+        needed, runpath, rpath, origin = _dynamic(file)
+        beside, theirs = (
+            [_expand(folder, origin) for folder in folders or () if "ORIGIN" in folder]
+            for folders in (runpath, rpath)
+        )
+        if runpath is None:
+            beside = inherited = theirs + inherited  # RPATH holds for what they need, too
         for name in needed:
             library = "" if "/" in name else _find(beside, name)
             library = os.path.realpath(library) if library else ""
             if library and library not in found:
                 found.append(library)
-                pending.append(library)
+                pending.append((library, inherited))
     return found
 
 
@@ -83,7 +95,8 @@ def _is_installed(name):
 
 def _needs(path):
     """(names of libraries, folders that the library adds to the search)"""
-    needed, folders, origin = _dynamic(path)
+    needed, runpath, rpath, origin = _dynamic(path, tags=(DT_NEEDED,))
+    folders = (rpath or []) if runpath is None else runpath
     return needed, [_expand(folder, origin) for folder in filter(None, folders)]
 
 
@@ -91,18 +104,19 @@ def _expand(folder, origin):
     return folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 
 
-def _dynamic(path):
-    """(names of libraries, entries of RPATH and RUNPATH as they stand, what $ORIGIN is)"""
-    needed, folders = [], []
+def _dynamic(path, tags=(DT_NEEDED, DT_AUXILIARY, DT_FILTER)):
+    """(names of libraries, entries of RUNPATH, entries of RPATH, what $ORIGIN is). Entries are as
+    they stand, None without the tag. The system ignores RPATH where there is a RUNPATH."""
+    needed, folders = [], {}
     try:
         for tag, _, text in Elf(_read(path)).dynamic():
-            if tag == DT_NEEDED:
+            if tag in tags:
                 needed.append(text)
             elif tag in (DT_RPATH, DT_RUNPATH):
-                folders += text.split(":")
+                folders[tag] = text.split(":")
     except (struct.error, IndexError, ValueError, OverflowError, MemoryError):
         pass
-    return needed, folders, os.path.dirname(path)
+    return needed, folders.get(DT_RUNPATH), folders.get(DT_RPATH), os.path.dirname(path)
 
 
 def _read(path):

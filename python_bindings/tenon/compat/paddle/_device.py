@@ -40,9 +40,13 @@ def load_device_plugin(path):
 def _load(path, is_found):
     path = _path_bytes(path)
     _core.load()
-    status, text = _collect(
-        lambda sink: _library().tenon_paddle_load_device_text(path, is_found, sink, None)
+    library = _library()
+    load = (
+        library.tenon_paddle_load_found_device_text
+        if is_found
+        else library.tenon_paddle_load_device_text
     )
+    status, text = _collect(lambda sink: load(path, sink, None))
     if status != 0:
         raise _EXCEPTIONS.get(status, RuntimeError)(text)
 
@@ -102,13 +106,12 @@ def kernel_table():
 def _library():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "base", "libpaddle.so")
     library = ctypes.CDLL(path)
-    library.tenon_paddle_load_device_text.restype = ctypes.c_int32
-    library.tenon_paddle_load_device_text.argtypes = [
-        ctypes.c_char_p,
-        ctypes.c_int32,
-        _SINK,
-        ctypes.c_void_p,
-    ]
+    for load in (
+        library.tenon_paddle_load_device_text,
+        library.tenon_paddle_load_found_device_text,
+    ):
+        load.restype = ctypes.c_int32
+        load.argtypes = [ctypes.c_char_p, _SINK, ctypes.c_void_p]
     library.tenon_paddle_describe.restype = None
     library.tenon_paddle_describe.argtypes = [_SINK, ctypes.c_void_p]
     library.tenon_paddle_describe_kernel_table.restype = None

@@ -35,7 +35,9 @@ typedef struct tenon_libraries_api {
   uint32_t struct_size;
   uint32_t version;
   /* Opens the library at `path`, which has a slash, and shows its symbols to no other. A text ends
-   * with the reason, such as [WRITABLE], that docs/plugins.md explains. */
+   * with the reason, such as [WRITABLE], that docs/plugins.md explains. One library is loaded at a
+   * time, plugins included: its constructors may load others in the thread that runs them, and wait
+   * for no other thread that does. */
   tenon_status (*open)(const char* path, uint32_t flags, tenon_library* out, tenon_err*);
 } tenon_libraries_api;
 

@@ -18,10 +18,14 @@ extern "C" {
  * one load at a time. */
 TENON_EXPORT tenon_status tenon_paddle_load_device(const char* path, tenon_err* err);
 
-/* As above for callers without an error sink: the text of a failure goes to `sink`. `is_found`: the
- * library lies in a folder that is loaded as a whole, and TENON_PLUGIN_TRUST=any does not apply. */
-TENON_EXPORT tenon_status tenon_paddle_load_device_text(const char* path, int32_t is_found,
-                                                        tenon_sink_fn sink, void* user);
+/* As above for callers without an error sink: the text of a failure goes to `sink`. */
+TENON_EXPORT tenon_status tenon_paddle_load_device_text(const char* path, tenon_sink_fn sink,
+                                                        void* user);
+
+/* As above for a library that was found in a folder that is loaded as a whole, and not named by the
+ * program: TENON_PLUGIN_TRUST=any does not apply. */
+TENON_EXPORT tenon_status tenon_paddle_load_found_device_text(const char* path, tenon_sink_fn sink,
+                                                              void* user);
 
 /* JSON: a list of the plugins loaded so, and what became of each kernel name that they registered:
  *   [{"device", "path", "version", "registrations", "streams", "kernels":
