@@ -396,6 +396,15 @@ def test_gradients():
     assert [each.tolist() for each in found] == [[[1.0, 3.0]], [[1.0], [2.0]]]
 
 
+def test_negative_log_likelihood():
+    x, labels = t([[-1.0, -2.0], [-3.0, -0.5]]), t([1, 0])
+    loss = paddle.nn.functional.nll_loss
+    assert loss(x, labels).item() == 2.5
+    assert loss(x, labels, ignore_index=0).item() == 2.0
+    assert loss(x, labels, t([1.0, 3.0])).item() == 2.25
+    assert loss(x, labels, reduction="none").tolist() == [2.0, 3.0]
+
+
 def test_factors_of_lu():
     a = t([[1.0, 2.0], [3.0, 4.0]])
     p, lower, upper = paddle.linalg.lu_unpack(*paddle.linalg.lu(a))
