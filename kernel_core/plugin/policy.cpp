@@ -31,7 +31,7 @@ tenon_status ask(const tenon_policy_api* service, const std::string& policy,
   return service->check_bytes(policy.c_str(), file.path.c_str(), bytes.data(), bytes.size(), err);
 }
 
-// Refused if the system, asked for that name, would open a file and not take the open library.
+// Refused if the system would open a file under that name and not take the open library.
 Refusal check_found(const std::string& name, const std::string& path, const Library& library) {
   if (Library::is_mapped(name)) return accepted();
   const std::string got = read_library_search(path, library.copy().descriptor()).name;
