@@ -11,7 +11,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference("bucketize|searchsorted", "of edges that do not ascend", detail="at "),
     Difference(
-        "deg2rad|rad2deg|divide|mean|reduce_as",
+        "copysign|deg2rad|rad2deg|divide|mean|reduce_as",
         "of bools the result is of floats, a sum of bools whether one holds",
         detail="Paddle gives (bool|int64)",
     ),
@@ -26,6 +26,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         parameter="dtype",
         detail="arguments",
     ),
+    Difference("mean", "of whole numbers the mean has fractions", detail="Paddle gives int(32|64)"),
     Difference("multigammaln", "outside of its domain the result is NaN", detail="nan"),
     Difference("create_parameter", "names are labels", parameter="name", form="nonsense"),
     Difference(
