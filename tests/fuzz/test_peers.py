@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-<<<<<<< HEAD
 """The samples of PyTorch and JAX, a few of them, and a few random cases, where the peers are
 installed."""
-=======
-"""The samples of PyTorch and JAX, and random questions to peers: a few, where these are installed."""
->>>>>>> nn
 
 import importlib
 
@@ -43,7 +39,6 @@ def test_samples_of_jax():
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
     "name, peers, cases",
     [
         ("optim", ["torch"], 80),
@@ -83,8 +78,6 @@ def test_a_difference_is_found_unless_a_row_explains_it():
 
 
 @pytest.mark.parametrize(
-=======
->>>>>>> nn
     "name, needs, draw",
     [
         ("nn", "torch", "draw_all"),

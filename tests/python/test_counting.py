@@ -131,7 +131,6 @@ def test_spaced_numbers_are_those_of_numpy_on_every_instruction_set(dtype):
         got = tenon.arange(-1.0, count * step, step, dtype=dtype)
         want = (-1.0 + np.arange(got.size) * step).astype(dtype)
         np.testing.assert_array_equal(got.numpy(), want)
-<<<<<<< HEAD
 
 
 def test_densities_have_the_digits_of_the_bounds():
@@ -142,5 +141,3 @@ def test_densities_have_the_digits_of_the_bounds():
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-15)
     single, _ = tenon.histogram(tenon.tensor(values.astype("float32")), 3, density=True)
     assert single.dtype == tenon.float32
-=======
->>>>>>> nn

@@ -46,7 +46,6 @@ def test_half_precision_prints():
     assert repr(tenon.tensor([1.5], dtype="bfloat16")) == "tensor([1.5], dtype=tenon.bfloat16)"
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("name", ["precision", "edgeitems", "linewidth"])
 def test_options_that_are_no_whole_numbers_are_refused(name):
     for value in (2.0, "2"):
@@ -64,8 +63,6 @@ def test_a_threshold_may_be_infinite():
         assert "..." in repr(tenon.arange(20))
 
 
-=======
->>>>>>> nn
 def test_a_number_in_a_text_is_a_number():
     x = tenon.tensor([1.0, 2.0], requires_grad=True)
     assert f"{x.sum()} {x.detach().sum():.2f} {tenon.tensor(3)}" == "3.0 3.00 3"
