@@ -10,7 +10,7 @@ import pytest
 import tenon
 
 pytestmark = pytest.mark.skipif(
-    np.finfo(np.longdouble).eps > 1e-18, reason="long double is no wider than float64 here"
+    bool(np.finfo(np.longdouble).eps > 1e-18), reason="long double is no wider than float64 here"
 )
 
 SMOOTH = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 25, 27, 32, 49, 60, 64, 77, 121, 125, 128,
