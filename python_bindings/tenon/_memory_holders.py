@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 from tenon._core import Tensor
+from tenon.func.batched import Batched
 
 _MAX_HOLDERS = 8  # that are named for each piece of memory
 _MAX_DEPTH = 3  # containers inside one another, from the tensor outwards
@@ -99,7 +100,8 @@ def _tensors() -> list[Tensor]:
     for tensor in list(known.values()):
         if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
             known[id(tensor.grad)] = tensor.grad
-    tensors = list(known.values())
+    # A sample of vmap has no memory of its own; the batch that it stands for is known as well.
+    tensors = [tensor for tensor in known.values() if not isinstance(tensor, Batched)]
     known.clear()  # it would be found as a holder for as long as something keeps this frame
     return tensors
 

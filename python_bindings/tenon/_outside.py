@@ -400,6 +400,8 @@ class Outside:
     def _of_object(self, value: Any, depth: int) -> Any:
         """By the attributes that code names, in the object and in its classes."""
         kind = type(value)
+        if kind.__module__ == "tenon.collective":  # a Communicator, and the sockets that it holds
+            self._refuse("it talks to other ranks")
         if isinstance(value, threading.local):
             names = sorted(self._names)
             reads = [functools.partial(getattr, value, name, _ABSENT) for name in names]

@@ -2,6 +2,7 @@
 """A slice of the comparison of tenon.compat.numpy and tenon.compat.paddle with their libraries."""
 
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -21,8 +22,14 @@ def test_a_slice_of_numpy():
     assert report.total()["same"] > 400
 
 
+def needs_paddle():
+    """Skips without Paddle. A folder of sources in tests/compat has its name, and is no package with `nn`."""
+    pytest.importorskip("paddle.nn", reason="Paddle is not a dependency; it is compared with")
+    return sys.modules["paddle"]
+
+
 def test_a_slice_of_paddle():
-    pytest.importorskip("paddle", reason="Paddle is not a dependency; its answers are compared")
+    needs_paddle()
     from .peers.compat.of_paddle import LIBRARY
 
     names = (
@@ -42,7 +49,7 @@ def test_a_slice_of_paddle():
 
 
 def test_signatures_of_paddle():
-    paddle = pytest.importorskip("paddle", reason="Paddle is not a dependency; its signatures are")
+    paddle = needs_paddle()
     from tenon.compat import paddle as compat
     from tenon.compat.paddle import _signatures
     from tenon.compat.paddle.nn.functional import _signatures as functional
@@ -103,7 +110,7 @@ Sequential(("a", Linear(4, 3)), ("b", ReLU())) | 2 4
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("line", LAYERS.strip().splitlines())
 def test_layers_of_paddle(line, training):
-    paddle = pytest.importorskip("paddle", reason="Paddle is not a dependency; it is compared with")
+    paddle = needs_paddle()
     from tenon.compat import paddle as compat
 
     text, _, shape = line.rpartition("|")

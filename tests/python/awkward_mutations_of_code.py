@@ -242,7 +242,13 @@ def module_of_a_module():
 @mutation(True)
 def attribute_that_a_module_makes():
     module, state = types.ModuleType("awkward_made"), {"scale": 2.0}
-    module.__getattr__ = lambda name: state[name]
+
+    def made(name):
+        if name in state:
+            return state[name]
+        raise AttributeError(name)
+
+    module.__getattr__ = made
     sys.modules["awkward_made"] = module
 
     def function(x):
