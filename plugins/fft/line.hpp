@@ -85,8 +85,8 @@ class LineTransform {
       panel_ = std::clamp<int64_t>(kPanelBytes / (2 * longer * int64_t{sizeof(Value)}), 1,
                                    vectors_of<T>(longer));
       panels_ = Buffer<Value>(3 * longer * panel_);
-      turned_row_ = vectors_of<T>(plan_->n1) | 1;
-      turned_ = Buffer<Value>(plan_->n2 * turned_row_);
+      transposed_row_ = vectors_of<T>(plan_->n1) | 1;
+      transposed_ = Buffer<Value>(plan_->n2 * transposed_row_);
     }
   }
 
@@ -123,17 +123,17 @@ class LineTransform {
           [&](int64_t row, int64_t column)
               __attribute__((always_inline)) { return memory(row, begin + column); },
           Packed<V>{result, width}, data, work);
-      turn(result, begin, width);
+      transpose_panel(result, begin, width);
     }
     for (int64_t begin = 0; begin < across1; begin += panel_) {
       const int64_t width = std::min(panel_, across1 - begin);
       Value *data = panels_.data(), *work = data + n2 * width;
       const auto memory = Memory<T, V>::packed(nullptr, out, treatment, n1);
-      const Packed<V> turned{turned_.data(), turned_row_};
+      const Packed<V> transposed{transposed_.data(), transposed_row_};
       transform_columns<T, V>(
           *plan_->second, width,
           [&](int64_t row, int64_t column)
-              __attribute__((always_inline)) { return turned(row, begin + column); },
+              __attribute__((always_inline)) { return transposed(row, begin + column); },
           [&](int64_t row, int64_t column, Value z)
               __attribute__((always_inline)) { memory(row, begin + column, z); },
           data, work);
@@ -141,7 +141,7 @@ class LineTransform {
   }
 
   // Multiplies a panel by the roots of unity, and writes its columns as rows.
-  void turn(const Value* panel, int64_t begin, int64_t width) {
+  void transpose_panel(const Value* panel, int64_t begin, int64_t width) {
     const int64_t n1 = plan_->n1, n2 = plan_->n2;
     const int64_t across2 = vectors_of<T>(n2);
     for (int64_t c = 0; c < width; ++c)
@@ -165,12 +165,12 @@ class LineTransform {
         transpose<T>(im);
         const int64_t column = (begin + c) * kWide;
         const int64_t columns = std::min<int64_t>(kWide, n2 - column);
-        Value* to = turned_.data() + column * turned_row_ + row / kWide;
+        Value* to = transposed_.data() + column * transposed_row_ + row / kWide;
         if (columns == kWide) {
 #pragma GCC unroll 16
-          for (int l = 0; l < kWide; ++l) to[l * turned_row_] = {re[l], im[l]};
+          for (int l = 0; l < kWide; ++l) to[l * transposed_row_] = {re[l], im[l]};
         } else {
-          for (int64_t l = 0; l < columns; ++l) to[l * turned_row_] = {re[l], im[l]};
+          for (int64_t l = 0; l < columns; ++l) to[l * transposed_row_] = {re[l], im[l]};
         }
       }
   }
@@ -205,9 +205,9 @@ class LineTransform {
   }
 
   std::shared_ptr<const LinePlan<T>> plan_;
-  int64_t panel_ = 0;       // vectors of columns that are transformed at a time
-  int64_t turned_row_ = 0;  // odd, so that rows do not share few sets of a cache
-  Buffer<Value> panels_, turned_;
+  int64_t panel_ = 0;           // vectors of columns that are transformed at a time
+  int64_t transposed_row_ = 0;  // odd, so that rows do not share few sets of a cache
+  Buffer<Value> panels_, transposed_;
   Buffer<Complex<T>> scalars_;
   Buffer<T> chirped_;
   std::unique_ptr<LineTransform> convolution_;

@@ -57,7 +57,7 @@ class Lines {
   int64_t total_ = 1, in_ = 0, out_ = 0;
 };
 
-// Lines are done one by one where a line fills vectors by itself and there are few of them, or where it lies
+// Lines are transformed one by one where a line fills vectors by itself and there are few of them, or where it lies
 // together in memory and a group of such lines would not fit into the first cache.
 template <class T>
 bool is_group(int64_t lines, int64_t length, bool lie_together) {
@@ -155,7 +155,7 @@ struct Rooms {
   }
 };
 
-// Adjacent lines are the columns of a matrix: panels of them are transformed where they lie.
+// Adjacent lines are the columns of a matrix, panels of which are transformed without a copy.
 template <class T>
 bool run_as_columns(const Pass& pass) {
   using V = Vector<T>;

@@ -37,9 +37,9 @@ TENON_FFT_INLINE void take_apart(int64_t n, const HalfRoots<T>& roots, At at) {
     const Root<T> w = roots.items[static_cast<size_t>(k)];
     const Complex<V> even = {(a.re + b.re) * one_half, (a.im - b.im) * one_half};
     const Complex<V> odd = {(a.im + b.im) * one_half, (b.re - a.re) * one_half};
-    const Complex<V> turned = odd * Complex<T>{w.re, w.im};
-    at(k, even + turned);
-    at(half - k, Complex<V>{even.re - turned.re, turned.im - even.im});
+    const Complex<V> rotated = odd * Complex<T>{w.re, w.im};
+    at(k, even + rotated);
+    at(half - k, Complex<V>{even.re - rotated.re, rotated.im - even.im});
   }
   at(0, Complex<V>{first.re + first.im, V{}});
   at(half, Complex<V>{first.re - first.im, V{}});

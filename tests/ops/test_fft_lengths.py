@@ -108,10 +108,10 @@ def test_real_lines_there_and_back(n, shape, dtype):
     )
     back = {"rtol": 0, "atol": 12 * eps * np.abs(x).max()}
     np.testing.assert_allclose(tenon.fft.irfft(got, n).numpy(), x, **back)
-    turned = tenon.fft.irfft(
+    columns = tenon.fft.irfft(
         tenon.tensor(np.ascontiguousarray(np.moveaxis(want, -1, 0))), n, axis=0
     )
-    np.testing.assert_allclose(np.moveaxis(turned.numpy(), 0, -1), x, **back)
+    np.testing.assert_allclose(np.moveaxis(columns.numpy(), 0, -1), x, **back)
 
 
 @pytest.mark.parametrize("n", [8, 9])
