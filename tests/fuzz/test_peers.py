@@ -33,7 +33,8 @@ def test_samples_of_jax():
         chosen = [h for h in jax_harnesses.test_harnesses.all_harnesses if h.group_name == name]
         return jax_harnesses.judge(chosen, 40)[0]
 
-    assert judged("cumprod") == judged("pad") == judged("dot_general") == "agrees"
+    assert judged("cumprod") == judged("pad") == "agrees"
+    assert judged("dot_general") == "refused"  # products of bools, which have no sum
     assert judged("lt") == "refused"  # complex numbers have no order
     assert judged("gather") == "left out"
 
