@@ -54,6 +54,17 @@ def _key(code: types.CodeType):
     return code.co_name, code.co_firstlineno
 
 
+def keeps_closures(before: str, after: str) -> bool:
+    """Whether every function closes over the same variables. A function that lives takes no other code:
+    a call of `super()` that is dropped takes the variable of the class with it, for one."""
+    known = {_key(each): each for each in code_objects(compile(before, "module", "exec"))}
+    return all(
+        each.co_freevars == known[_key(each)].co_freevars
+        for each in code_objects(compile(after, "module", "exec"))
+        if _key(each) in known
+    )
+
+
 def apply(mutant: PythonMutant, file: Path) -> int:
     """Switches a mutant on in this process; the number of functions that were changed."""
     text = changed(file.read_text(), mutant.change)

@@ -280,3 +280,14 @@ def test_python_mutants_are_switched_on_in_functions_that_live(tmp_path, monkeyp
     switches.choose(by_text["min(values)"].number)
     assert counted.scale([3, 4]) == [6, 8, 3]
     assert counter(1) == 7  # each choice starts from the source on disk
+
+
+def test_a_change_keeps_what_functions_close_over():
+    source = "class A(B):\n    def f(self, x):\n        super().f(x)\n        return x + 1\n"
+    changes = python_changes.changes_of_module(source)
+    kept = {
+        each.new
+        for each in changes
+        if python_switches.keeps_closures(source, python_changes.changed(source, each))
+    }
+    assert "pass" in {each.new for each in changes} and kept == {"((x) - (1))", "(1 + 1)"}
