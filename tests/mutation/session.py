@@ -201,12 +201,12 @@ def run_tests(switches, number, items, limits, record, out):
         out.write(json.dumps(row) + "\n")
 
     switches.choose(number)
-    if record:
-        switches.record()
     for item, following in zip(items, [*items[1:], None]):
         say(start=item.nodeid)
         if not record:
             set_limit(limits[item.nodeid])
+        if record:
+            switches.record()  # for each test, as one may have a profile function of its own
         begin = time.process_time()
         reports = runtestprotocol(item, nextitem=following, log=False)
         seconds = round(time.process_time() - begin, 4)
