@@ -57,8 +57,8 @@ class Lines {
   int64_t total_ = 1, in_ = 0, out_ = 0;
 };
 
-// Lines are transformed one by one where a line fills vectors by itself and there are few of them, or where it lies
-// together in memory and a group of such lines would not fit into the first cache.
+// Lines are transformed one by one where a line fills vectors by itself and there are few of them, or
+// where its numbers are adjacent in memory and a group of such lines would not fit into the first cache.
 template <class T>
 bool is_group(int64_t lines, int64_t length, bool lie_together) {
   if (length < 4 * kLanes<T>) return lines > 1;

@@ -37,7 +37,8 @@ class Graph:
     @contextlib.contextmanager
     def capture(self) -> Iterator[Graph]:
         """Record what this thread has the device do inside the block; nothing runs yet. An exception
-        drops the recording. RuntimeError: the block drew random numbers of the device."""
+        drops the recording. RuntimeError: random numbers of the device were drawn meanwhile, by
+        the block or, as threads share the device's stream, by another thread."""
         self._graph.begin()
         try:
             before = _core.random_state(self.device)

@@ -235,7 +235,7 @@ def flip(m: Any, axis: Axes = None) -> Tensor:
 
 
 def rot90(m: Any, k: builtins.int = 1, axes: Sequence[builtins.int] = (0, 1)) -> Tensor:
-    """Turned by quarters from the first axis to the second, as a view."""
+    """Rotates by quarters from the first axis to the second, as a view."""
     x = as_tensor(m)
     first, second = (each % x.ndim if -x.ndim <= each < x.ndim else each for each in axes)
     if first == second or not (0 <= first < x.ndim and 0 <= second < x.ndim):

@@ -80,7 +80,7 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 def rot90(x: Tensor, k: builtins.int = 1, axes: Sequence[builtins.int] = (0, 1)) -> Tensor:
-    """Turned by quarters from the first axis to the second."""
+    """Rotates by quarters from the first axis to the second."""
     if len(axes) != 2:
         raise ValueError(f"rot90(): expected two axes, got {list(axes)}")
     return _operator("rot90")(x, k, *axes).clone()
