@@ -23,7 +23,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon._shared_memory import NoMemoryError, map_and_close, reserve
+from tenon.runtime.shared_memory import NoMemoryError, map_and_close, reserve
 
 __all__ = [*multiprocessing.__all__, "share"]  # type: ignore[attr-defined]
 

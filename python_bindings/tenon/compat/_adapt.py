@@ -15,7 +15,7 @@ from typing import Any
 
 import tenon
 from tenon import _core
-from tenon._schema import parameters
+from tenon.ops._schema import parameters
 
 # What other libraries call a parameter, and what it may be called here; the first that there is
 # counts.

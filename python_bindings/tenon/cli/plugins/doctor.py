@@ -89,7 +89,7 @@ def _state(reason, path, named):
 
 def _announced_problems():
     """Entry points of installed distributions that lead nowhere."""
-    from tenon import _entry_points
+    from tenon.plugins import entry_points as _entry_points
 
     return [
         {

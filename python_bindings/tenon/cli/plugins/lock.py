@@ -53,7 +53,8 @@ def _known_plugins():
     loaded."""
     import json
 
-    from tenon import _core, _entry_points
+    from tenon import _core
+    from tenon.plugins import entry_points as _entry_points
 
     for location in _entry_points.plugin_folders():
         _core.plugin_add_folder(location)

@@ -115,7 +115,8 @@ def _lines(descriptor, timeout):
 
 
 def _child(descriptor, paths):
-    from tenon import _core, _entry_points
+    from tenon import _core
+    from tenon.plugins import entry_points as _entry_points
     from tenon.plugins import library_problems
 
     def tell(**message):

@@ -11,6 +11,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat._signature import LEFT_OUT
 from tenon.compat.numpy._convert import (
     as_float,
@@ -37,10 +38,6 @@ __all__ = """corrcoef cov cross diag diagflat diagonal dot einsum fill_diagonal 
 outer tensordot trace trapezoid vander vdot vecdot vecmat""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def diag(v: Any, k: builtins.int = 0) -> Tensor:

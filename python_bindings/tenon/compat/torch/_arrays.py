@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.torch._functions import ValuesAndIndices
 
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
@@ -18,10 +19,6 @@ chain_matmul column_stack combinations dsplit dstack fliplr flipud gradient hist
 histogram histogramdd hsplit i0 igamma igammac is_nonzero lu lu_solve lu_unpack median mvlgamma nanmedian nonzero_static
 randint_like range resolve_conj resolve_neg row_stack svd t tensor_split trapezoid trapz triangular_solve
 unique_consecutive vdot vsplit""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _list_of(tensors: tuple[Any, ...]) -> tuple[Any, ...]:

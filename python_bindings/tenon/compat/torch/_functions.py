@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
+from tenon._tensor.arguments import one_sequence as _one_sequence
 from tenon.compat.torch._options import kind
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 class ValuesAndIndices(NamedTuple):
@@ -532,9 +530,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over the axes along which `size` was broadcast to the shape of `input`."""
-    wanted = (
-        list(size[0]) if len(size) == 1 and not isinstance(size[0], builtins.int) else list(size)
-    )
+    wanted = list(_one_sequence(size))
     extra = input.ndim - len(wanted)
     fits = extra >= 0 and builtins.all(
         n in (1, m) for n, m in zip(wanted, input.shape[builtins.max(extra, 0) :], strict=False)

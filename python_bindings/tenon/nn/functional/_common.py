@@ -48,6 +48,6 @@ def from_zero(index: Tensor, count: int) -> Tensor:
 def is_readable(x: Tensor) -> bool:
     """Whether arguments may be checked by their values: not while a program is recorded, which
     would keep what it read, and not where a tensor stands for many."""
-    from tenon.func.batched import Batched
+    from tenon._tensor.batched import Batched
 
     return x.device.kind != "meta" and not isinstance(x, Batched) and not _core.is_recording()

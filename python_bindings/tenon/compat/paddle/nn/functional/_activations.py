@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tenon
-from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle._functions import floating
 
 __all__ = """alpha_dropout celu dropout dropout1d dropout2d dropout3d elu elu_ feature_alpha_dropout gelu glu
@@ -17,10 +17,6 @@ log_softmax logsigmoid maxout mish prelu relu relu6 relu_ selu sigmoid silu soft
 softshrink softsign swiglu swish tanh tanh_ tanhshrink thresholded_relu thresholded_relu_""".split()
 
 _F = tenon.nn.functional
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _of_one(name: str) -> Callable[[Tensor], Tensor]:
