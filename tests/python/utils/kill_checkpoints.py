@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills processes that save checkpoints, at any moment, and loads what they left.
 
-python tests/python/kill_checkpoints.py 200
+python tests/python/utils/kill_checkpoints.py 200
 """
 
 from __future__ import annotations

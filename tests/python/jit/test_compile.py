@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tenon
 from awkward_programs import PROGRAMS, rand
-from tenon import _bytecode, nn
+from tenon import nn
+from tenon.jit import bytecode
 
 CALLS = 5
 
@@ -466,13 +467,13 @@ def test_deep_nests_are_not_saved(tmp_path):
 
 
 def test_functions_stay_as_they_are_in_a_python_that_is_not_known(monkeypatch):
-    assert _bytecode.refusal((3, 10)) == _bytecode.refusal((3, 14)) == ""
+    assert bytecode.refusal((3, 10)) == bytecode.refusal((3, 14)) == ""
     reason = "the code of functions cannot be read in cpython 3.15; expected CPython 3.10 to 3.14"
-    assert _bytecode.refusal((3, 15)).startswith(reason)
-    assert "pypy 3.11" in _bytecode.refusal((3, 11), "pypy")
-    assert "3.9" in _bytecode.refusal((3, 9))
-    refusal = _bytecode.refusal
-    monkeypatch.setattr(_bytecode, "refusal", lambda: refusal((3, 15)))
+    assert bytecode.refusal((3, 15)).startswith(reason)
+    assert "pypy 3.11" in bytecode.refusal((3, 11), "pypy")
+    assert "3.9" in bytecode.refusal((3, 9))
+    refusal = bytecode.refusal
+    monkeypatch.setattr(bytecode, "refusal", lambda: refusal((3, 15)))
     compiled = tenon.compile(lambda x: x * SCALE)
     for _ in range(4):
         assert compiled(tenon.ones([1])).item() == SCALE

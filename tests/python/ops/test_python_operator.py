@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tenon
 from devices import DEVICES
-from tenon import _operator_definition
+from tenon.ops import _definition
 
 X = tenon.tensor([[1.0, -2.0], [0.5, 3.0]])
 G = tenon.tensor([[2.0, 1.0], [-1.0, 0.5]])
@@ -557,14 +557,14 @@ def test_an_operator_cannot_be_replaced_while_another_thread_calls_it():
 
 def test_a_name_of_another_plugin_is_taken():
     op = tenon.op("pyops::taken(Tensor x) -> Tensor")(lambda x: x)
-    mine = _operator_definition._definitions.pop("pyops::taken")  # as if it came from elsewhere
+    mine = _definition._definitions.pop("pyops::taken")  # as if it came from elsewhere
     with pytest.raises(
         ValueError,
         match="pyops::taken is defined already, at test_python_operator.py:.*; choose another name",
     ):
         tenon.op("pyops::taken(Tensor x) -> Tensor")(lambda x: x + 1)
     assert op(X).tolist() == X.tolist()
-    _operator_definition._definitions["pyops::taken"] = mine
+    _definition._definitions["pyops::taken"] = mine
 
 
 def test_a_body_that_is_a_constant_is_a_body():

@@ -5,7 +5,8 @@ import gc
 
 import pytest
 import tenon
-from tenon import memory, nn
+from tenon import nn
+from tenon.runtime import memory
 
 KEPT = tenon.zeros([1000, 999])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the program that tests/python/test_programs.py keeps. So that the file names no folder, run it as
+"""Writes the program that tests/python/jit/test_programs.py keeps. So that the file names no folder, run it as
 
     python -c "exec(compile(open('make_program.py').read(), 'make_program.py', 'exec'))" program_1.tenon
 

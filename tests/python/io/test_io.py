@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 import tenon
-from tenon import nn, optim, safetensors
+from tenon import nn, optim
+from tenon.io import safetensors
 
 DTYPES = [
     "bool",

@@ -4,7 +4,7 @@ of operators.
 
 They need up to 16 GiB of memory and minutes, so they run only on request:
 
-    TENON_TEST_LARGE=1 python -m pytest -q tests/python/test_huge_tensors.py
+    TENON_TEST_LARGE=1 python -m pytest -q tests/python/tensor/test_huge_tensors.py
 """
 
 import gc

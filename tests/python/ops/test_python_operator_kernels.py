@@ -397,7 +397,7 @@ def library(tmp_path_factory):
     if not compiler:
         pytest.skip("needs a C compiler")
     source = pathlib.Path(__file__).with_name("call_from_thread.c")
-    include = pathlib.Path(__file__).parents[2] / "sdk" / "include"
+    include = pathlib.Path(__file__).parents[3] / "sdk" / "include"
     path = tmp_path_factory.mktemp("library") / "library.so"
     command = [
         compiler,

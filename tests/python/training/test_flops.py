@@ -97,7 +97,7 @@ def test_summary_of_a_network():
 
 
 def test_formulas_come_from_the_definitions():
-    files = (pathlib.Path(__file__).parents[2] / "opdefs").glob("*.yaml")
+    files = (pathlib.Path(__file__).parents[3] / "opdefs").glob("*.yaml")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     entries = re.findall(r"^- op: (\w+)$(.*?)(?=^- op: |\Z)", text, re.M | re.S)
     written = {

@@ -92,7 +92,7 @@ KEPT_ROW = [0.22115947, 0.02765176]
 
 
 def test_kept_programs_run():
-    """Files of every version, which tests/python/kept/make_program.py wrote."""
+    """Files of every version, which tests/python/jit/kept/make_program.py wrote."""
     folder = pathlib.Path(__file__).parent / "kept"
     files = sorted(folder.glob("*.tenon"))
     assert files

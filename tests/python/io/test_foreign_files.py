@@ -12,9 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 import tenon
-from tenon._foreign_files import read_paddle, read_torch
-from tenon._pickle_reader import PickleReader
-from tenon.safetensors import FormatError
+from tenon.io.foreign_files import read_paddle, read_torch
+from tenon.io.pickle_reader import PickleReader
+from tenon.io.safetensors import FormatError
 
 TYPES = {"float32": "Float", "float64": "Double", "int64": "Long", "uint8": "Byte", "bool": "Bool"}
 

@@ -9,7 +9,8 @@ import kill_checkpoints
 import numpy as np
 import pytest
 import tenon
-from tenon import nn, optim, safetensors
+from tenon import nn, optim
+from tenon.io import safetensors
 from tenon.utils import CheckpointManager
 
 

@@ -229,7 +229,7 @@ def test_same_rates_after_another_schedule(strategy):
 
 def test_the_table_of_classes_is_complete(monkeypatch):
     """Every public class of the installed PyTorch is in the table of the site, or newer than it."""
-    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "scripts"))
+    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[3] / "scripts"))
     from site_pages import training_classes
 
     for module, kind, names in (

@@ -13,7 +13,7 @@ import pickle
 import numpy as np
 import pytest
 import tenon
-from tenon import safetensors
+from tenon.io import safetensors
 
 FLOATS = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0")
 PACKED = ("float4_e2m1_x2", "int4_x2", "uint4_x2")

@@ -15,10 +15,10 @@ MODULES = [
     "tenon.audio.functional",
     "tenon.geometric",
     "tenon.signal",
-    "tenon._everyday",
-    "tenon._joining",
-    "tenon._counting",
-    "tenon._array_api",
+    "tenon._tensor.everyday",
+    "tenon._tensor.joining",
+    "tenon._tensor.counting",
+    "tenon._tensor.array_api",
 ]
 FUNCTIONS = [
     (name, key)
