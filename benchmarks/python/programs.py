@@ -260,7 +260,7 @@ def compare(function: Callable, arguments: tuple[tenon.Tensor, ...], rounds: int
     turns = {
         "program": lambda: program(*arguments),
         "function": lambda: function(*arguments),
-        "recording": lambda: tenon.jit._record(function, arguments, list(arguments)),
+        "recording": lambda: tenon.jit.program._record(function, arguments, list(arguments)),
     }
     return interleave(turns, rounds)
 

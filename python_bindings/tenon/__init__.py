@@ -8,7 +8,6 @@ makes the import fail; `tenon.plugins.doctor()` shows what happened.
 
 import importlib as _importlib
 import sys as _sys
-from importlib.machinery import ModuleSpec as _ModuleSpec
 
 from tenon import _core
 from tenon._core import (
@@ -80,7 +79,10 @@ _ALIASES = {
     "graph": "jit.rewrites",
     "ipc": "runtime.ipc",
     "memory": "runtime.memory",
+    "optim.clip": "nn.utils.clip_grad",
     "safetensors": "io.safetensors",
+    "training.formulas": "ops._flop_formulas",
+    "utils.foreign_weights": "nn.utils.foreign_weights",
     # Pickles of earlier versions have these names.
     "_array_api": "_tensor.array_api",
     "_counting": "_tensor.counting",
@@ -173,7 +175,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    aliases = (name for name in _ALIASES if not name.startswith("_"))
+    aliases = (name for name in _ALIASES if name[0] != "_" and "." not in name)
     operators = (name[7:] for name in _core.operator_names() if name.startswith("tenon::"))
     return sorted({*globals(), *_SUBMODULES, *aliases, *_LAZY, *_SPELLINGS, "Tensor", *operators})
 
@@ -182,13 +184,10 @@ class _AliasFinder:
     """Imports `tenon.graph` as the module tenon.jit.rewrites itself, and so on. The last finder: it costs imports nothing."""
 
     def find_spec(self, name, path=None, target=None):
-        package, _, alias = name.rpartition(".")
-        if package == __name__ and alias in _ALIASES:
-            return _ModuleSpec(name, self)
-        return None
+        return type(__spec__)(name, self) if name.removeprefix("tenon.") in _ALIASES else None
 
     def create_module(self, spec):
-        module = _importlib.import_module(f"tenon.{_ALIASES[spec.name.rpartition('.')[2]]}")
+        module = _importlib.import_module(f"tenon.{_ALIASES[spec.name.removeprefix('tenon.')]}")
         spec.loader_state = module.__spec__
         return module
 

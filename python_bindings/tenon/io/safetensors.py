@@ -56,6 +56,8 @@ _PACKED = {"F4": 2}  # numbers in a byte: shapes in files count numbers along th
 class FormatError(ValueError):
     """The file is not a valid safetensors file."""
 
+    __module__ = "tenon.safetensors"
+
 
 def write(
     path: str | os.PathLike,

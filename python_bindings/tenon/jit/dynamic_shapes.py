@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.jit import structures
@@ -323,6 +324,4 @@ def resized(
 
 
 def _indices(count: int, like: Tensor) -> Tensor:
-    import tenon
-
     return tenon.arange(count, dtype="int64", device=like.device)

@@ -47,6 +47,8 @@ class Program:
     structure. Tensors from outside (weights) are used as they are at each call, by reference.
     """
 
+    __module__ = "tenon.jit"
+
     def __init__(self, native: _core.Program, inputs: list[Any], outputs: list[Any]) -> None:
         self._native = native
         self._inputs = inputs

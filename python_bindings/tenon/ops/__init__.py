@@ -9,7 +9,9 @@ fails, the error says why.
 import json
 
 from tenon import _core
+from tenon.ops._interpreter import load as _load_files
 from tenon.ops._suggestions import did_you_mean
+from tenon.plugins import entry_points as _entry_points
 
 __all__ = ["load", "names"]
 
@@ -18,9 +20,7 @@ def load(*paths):
     """Define the operators of operator files (docs/operator_files.md), without a compiler, and
     return their namespace. The files of one call share it. A file that was loaded before is
     replaced as a whole."""
-    from tenon.ops._operator_files import load as load_files
-
-    namespace = load_files(*paths)
+    namespace = _load_files(*paths)
     return _Namespace(namespace) if namespace else None
 
 
@@ -59,9 +59,7 @@ def _plugins():
 
 
 def _operator_files():
-    from tenon.plugins.entry_points import operator_files
-
-    return operator_files()
+    return _entry_points.operator_files()
 
 
 def _load(namespace):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers and learning-rate schedules."""
 
+from tenon.nn.utils import clip_grad as clip  # noqa: F401  tenon.optim.clip, as it was
 from tenon.nn.utils.clip_grad import (
     ClipGradByGlobalNorm,
     ClipGradByNorm,

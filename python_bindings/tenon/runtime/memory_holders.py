@@ -10,6 +10,7 @@ import sys
 import types
 from typing import Any
 
+import tenon
 from tenon._core import Tensor
 from tenon._tensor.batched import Batched
 
@@ -60,8 +61,6 @@ def holders(device: Any = None, top: int = 10) -> HolderReport:
 
         print(tenon.memory.holders("cuda"))
     """
-    import tenon
-
     device = tenon.device(device or "cpu")
     found = [t for t in _tensors() if t.device == device and t.nbytes]
     pieces = _pieces(found)

@@ -105,7 +105,7 @@ def test_a_recording_lets_go_of_what_no_call_can_name_again():
     with tenon.no_grad():
         function, recording = (
             peak_of(lambda: steps(x)),
-            peak_of(lambda: tenon.jit._record(steps, (x,), [x])),
+            peak_of(lambda: tenon.jit.program._record(steps, (x,), [x])),
         )
         program = tenon.export(steps, (x,))
         for a, b in zip(program(x), steps(x), strict=True):

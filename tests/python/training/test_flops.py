@@ -7,7 +7,8 @@ import re
 import pytest
 import tenon
 from tenon import nn
-from tenon.training import flops, formulas, summary
+from tenon.ops import _flop_formulas as formulas
+from tenon.training import flops, summary
 
 M, N, K = 3, 4, 5
 

@@ -116,8 +116,8 @@ def _lines(descriptor, timeout):
 
 def _child(descriptor, paths):
     from tenon import _core
-    from tenon.plugins import entry_points as _entry_points
-    from tenon.plugins import library_problems
+    from tenon.plugins import entry_points
+    from tenon.plugins.management import library_problems
 
     def tell(**message):
         os.write(descriptor, json.dumps(message).encode() + b"\n")
@@ -129,7 +129,7 @@ def _child(descriptor, paths):
         except Exception:  # the host has recorded it
             pass
 
-    for location in _entry_points.plugin_folders():
+    for location in entry_points.plugin_folders():
         try:
             _core.plugin_add_folder(location)
         except Exception:

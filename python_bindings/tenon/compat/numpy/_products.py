@@ -33,6 +33,7 @@ from tenon.compat.numpy._layout import (
     wanted_dtype,
 )
 from tenon.compat.numpy._ordering import put
+from tenon.compat.numpy._reductions import sum as _total
 
 __all__ = """corrcoef cov cross diag diagflat diagonal dot einsum fill_diagonal inner kron matmul matvec
 outer tensordot trace trapezoid vander vdot vecdot vecmat""".split()
@@ -73,9 +74,7 @@ def trace(
     dtype: Any = None,
 ) -> Tensor:
     """The sum of the diagonal of two axes."""
-    from tenon.compat.numpy._reductions import sum as total
-
-    return total(diagonal(a, offset, axis1, axis2), -1, dtype)
+    return _total(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:

@@ -15,10 +15,10 @@ from tenon._core import operator as _operator
 Axes = builtins.int | Sequence[builtins.int] | None
 
 __all__ = """add atan2 bernoulli cdist cross cummax cummin cumulative_trapezoid diff divide empty_like frexp
-grad is_complex is_floating_point is_integer is_tensor kthvalue load logcumsumexp logit
-logspace masked_fill mean median mode nanmedian nanquantile nansum ones_like quantile randperm
-renorm round save set_printoptions shard_index subtract trapezoid tril_indices triu_indices
-vander zeros_like""".split()
+    grad is_complex is_floating_point is_integer is_tensor kthvalue load logcumsumexp logit
+    logspace masked_fill matmul mean median mode nanmedian nanquantile nansum ones_like quantile
+    randperm renorm round save set_printoptions shard_index subtract trapezoid tril_indices
+    triu_indices vander zeros_like""".split()
 
 
 def numbers(value: Any) -> Any:

@@ -12,6 +12,7 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
+from tenon.compat.torch import _creation
 from tenon.compat.torch._functions import ValuesAndIndices
 
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
@@ -164,8 +165,6 @@ def randint_like(
     device: Any = None,
 ) -> Tensor:
     """Whole numbers from `low` (0 if there is one limit) to below `high`, in the shape of `input`."""
-    from tenon.compat.torch import _creation
-
     low, high = (0, low) if high is None else (low, high)
     dtype = input.dtype if dtype is None else dtype
     device = input.device if device is None else device

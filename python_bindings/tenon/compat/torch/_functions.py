@@ -13,6 +13,7 @@ from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
 from tenon._tensor.arguments import one_sequence as _one_sequence
+from tenon.compat.torch._indices import nonzero as _indices_of
 from tenon.compat.torch._options import kind
 
 Axes = builtins.int | Sequence[builtins.int] | None
@@ -308,9 +309,7 @@ def argwhere(input: Tensor) -> Tensor:
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Elements of `input` or of `other`; with a condition alone, where it holds."""
     if input is None and other is None:
-        from tenon.compat.torch._indices import nonzero
-
-        return nonzero(condition, as_tuple=True)
+        return _indices_of(condition, as_tuple=True)
     return _operator("where")(condition, input, other)
 
 

@@ -17,6 +17,18 @@ from tenon.jit.syntax.user_code import is_users
 _MOST_OBJECTS = 20_000
 _LEAVES = (str, bytes, int, float, complex, type(None), Tensor, type, types.ModuleType, Unset)
 _MISSING = object()
+# Modules whose objects no branch or loop changes by assigning to their attributes: Python's, and this package's machinery.
+_CLOSED = (
+    "builtins",
+    "functools",
+    "tenon._",
+    "tenon.autograd.saved_tensors",
+    "tenon.jit.",
+    "tenon.ops.",
+    "tenon.plugins.",
+    "tenon.profiler.device_profile",
+    "tenon.runtime.",
+)
 
 
 class Container:
@@ -180,7 +192,7 @@ def _names(slots: Any) -> Iterable[str]:
 
 def _is_open(value: Any) -> bool:
     module = type(value).__module__ or ""
-    if module.startswith(("tenon._", "builtins", "functools")) or module in ("tenon", "numpy"):
+    if module.startswith(_CLOSED) or module in ("tenon", "numpy"):
         return False
     is_plain = type(getattr(value, "__dict__", None)) is dict
     return is_plain or any("__slots__" in kind.__dict__ for kind in type(value).__mro__[:-1])

@@ -8,6 +8,7 @@ import builtins
 import copy
 from collections.abc import Iterable
 
+import tenon
 from tenon.jit.syntax import jumps
 from tenon.jit.syntax.scopes import PREFIX, Scope, bound, own_nodes, written
 
@@ -381,8 +382,6 @@ class _Rewriter(ast.NodeTransformer):
 
 def plain_names(globals_: dict[str, object]) -> frozenset[str]:
     """Names whose calls need no look: builtins that take no function, and the package itself."""
-    import tenon
-
     names = {
         name
         for name in dir(builtins)

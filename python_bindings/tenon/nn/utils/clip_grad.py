@@ -86,6 +86,8 @@ def clip_grad_value_(params: Parameters, limit: float) -> None:
 class ClipGradByGlobalNorm:
     """clip_grad_norm_ as an object, which is called with the parameters before a step."""
 
+    __module__ = "tenon.optim"
+
     def __init__(self, clip_norm: float = 1.0) -> None:
         self.clip_norm = clip_norm
 
@@ -96,12 +98,16 @@ class ClipGradByGlobalNorm:
 class ClipGradByNorm(ClipGradByGlobalNorm):
     """clip_grad_norm_per_parameter_ as an object."""
 
+    __module__ = "tenon.optim"
+
     def __call__(self, params: Parameters) -> None:
         clip_grad_norm_per_parameter_(params, self.clip_norm)
 
 
 class ClipGradByValue:
     """Limits every element to [min, max]; by default min is -max."""
+
+    __module__ = "tenon.optim"
 
     def __init__(self, max: float, min: float | None = None) -> None:
         self.max, self.min = max, -max if min is None else min
