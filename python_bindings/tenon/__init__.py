@@ -166,7 +166,7 @@ def __getattr__(name):
         try:
             value = _core.operator(name)
         except AttributeError:
-            from tenon.ops._suggestions import did_you_mean
+            from tenon.ops._suggestions import did_you_mean  # for errors only
 
             hint = did_you_mean(name, __dir__())
             raise AttributeError(f"module 'tenon' has no attribute '{name}'{hint}") from None

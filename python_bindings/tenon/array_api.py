@@ -313,7 +313,7 @@ def __getattr__(name: str) -> Any:
     elif name in ("linalg", "fft"):
         value = getattr(tenon, name)
     else:
-        from tenon.ops._suggestions import did_you_mean
+        from tenon.ops._suggestions import did_you_mean  # for errors only
 
         hint = did_you_mean(name, __dir__())
         raise AttributeError(f"module 'tenon.array_api' has no attribute '{name}'{hint}")

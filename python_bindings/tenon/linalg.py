@@ -323,7 +323,7 @@ def __getattr__(name):
         value = _operator(name)
         globals()[name] = value
         return value
-    from tenon.ops._suggestions import did_you_mean
+    from tenon.ops._suggestions import did_you_mean  # for errors only
 
     hint = did_you_mean(name, __dir__())
     raise AttributeError(f"module 'tenon.linalg' has no attribute '{name}'{hint}")

@@ -379,7 +379,7 @@ def random_(
     if high is None and low:
         low, high = 0, low
     if high is None:
-        from tenon._tensor.array_api import finfo, iinfo
+        from tenon._tensor.array_api import finfo, iinfo  # few programs need it
 
         if self.dtype.name == "bool":
             high = 2
@@ -401,7 +401,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 def _sampled(name: str, doc: str) -> Callable[..., Tensor]:
     def method(self: Tensor, *parameters: Any, generator: Any = None) -> Tensor:
-        from tenon._tensor import samplers
+        from tenon._tensor import samplers  # few programs need it
 
         sampler = getattr(samplers, name)
         like = {"shape": self.shape, "dtype": _float_dtype(self), "device": self.device}

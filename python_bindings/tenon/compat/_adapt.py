@@ -128,7 +128,7 @@ class Namespace:
     @functools.cached_property
     def spellings(self) -> dict[str, str]:
         """Names in the generated table that are not in a submodule."""
-        from tenon._spellings import SPELLINGS
+        from tenon._spellings import SPELLINGS  # a large table that the build generates
 
         table = SPELLINGS.get(self.library, {})
         return {

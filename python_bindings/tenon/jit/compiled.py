@@ -371,7 +371,7 @@ class _Refused(Exception):
 def _is_plain(tensor: Tensor) -> bool:
     kind = type(tensor)
     if kind is not Tensor:
-        from tenon.nn import Buffer, Parameter
+        from tenon.nn import Buffer, Parameter  # programs without layers do without
 
         if kind not in (Parameter, Buffer):
             return False

@@ -299,7 +299,7 @@ def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
     """Slopes along each axis by central differences, one-sided at the ends."""
-    from tenon.compat import numpy
+    from tenon.compat import numpy  # for this function alone
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
     axes = [axes] if isinstance(axes, builtins.int) else list(axes)

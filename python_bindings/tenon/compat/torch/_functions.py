@@ -165,7 +165,7 @@ def norm(
         axes = tuple(builtins.range(input.ndim)) if dim is None else dim
         if isinstance(axes, builtins.int) or len(axes) != 2:
             raise ValueError(f"norm(): expected two axes of matrices for p='nuc', got {axes}")
-        from tenon.compat.torch import linalg
+        from tenon.compat.torch import linalg  # for this function alone
 
         return linalg.matrix_norm(input, "nuc", axes, keepdim)
     return _operator("norm")(input, 2.0 if p in ("fro", None) else p, dim, keepdim)

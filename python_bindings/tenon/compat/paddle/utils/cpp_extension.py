@@ -34,7 +34,7 @@ def load(
 
     Functions that nothing defines, as those for devices that the build leaves out, are named in a
     warning, and calling one is an error. `extra_ldflags=["-Wl,-z,defs"]` makes them errors here."""
-    from tenon.utils.cpp_extension import build_library
+    from tenon.utils.cpp_extension import build_library  # with all that compiles
 
     sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     path = build_library(
