@@ -16,7 +16,7 @@ from tenon.jit.compiled import compile
 from tenon.jit.control_flow import cond, scan, while_loop
 from tenon.jit.dynamic_shapes import Dim
 from tenon.jit.program import Program, export, load
-from tenon.jit.syntax import not_to_static
+from tenon.jit.syntax import not_to_static, rewritten_source
 
 __all__ = [
     "Dim",
@@ -27,6 +27,7 @@ __all__ = [
     "load",
     "not_to_static",
     "rewrites",
+    "rewritten_source",
     "scan",
     "while_loop",
 ]

@@ -110,7 +110,7 @@ class Program:
     ) -> Program:
         """A program that does the same with less: without dead code (`dce`), without computing the
         same twice (`cse`, where no gradient can pass: that would sum in another order), with expressions
-        in the place of others (`rewrites`, see `tenon.graph`), without copies of what is not used
+        in the place of others (`rewrites`, see `tenon.jit.rewrites`), without copies of what is not used
         otherwise (`copies`), with views made early, so that more steps run together (`views`); and passes
         of plugins, by their names. `export` has done those five.
 
@@ -281,7 +281,7 @@ def export(
     Python's data become constants; all others from outside are used by reference.
 
     `if`, `while`, `for`, `and`, `or` and `not` over tensors become branches and loops of the program: the syntax
-    tree of the function, and of those that it calls, is rewritten (`tenon.graph.rewritten_source` shows it,
+    tree of the function, and of those that it calls, is rewritten (`tenon.jit.rewritten_source` shows it,
     `tenon.jit.not_to_static` keeps a function as it is). Both sides of a branch run while it is recorded.
 
     `dynamic_shapes` leaves sizes open: an entry for each argument, None or {axis: tenon.Dim}, or a list of

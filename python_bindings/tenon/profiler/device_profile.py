@@ -41,7 +41,7 @@ class Total(NamedTuple):
 class device_profile:
     """Record what a device does inside a block.
 
-    with tenon.profile("acme") as p:
+    with tenon.profiler.device_profile("acme") as p:
         model(x)
     print(p)                # a table: where the time went
     p.save("trace.json")    # for chrome://tracing or ui.perfetto.dev

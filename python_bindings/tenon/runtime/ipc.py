@@ -2,7 +2,7 @@
 """Tensors in device memory, shared between processes of one machine without a copy.
 
     # one process                               # another
-    handle = tenon.ipc.share(x)                 x = tenon.ipc.open(handle)
+    handle = tenon.runtime.ipc.share(x)                 x = tenon.runtime.ipc.open(handle)
     connection.send_bytes(handle)
 
 The process that shares keeps `x` alive until the others have dropped theirs. Processes do not wait for each other:

@@ -59,7 +59,7 @@ def holders(device: Any = None, top: int = 10) -> HolderReport:
     holds these: variables of functions that run, globals, attributes, containers, gradients. It looks
     at every object that Python's garbage collector knows, which takes a second for a million of them.
 
-        print(tenon.memory.holders("cuda"))
+        print(tenon.runtime.memory.holders("cuda"))
     """
     device = tenon.device(device or "cpu")
     found = [t for t in _tensors() if t.device == device and t.nbytes]
@@ -81,7 +81,7 @@ def holders(device: Any = None, top: int = 10) -> HolderReport:
     for size, tensors in pieces[:top]:
         shapes = tuple(dict.fromkeys(map(_type_text, tensors)))
         holdings.append(Holding(size, shapes, _holders_of(tensors, frames, gradients, own)))
-    in_use = tenon.memory.stats(device)["current"]
+    in_use = tenon.runtime.memory.stats(device)["current"]
     return HolderReport(str(device), tuple(holdings), sum(size for size, _ in pieces), in_use)
 
 

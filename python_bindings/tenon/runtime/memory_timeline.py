@@ -21,7 +21,7 @@ class Point(NamedTuple):
 class timeline:
     """Record the memory in use after every operator call of this thread in a block.
 
-    with tenon.memory.timeline() as t:
+    with tenon.runtime.memory.timeline() as t:
         loss = model(x).sum()
         loss.backward()
     print(t)            # which operators raised the use, and where its peak was

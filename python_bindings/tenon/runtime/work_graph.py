@@ -12,7 +12,7 @@ from tenon import _core
 class WorkGraph:
     """Work of one device, captured once and replayed at a fraction of its launch cost.
 
-        graph = tenon.Graph("acme")
+        graph = tenon.runtime.WorkGraph("acme")
         with graph.capture():
             y = model(x)
         x.copy_(batch)
@@ -65,4 +65,4 @@ class WorkGraph:
 
     def __repr__(self) -> str:
         state = "empty" if self._graph.is_empty else "captured"
-        return f"<tenon.Graph on {self.device}, {state}>"
+        return f"<tenon.runtime.WorkGraph on {self.device}, {state}>"

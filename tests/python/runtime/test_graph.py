@@ -32,10 +32,10 @@ def test_a_device_without_graphs_says_so():
 def test_a_replay_computes_anew():
     x = on_device([1, 2, 3])
     graph = tenon.Graph(DEVICE)
-    assert repr(graph) == "<tenon.Graph on reference:0, empty>"
+    assert repr(graph) == "<tenon.runtime.WorkGraph on reference:0, empty>"
     with graph.capture():
         y = x * x + 1
-    assert repr(graph) == "<tenon.Graph on reference:0, captured>"
+    assert repr(graph) == "<tenon.runtime.WorkGraph on reference:0, captured>"
     graph.replay()
     assert y.tolist() == [2, 5, 10]
     x.copy_(tenon.tensor([4.0, 5.0, 6.0]))
@@ -206,7 +206,7 @@ def test_random_numbers_are_not_captured(draw):
     with pytest.raises(RuntimeError, match="expected no random numbers to be drawn inside capture"):
         with graph.capture():
             draw(x)
-    assert repr(graph) == "<tenon.Graph on reference:0, empty>"
+    assert repr(graph) == "<tenon.runtime.WorkGraph on reference:0, empty>"
     noise = tenon.rand(3, device=DEVICE)
     with graph.capture():
         y = x + noise
