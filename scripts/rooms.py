@@ -17,7 +17,7 @@ from pathlib import Path
 # Rooms (folders, and public modules that are one file) from the ground up. A room imports those of floors below.
 FLOORS = [
     "_core _operators _spellings",  # the compiled half, and what the build generates
-    "_tensor fft io metrics plugins",
+    "_tensor fft host io metrics plugins",
     "autograd ops random runtime signal text",
     "collective linalg multiprocessing",
     "array_api data nn",

@@ -145,6 +145,10 @@ from tenon.autograd import grad as grad
 from tenon.autograd import inference_mode as inference_mode
 from tenon.autograd import no_grad as no_grad
 from tenon.autograd import set_grad_enabled as set_grad_enabled
+from tenon.host.autotune import autotune as autotune
+from tenon.host.fallback import fallback as fallback
+from tenon.host.fallback import fallback_report as fallback_report
+from tenon.host.validation import validation as validation
 from tenon.io import load as load
 from tenon.io import safetensors as safetensors
 from tenon.io import save as save
@@ -156,10 +160,6 @@ from tenon.ops._definition import op as op
 from tenon.plugins import explain as explain
 from tenon.plugins import load_plugin as load_plugin
 from tenon.plugins import sdk_path as sdk_path
-from tenon.plugins.autotune import autotune as autotune
-from tenon.plugins.fallback import fallback as fallback
-from tenon.plugins.fallback import fallback_report as fallback_report
-from tenon.plugins.validation import validation as validation
 from tenon.random import Generator as Generator
 from tenon.runtime import ipc as ipc
 from tenon.runtime import memory as memory

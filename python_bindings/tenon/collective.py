@@ -27,7 +27,7 @@ import tenon
 from tenon import _core
 from tenon._host_collective import HostCollective, described, frame_of, text_of
 from tenon._mesh import make_meeting_point
-from tenon.plugins import validation as _validation
+from tenon.host import validation as _validation
 
 if TYPE_CHECKING:
     from tenon import Tensor

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of tensors: save and load, and the formats that they write and read.
 
-`safetensors` is the module of that format (also `tenon.safetensors`). Files of PyTorch and Paddle are read without running
-what they hold.
+A file holds nothing that can run. A dict of tensors becomes a plain safetensors file that every other reader understands;
+anything nested (an optimizer's state dict) is flattened, and its structure goes, as JSON, into the metadata. Files of PyTorch
+and Paddle are read, too, without running what they hold. `safetensors` is the module of that format (also `tenon.safetensors`).
 """
 
 from __future__ import annotations

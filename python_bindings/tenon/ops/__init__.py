@@ -9,9 +9,9 @@ fails, the error says why.
 import json
 
 from tenon import _core
+from tenon.host import entry_points as _entry_points
 from tenon.ops._interpreter import load as _load_files
 from tenon.ops._suggestions import did_you_mean
-from tenon.plugins import entry_points as _entry_points
 
 __all__ = ["load", "names"]
 

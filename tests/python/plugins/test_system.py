@@ -88,7 +88,7 @@ def test_entry_points_are_read_as_metadata(tmp_path):
     )
     output = run(
         """
-        from tenon.plugins.entry_points import plugin_folders
+        from tenon.host.entry_points import plugin_folders
         print(plugin_folders()[0])
         import tenon
         tenon.ones(1)

@@ -45,7 +45,7 @@ def run(arguments):
 def diagnose(report, paths):
     """One dict for every plugin: state ok, refused, off, or absent (a device that this machine
     lacks); of what is not ok also stage, reason, text, fix, pip; of all, warnings."""
-    from tenon.plugins.management import remarks
+    from tenon.plugins import remarks
 
     notes = {plugin["path"]: plugin for plugin in report["plugins"]}
     attempts = {attempt["path"]: attempt for attempt in report["attempts"]}
@@ -89,7 +89,7 @@ def _state(reason, path, named):
 
 def _announced_problems():
     """Entry points of installed distributions that lead nowhere."""
-    from tenon.plugins import entry_points
+    from tenon.host import entry_points
 
     return [
         {

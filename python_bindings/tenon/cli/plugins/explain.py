@@ -36,7 +36,7 @@ def run(arguments):
 
 
 def describe(report):
-    from tenon.plugins.management import OPTIONAL_SCORE
+    from tenon.plugins import OPTIONAL_SCORE
 
     route = report["route"]
     yield f"{report['schema']}"

@@ -17,7 +17,7 @@ def add_arguments(parser):
 
 def run(arguments):
     from tenon import plugins
-    from tenon.plugins.management import remarks
+    from tenon.plugins import remarks
 
     load_plugins(arguments)
     entries = plugins.list()

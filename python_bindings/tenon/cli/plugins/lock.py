@@ -54,7 +54,7 @@ def _known_plugins():
     import json
 
     from tenon import _core
-    from tenon.plugins import entry_points
+    from tenon.host import entry_points
 
     for location in entry_points.plugin_folders():
         _core.plugin_add_folder(location)

@@ -116,8 +116,8 @@ def _lines(descriptor, timeout):
 
 def _child(descriptor, paths):
     from tenon import _core
-    from tenon.plugins import entry_points
-    from tenon.plugins.management import library_problems
+    from tenon.host import entry_points
+    from tenon.plugins import library_problems
 
     def tell(**message):
         os.write(descriptor, json.dumps(message).encode() + b"\n")

@@ -23,9 +23,9 @@ _CLOSED = (
     "functools",
     "tenon._",
     "tenon.autograd.saved_tensors",
+    "tenon.host.",
     "tenon.jit.",
     "tenon.ops.",
-    "tenon.plugins.",
     "tenon.profiler.device_profile",
     "tenon.runtime.",
 )

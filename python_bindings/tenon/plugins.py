@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading and unloading plugins, and what the host says of them."""
+"""Plugins: which are loaded, why others are not, and what runs where."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ import json
 import os
 
 from tenon import _core
+
+__all__ = [
+    "add_folder",
+    "allow_overrides",
+    "coverage",
+    "doctor",
+    "explain",
+    "forbid_overrides",
+    "list",
+    "load",
+    "load_plugin",
+    "sdk_path",
+    "unload",
+]
 
 
 def load(path, isolated=False, deadline=None, overrides=None):
@@ -200,7 +214,7 @@ def library_problems(name):
 
 def sdk_path():
     """The folder for CMAKE_PREFIX_PATH, with which find_package(Tenon) finds headers and tools."""
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return os.path.dirname(os.path.abspath(__file__))
 
 
 class _Report(dict):
