@@ -7,20 +7,20 @@
 #include <algorithm>
 #include <cstring>
 
-#include "aliases.hpp"
-#include "layer.hpp"
-#include "load.hpp"
-#include "outside.hpp"
-#include "passes.hpp"
+#include "ir/alias_analysis.hpp"
+#include "ir/verify.hpp"
+#include "passes/pipeline.hpp"
 #include "passes/registry.hpp"
+#include "program/overlap.hpp"
+#include "program/run.hpp"
+#include "record/compare_recordings.hpp"
+#include "record/layer.hpp"
+#include "record/unify.hpp"
 #include "rewrite/check.hpp"
 #include "rewrite/registry.hpp"
-#include "run.hpp"
-#include "settle.hpp"
-#include "support.hpp"
-#include "text.hpp"
-#include "unify.hpp"
-#include "verify.hpp"
+#include "support/host.hpp"
+#include "text/file.hpp"
+#include "text/text.hpp"
 
 namespace tenon::graph {
 namespace {

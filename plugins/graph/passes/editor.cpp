@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "editor.hpp"
+#include "passes/editor.hpp"
 
 #include <tenon/error.hpp>
 
 #include <algorithm>
 #include <cstring>
 
-#include "../rewrite/fragment.hpp"
-#include "../support.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
 using tenon::graph::Aliases;
 using tenon::graph::ValueId;

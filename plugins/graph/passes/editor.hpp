@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "../aliases.hpp"
-#include "../ir.hpp"
+#include "ir/alias_analysis.hpp"
+#include "ir/graph.hpp"
 
 struct tenon_graph_editor {
   explicit tenon_graph_editor(tenon::graph::Graph& edited) : graph(edited) {}

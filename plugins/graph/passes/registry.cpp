@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry.hpp"
+#include "passes/registry.hpp"
 
 #include <tenon/error.hpp>
 
@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "../verify.hpp"
-#include "editor.hpp"
+#include "ir/verify.hpp"
+#include "passes/editor.hpp"
 
 namespace tenon::graph {
 namespace {

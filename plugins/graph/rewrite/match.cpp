@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "match.hpp"
+#include "rewrite/match.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "../support.hpp"
-#include "fragment.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {

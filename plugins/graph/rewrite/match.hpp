@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "../aliases.hpp"
-#include "rule.hpp"
+#include "ir/alias_analysis.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values share memory, and what happens to that memory.
+#pragma once
+
+#include "ir/graph.hpp"
+
+namespace tenon::graph {
+
+// Values that may share memory have one group. Inputs and leaves from outside are one group together:
+// callers may give tensors that overlap.
+class Aliases {
+ public:
+  explicit Aliases(const Graph& graph) : Aliases(graph, true) {}
+  // Of a graph whose inputs and leaves are known to be apart, as while it is recorded: one that shares memory with another
+  // one is a view of it.
+  static Aliases of_recording(const Graph& graph) { return Aliases(graph, false); }
+
+  ValueId group(ValueId value) const { return parents_[value]; }
+  bool is_written(ValueId value) const { return written_[group(value)]; }
+  // Seen by others when the program has ended, or before: a result, an input, a leaf from outside.
+  bool is_outside(ValueId value) const { return outside_[group(value)]; }
+
+ private:
+  Aliases(const Graph& graph, bool inputs_overlap);
+  void join_regions(const Step& step);
+  ValueId root(ValueId value);
+  void join(ValueId a, ValueId b);
+
+  std::vector<ValueId> parents_;  // of each value: after construction, its group
+  std::vector<bool> written_, outside_;
+};
+
+// Does a step of a region write into memory of its inputs? Other than by groups: a value that a branch takes from either of
+// two shares memory with both, and they not with each other.
+bool writes_into_inputs(const Graph& graph);
+
+// Does a step write into memory of an input or of a leaf from outside? Those of regions never do: they write into clones.
+bool writes_outside(const Graph& graph);
+
+// May the results of the step share memory with its arguments?
+bool makes_aliases(const Step& step);
+
+}  // namespace tenon::graph
