@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the header of a safetensors file, which says where the file's tensors lie. A file comes from anywhere: the reader
-// takes nothing but what the format allows, and whoever uses the offsets compares them with the size of the file.
+// takes nothing but what the format allows, and the caller compares the offsets with the size of the file.
 #pragma once
 
 #include <cstdint>

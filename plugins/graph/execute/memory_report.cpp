@@ -11,10 +11,6 @@
 namespace tenon::graph {
 namespace {
 
-int64_t bytes_of(const Type& type) {
-  return element_count(type) * int64_t{host->dtype_size(type.dtype)};
-}
-
 // Storages that live, told apart by the group of values that may share one.
 class Storages {
  public:
@@ -23,16 +19,16 @@ class Storages {
 
   // A handle of the value's storage; a new storage if `is_new`.
   void add(ValueId value, bool is_new) {
-    const ValueId storage = aliases_.group(value);
+    const ValueId storage = aliases_.alias_set(value);
     ++users_[storage];
     if (!is_new) return;
-    const int64_t bytes = bytes_of(graph_.values[value]);
+    const int64_t bytes = byte_count(graph_.values[value]);
     held_[storage] += bytes;
     note(bytes);
   }
   // The handle goes. The storage does with the last one, unless others see it.
   void remove(ValueId value) {
-    const ValueId storage = aliases_.group(value);
+    const ValueId storage = aliases_.alias_set(value);
     if (--users_[storage] == 0 && !aliases_.is_outside(value))
       live_ -= std::exchange(held_[storage], 0);
   }
@@ -46,7 +42,7 @@ class Storages {
 
  private:
   const Graph& graph_;
-  const Aliases aliases_;
+  const AliasAnalysis aliases_;
   std::vector<int64_t> held_;    // bytes of each storage
   std::vector<uint32_t> users_;  // values that are alive and have it
   int64_t live_ = 0, peak_ = 0;
@@ -57,13 +53,13 @@ class Storages {
 int64_t Plan::peak(bool frees, bool has_groups) const {
   Storages storages(*graph_);
   for (uint32_t index : copied_leaves_)
-    storages.note(bytes_of(graph_->values[graph_->leaves[index].value]));
+    storages.note(byte_count(graph_->values[graph_->leaves[index].value]));
   auto group = groups_.begin();
   for (uint32_t i = 0; i < instructions_.size();) {
     // The steps that run together, which free what they free when all have run.
     uint32_t end = i + 1;
-    while (group != groups_.end() && begin_of(*group) == i && !runs_as_one(*group)) ++group;
-    auto is_made = [&](ValueId) { return true; };
+    while (group != groups_.end() && (*group)->begin() == i && !(*group)->runs_as_one()) ++group;
+    auto is_made = [](ValueId) { return true; };
     auto add_results = [&](const auto& makes) {
       for (uint32_t k = i; k < end; ++k) {
         const Step& step = *instructions_[k].step;
@@ -72,15 +68,11 @@ int64_t Plan::peak(bool frees, bool has_groups) const {
             storages.add(step.results[r], makes(step.results[r]) && makes_storage(step));
       }
     };
-    if (group != groups_.end() && begin_of(*group) == i) {
-      const auto& steps = *group++;
+    if (group != groups_.end() && (*group)->begin() == i) {
+      const Group& steps = **group++;
       if (has_groups) {
-        end = end_of(steps);
-        std::visit(
-            [&](const auto& each) {
-              add_results([&](ValueId value) { return each.makes_tensor(value); });
-            },
-            steps);
+        end = steps.end();
+        add_results([&](ValueId value) { return steps.makes_tensor(value); });
       } else {
         add_results(is_made);
       }
@@ -91,18 +83,12 @@ int64_t Plan::peak(bool frees, bool has_groups) const {
       storages.note_within(within);
       add_results(is_made);
     }
-    while (group != groups_.end() && begin_of(*group) < end) ++group;
+    while (group != groups_.end() && (*group)->begin() < end) ++group;
     for (; i < end; ++i)
       for (uint32_t k = 0; frees && k < instructions_[i].dead.count; ++k)
         storages.remove(dead_[instructions_[i].dead.begin + k]);
   }
   return storages.peak();
-}
-
-bool Plan::runs_as_one(const Group& group) {
-  if (const auto* fused = std::get_if<FusedGroup>(&group)) return fused->runs_as_one();
-  const auto* claimed = std::get_if<ClaimedGroup>(&group);
-  return !claimed || !claimed->is_given_up();
 }
 
 MemoryUse Plan::memory() const {

@@ -5,9 +5,10 @@
 #include <tenon/services/calls.h>
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 
 #include "execute/control_flow.hpp"
+#include "groups/find_groups.hpp"
 #include "ir/alias_analysis.hpp"
 #include "support/host.hpp"
 
@@ -20,7 +21,7 @@ void Plan::build(const Graph& graph) {
   ErrorSink err;  // what follows asks operators what they are
   err.check(check_operators(err));
   std::vector<bool> is_result(graph.values.size()), is_owned(graph.values.size());
-  for_each_kept(graph, [&](ValueId id) { is_result[id] = true; });
+  for_each_live_out(graph, [&](ValueId id) { is_result[id] = true; });
   // A value dies after the last step that reads it or writes it, or at once if there is none.
   std::vector<uint32_t> last(graph.values.size());
   for (uint32_t i = 0; i < graph.steps.size(); ++i) {
@@ -66,8 +67,8 @@ void Plan::build(const Graph& graph) {
     for (const Graph& region : step.regions) instruction.regions.emplace_back().build(region);
     instructions_.push_back(std::move(instruction));
   }
-  const Aliases aliases(graph);
-  ClaimedGroup::Constants constants;
+  const AliasAnalysis aliases(graph);
+  Constants constants;
   for (uint32_t i = 0; i < graph.leaves.size(); ++i) {
     const Leaf& leaf = graph.leaves[i];
     if (!leaf.is_constant) continue;
@@ -76,44 +77,19 @@ void Plan::build(const Graph& graph) {
     else if (leaf.tensor && leaf.tensor->flags & TENON_TENSOR_CONTIGUOUS)
       constants[leaf.value] = leaf.tensor.get();
   }
-  const ClaimedGroup::IsNeededAfter is_needed_after = [&](ValueId id, uint32_t step) {
+  const auto is_needed_after = [&](ValueId id, uint32_t step) {
     return is_result[id] || last[id] > step;
   };
-  find_groups(ClaimedGroup::find_all(graph, is_needed_after, constants), is_needed_after);
-}
-
-void Plan::find_groups(std::vector<ClaimedGroup> claimed,
-                       const ClaimedGroup::IsNeededAfter& is_needed) {
-  uint32_t i = 0;
-  auto find_until = [&](uint32_t limit) {
-    auto keep = [&](auto group) {
-      if (!group) return false;
-      i = group->end();
-      groups_.emplace_back(std::move(*group));
-      return true;
-    };
-    while (i < limit)
-      if (!keep(BlockGroup::find(*graph_, i, limit, is_needed)) &&
-          !keep(FusedGroup::find(*graph_, i, limit, is_needed)))
-        ++i;
-  };
-  for (ClaimedGroup& group : claimed) {
-    find_until(group.begin());
-    const uint32_t end = group.end();
-    groups_.emplace_back(std::move(group));
-    find_until(end);
-  }
-  find_until(static_cast<uint32_t>(graph_->steps.size()));
+  groups_ = find_groups({graph, is_needed_after, std::move(constants)});
 }
 
 std::string Plan::text() const {
   std::string text;
-  uint32_t end = 0;  // of an executable, whose steps run in no other group
-  for (const auto& group : groups_) {
-    if (begin_of(group) < end) continue;
-    text += std::visit([](const auto& each) { return each.text(); }, group) + "\n";
-    const auto* claimed = std::get_if<ClaimedGroup>(&group);
-    if (claimed && !claimed->is_given_up()) end = claimed->end();
+  uint32_t end = 0;  // of a group whose steps run in no other one
+  for (const GroupPtr& group : groups_) {
+    if (group->begin() < end) continue;
+    text += group->describe() + "\n";
+    if (group->runs_as_one()) end = group->end();
   }
   for (const Instruction& instruction : instructions_)
     for (const Plan& region : instruction.regions) text += region.text();
@@ -169,12 +145,10 @@ class Plan::Run {
     const auto last_group = plan_.groups_.end();
     for (uint32_t i = 0; i < plan_.instructions_.size();) {
       uint32_t end = i;
-      for (; end == i && group != last_group && begin_of(*group) == i; ++group) {
-        TENON_TRY(run_group(*group, &end));
-        if (end == i) begin_trial(*group);
-      }
+      for (; end == i && group != last_group && (*group)->begin() == i; ++group)
+        TENON_TRY(run_group(**group, &end));
       if (end > i) {
-        while (group != last_group && begin_of(*group) < end) ++group;  // within one that ran
+        while (group != last_group && (*group)->begin() < end) ++group;  // within one that ran
       } else {
         const Instruction& instruction = plan_.instructions_[end++];
         const tenon_status status = step(instruction);
@@ -182,9 +156,9 @@ class Plan::Run {
           return describe(*instruction.step, status);
       }
       for (; i < end; ++i) release_dead(plan_.instructions_[i]);
-      if (trial_ && end == trial_->group->end()) {
-        trial_->group->end_trial(std::move(*trial_), values_);
-        trial_.reset();
+      if (observation_ && end == observed_->end()) {
+        observation_->finish(values_);
+        observation_.reset();
       }
     }
     for (const GradUpdate& update : graph_.grads) {
@@ -202,23 +176,27 @@ class Plan::Run {
   // `*end`: where the group ends; untouched where its steps have to run one by one.
   tenon_status run_group(const Group& group, uint32_t* end) {
     if (gradients_ != Gradients::kOff) return TENON_OK;
-    bool is_broken = false;
-    if (std::visit([&](const auto& each) { return each.run(values_, &is_broken); }, group))
-      *end = end_of(group);
-    return is_broken ? describe_broken(group) : TENON_OK;
-  }
-
-  // Looks at a group's first run.
-  void begin_trial(const Group& group) {
-    const auto* claimed = std::get_if<ClaimedGroup>(&group);
-    if (claimed && gradients_ == Gradients::kOff) trial_ = claimed->begin_trial(values_);
+    switch (group.run(values_)) {
+      case Group::Outcome::kDone:
+        *end = group.end();
+        return TENON_OK;
+      case Group::Outcome::kBroken:
+        return describe_broken(group);
+      case Group::Outcome::kDeclined:
+        break;
+    }
+    if (std::unique_ptr<Group::Observation> observation = group.observe(values_)) {
+      observation_ = std::move(observation);
+      observed_ = &group;
+    }
+    return TENON_OK;
   }
 
   [[gnu::cold]] tenon_status describe_broken(const Group& group) const {
     return fail_format(err_, TENON_INTERNAL,
                        "program: steps %u to %u: a kernel failed while another one of the group "
                        "wrote in place; the tensors that they write hold parts of the results",
-                       begin_of(group), end_of(group) - 1);
+                       group.begin(), group.end() - 1);
   }
 
   void release_dead(const Instruction& instruction) {
@@ -361,7 +339,9 @@ class Plan::Run {
   tenon_err* err_;
   std::vector<tenon_tensor*> values_;
   std::vector<std::vector<tenon_tensor*>> lists_;  // arguments of the call under way
-  std::optional<ClaimedGroup::Trial> trial_;       // of a group that runs step by step
+  // Of a group that runs step by step.
+  std::unique_ptr<Group::Observation> observation_;
+  const Group* observed_ = nullptr;
 };
 
 tenon_status Plan::run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,

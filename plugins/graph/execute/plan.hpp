@@ -2,14 +2,11 @@
 // A program made ready to run: what each step does, as flat tables, and when each value dies.
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <variant>
+#include <string>
+#include <vector>
 
 #include "execute/memory_report.hpp"
-#include "groups/delegated_group.hpp"
-#include "groups/fused_kernel.hpp"
-#include "groups/tiled_group.hpp"
+#include "groups/group.hpp"
 #include "ir/graph.hpp"
 
 namespace tenon::graph {
@@ -52,19 +49,8 @@ class Plan {
     std::vector<Plan> regions;
   };
   class Run;
-  using Group = std::variant<BlockGroup, FusedGroup, ClaimedGroup>;
-
-  static uint32_t begin_of(const Group& group) {
-    return std::visit([](const auto& each) { return each.begin(); }, group);
-  }
-  static uint32_t end_of(const Group& group) {
-    return std::visit([](const auto& each) { return each.end(); }, group);
-  }
-  static bool runs_as_one(const Group& group);
   // Do the step's results have memory of their own?
   static bool makes_storage(const Step& step);
-  // Groups of steps: `claimed`, and others between and within these.
-  void find_groups(std::vector<ClaimedGroup> claimed, const ClaimedGroup::IsNeededAfter& is_needed);
   // Bytes of results that live at once.
   int64_t peak(bool frees, bool has_groups) const;
   void use_operator(const Step& step);
@@ -77,8 +63,7 @@ class Plan {
   const Graph* graph_ = nullptr;
   std::vector<UsedOperator> operators_;
   std::vector<Instruction> instructions_;
-  // In the order of their steps. Those within a claimed one come behind it, for runs in which it does not do.
-  std::vector<Group> groups_;
+  std::vector<GroupPtr> groups_;        // in the order of find_groups
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
   std::vector<ValueId> results_;         // of all instructions, one after another

@@ -96,7 +96,7 @@ bool is_row_major(const tenon_tensor& tensor) {
 
 }  // namespace
 
-struct ClaimedGroup::Executable {
+struct DelegatedGroup::Executable {
   explicit Executable(tenon_device_id device) : api(device) {}
   ~Executable() {
     // A child of a fork has no device: what its parent has made there is the parent's.
@@ -109,11 +109,9 @@ struct ClaimedGroup::Executable {
   const pid_t process = ::getpid();
 };
 
-ClaimedGroup::ClaimedGroup(const Graph& graph, uint32_t begin, uint32_t end,
-                           std::vector<ValueId> results, const Constants& constants)
-    : graph_(&graph),
-      begin_(begin),
-      end_(end),
+DelegatedGroup::DelegatedGroup(const Graph& graph, uint32_t begin, uint32_t end,
+                               std::vector<ValueId> results, const Constants& constants)
+    : Group(graph, begin, end),
       device_(graph.values[graph.steps[begin].results[0]].device),
       inputs_(read_from_outside(graph, begin, end)),
       results_(std::move(results)) {
@@ -122,16 +120,16 @@ ClaimedGroup::ClaimedGroup(const Graph& graph, uint32_t begin, uint32_t end,
       constants_.insert(*found);
 }
 
-std::vector<ClaimedGroup> ClaimedGroup::find_all(const Graph& graph,
-                                                 const IsNeededAfter& is_needed_after,
-                                                 const Constants& constants) {
-  std::vector<ClaimedGroup> groups;
+std::vector<GroupPtr> DelegatedGroup::find(const GroupContext& context, uint32_t begin,
+                                           uint32_t end) {
+  const Graph& graph = context.graph;
+  std::vector<GroupPtr> groups;
   if (is_switched_off()) return groups;
   auto results_of = [&](uint32_t begin, uint32_t end) {
     std::vector<ValueId> results;
     for (uint32_t i = begin; i < end; ++i)
       for (ValueId value : graph.steps[i].results)
-        if (is_needed_after(value, end - 1)) results.push_back(value);
+        if (context.is_needed_after(value, end - 1)) results.push_back(value);
     return results;
   };
   // A view that others look at shares memory with what it is a view of; so it is made outside, by no work at all, and
@@ -139,7 +137,7 @@ std::vector<ClaimedGroup> ClaimedGroup::find_all(const Graph& graph,
   auto is_view_for_others = [&](uint32_t step, uint32_t end) {
     const auto& made = graph.steps[step].results;
     return gives_view(graph.steps[step]) && std::any_of(made.begin(), made.end(), [&](ValueId id) {
-             return is_needed_after(id, end - 1);
+             return context.is_needed_after(id, end - 1);
            });
   };
   std::function<void(uint32_t, uint32_t)> add = [&](uint32_t begin, uint32_t end) {
@@ -153,34 +151,35 @@ std::vector<ClaimedGroup> ClaimedGroup::find_all(const Graph& graph,
     const bool computes = std::any_of(graph.steps.begin() + begin, graph.steps.begin() + end,
                                       [](const Step& step) { return !gives_view(step); });
     if (computes && !results.empty())
-      groups.push_back(ClaimedGroup(graph, begin, end, std::move(results), constants));
+      groups.emplace_back(
+          new DelegatedGroup(graph, begin, end, std::move(results), context.constants));
   };
-  for (uint32_t begin = 0; begin < graph.steps.size();) {
-    const std::optional<tenon_device_id> device = offered_device(graph, graph.steps[begin]);
-    uint32_t end = begin + 1;
-    while (device && end < graph.steps.size() && offered_device(graph, graph.steps[end]) == device)
-      ++end;
+  for (uint32_t first = begin; first < end;) {
+    const std::optional<tenon_device_id> device = offered_device(graph, graph.steps[first]);
+    uint32_t last = first + 1;
+    while (device && last < end && offered_device(graph, graph.steps[last]) == device) ++last;
     if (device) {
-      const std::vector<uint32_t> parts = claimed_parts(*device, end - begin, [&] {
-        return std::make_unique<Subgraph>(graph, begin, end, results_of(begin, end), constants);
+      const std::vector<uint32_t> parts = claimed_parts(*device, last - first, [&] {
+        return std::make_unique<Subgraph>(graph, first, last, results_of(first, last),
+                                          context.constants);
       });
-      for (uint32_t first = 0; first < parts.size();) {
-        uint32_t last = first + 1;
-        while (last < parts.size() && parts[last] == parts[first]) ++last;
-        if (parts[first] != 0) add(begin + first, begin + last);
-        first = last;
+      for (uint32_t from = 0; from < parts.size();) {
+        uint32_t to = from + 1;
+        while (to < parts.size() && parts[to] == parts[from]) ++to;
+        if (parts[from] != 0) add(first + from, first + to);
+        from = to;
       }
     }
-    begin = end;
+    first = last;
   }
   return groups;
 }
 
-bool ClaimedGroup::makes_tensor(ValueId value) const {
+bool DelegatedGroup::makes_tensor(ValueId value) const {
   return std::find(results_.begin(), results_.end(), value) != results_.end();
 }
 
-bool ClaimedGroup::is_watched(const std::vector<tenon_tensor*>& values) const {
+bool DelegatedGroup::is_watched(const std::vector<tenon_tensor*>& values) const {
   if (host->layers_every_call() != 0) return true;
   return std::any_of(inputs_.begin(), inputs_.end(), [&](ValueId input) {
     const tenon_tensor* tensor = values[input];
@@ -193,26 +192,39 @@ bool ClaimedGroup::is_watched(const std::vector<tenon_tensor*>& values) const {
   });
 }
 
-std::optional<ClaimedGroup::Trial> ClaimedGroup::begin_trial(
+class DelegatedGroup::Trial final : public Observation {
+ public:
+  Trial(const DelegatedGroup& group, Strides strides)
+      : group_(group), strides_(std::move(strides)) {}
+  void finish(const std::vector<tenon_tensor*>& values) override {
+    group_.end_trial(std::move(strides_), values);
+  }
+
+ private:
+  const DelegatedGroup& group_;
+  Strides strides_;
+};
+
+std::unique_ptr<Group::Observation> DelegatedGroup::observe(
     const std::vector<tenon_tensor*>& values) const {
   {
-    const std::lock_guard lock(state_->mutex);
-    if (state_->is_tried) return std::nullopt;
+    const std::lock_guard lock(state_.mutex);
+    if (state_.is_tried) return nullptr;
   }
-  Trial trial = {this, {}};
+  Strides strides;
   for (ValueId input : inputs_) {
     const tenon_tensor& tensor = *values[input];
-    auto& strides = trial.strides.emplace_back();
-    if (!is_row_major(tensor)) strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+    auto& own = strides.emplace_back();
+    if (!is_row_major(tensor)) own.assign(tensor.strides, tensor.strides + tensor.ndim);
   }
-  return trial;
+  return std::make_unique<Trial>(*this, std::move(strides));
 }
 
-void ClaimedGroup::end_trial(Trial trial, const std::vector<tenon_tensor*>& values) const {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->is_tried) return;
-  state_->is_tried = true;
-  state_->strides = std::move(trial.strides);
+void DelegatedGroup::end_trial(Strides strides, const std::vector<tenon_tensor*>& values) const {
+  const std::lock_guard lock(state_.mutex);
+  if (state_.is_tried) return;
+  state_.is_tried = true;
+  state_.strides = std::move(strides);
   for (ValueId result : results_) {
     const tenon_tensor* tensor = values[result];
     const char* what = nullptr;
@@ -221,24 +233,24 @@ void ClaimedGroup::end_trial(Trial trial, const std::vector<tenon_tensor*>& valu
     else if (host->tensor_storage_use_count(tensor) != 1)
       what = "shares memory with another tensor";
     if (!what) continue;
-    state_->reason = "%" + std::to_string(result) + " " + what;
+    state_.reason = "%" + std::to_string(result) + " " + what;
     return;
   }
 }
 
-bool ClaimedGroup::lies_as_in_trial(const tenon_tensor& tensor, size_t input) const {
-  const std::vector<int64_t>& strides = state_->strides[input];
+bool DelegatedGroup::lies_as_in_trial(const tenon_tensor& tensor, size_t input) const {
+  const std::vector<int64_t>& strides = state_.strides[input];
   if (strides.empty()) return is_row_major(tensor);
   return std::equal(strides.begin(), strides.end(), tensor.strides);
 }
 
-std::vector<uint32_t> ClaimedGroup::versions_of_constants() const {
+std::vector<uint32_t> DelegatedGroup::versions_of_constants() const {
   std::vector<uint32_t> versions;
   for (const auto& [value, tensor] : constants_) versions.push_back(host->tensor_version(tensor));
   return versions;
 }
 
-std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::create() const {
+std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::create() const {
   auto made = std::make_shared<Executable>(device_);
   if (!made->api) throw Error(TENON_UNSUPPORTED, "its plugin offers no sub-graphs any more");
   const Subgraph subgraph(*graph_, begin_, end_, results_, constants_);
@@ -259,25 +271,25 @@ std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::create() const {
   return made;
 }
 
-std::shared_ptr<const ClaimedGroup::Executable> ClaimedGroup::executable() const {
-  const std::lock_guard lock(state_->mutex);
-  if (!state_->is_tried || !state_->reason.empty()) return nullptr;
+std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::executable() const {
+  const std::lock_guard lock(state_.mutex);
+  if (!state_.is_tried || !state_.reason.empty()) return nullptr;
   // `program.leaves` hands constants out, and nothing stops a caller from writing to one.
-  if (state_->executable && state_->executable->versions == versions_of_constants())
-    return state_->executable;
-  state_->executable.reset();
+  if (state_.executable && state_.executable->versions == versions_of_constants())
+    return state_.executable;
+  state_.executable.reset();
   try {
-    state_->executable = create();
+    state_.executable = create();
   } catch (const std::exception& error) {
-    state_->reason = error.what();
+    state_.reason = error.what();
   }
-  return state_->executable;
+  return state_.executable;
 }
 
-bool ClaimedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) const {
-  if (is_watched(values)) return false;
+Group::Outcome DelegatedGroup::run(std::vector<tenon_tensor*>& values) const {
+  if (is_watched(values)) return Outcome::kDeclined;
   const std::shared_ptr<const Executable> executable = this->executable();
-  if (!executable) return false;
+  if (!executable) return Outcome::kDeclined;
   std::vector<Tensor> kept;  // for as long as the call lasts; the device's work is recorded below
   std::vector<tenon_tensor*> inputs, outputs;
   try {
@@ -290,7 +302,7 @@ bool ClaimedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) 
     };
     for (size_t i = 0; i < inputs_.size(); ++i) {
       tenon_tensor* input = values[inputs_[i]];
-      if (!lies_as_in_trial(*input, i)) return false;
+      if (!lies_as_in_trial(*input, i)) return Outcome::kDeclined;
       if (!(input->flags & TENON_TENSOR_CONTIGUOUS)) {
         kept.push_back(copy_of(Tensor::borrow(input)));
         input = kept.back().get();
@@ -325,41 +337,39 @@ bool ClaimedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) 
     if (scratch) host->tensor_record_use(scratch, stream);
   } catch (const std::exception& error) {
     // Nothing was queued. The steps run one by one, and say it themselves if they cannot.
-    const std::lock_guard lock(state_->mutex);
-    state_->failure = error.what();
-    return false;
+    const std::lock_guard lock(state_.mutex);
+    state_.failure = error.what();
+    return Outcome::kDeclined;
   }
   for (size_t i = 0; i < results_.size(); ++i) {
     host->tensor_retain(outputs[i]);
     values[results_[i]] = outputs[i];
   }
-  return true;
+  return Outcome::kDone;
 }
 
-bool ClaimedGroup::is_given_up() const {
-  const std::lock_guard lock(state_->mutex);
-  return !state_->reason.empty();
+bool DelegatedGroup::runs_as_one() const {
+  const std::lock_guard lock(state_.mutex);
+  return state_.reason.empty();
 }
 
-std::string ClaimedGroup::text() const {
+std::string DelegatedGroup::describe() const {
   size_t made = 0;
   for (uint32_t i = begin_; i < end_; ++i) made += graph_->steps[i].results.size();
-  const std::string steps =
-      end_ - begin_ == 1 ? "step " + std::to_string(begin_)
-                         : "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1);
+  const std::string steps = end_ - begin_ == 1 ? "step " + std::to_string(begin_) : steps_text();
   std::string text = steps + ": one executable of " + device_text(device_) + "; " +
                      std::to_string(made - results_.size()) + " of " + std::to_string(made) +
                      " results stay in it";
-  const std::lock_guard lock(state_->mutex);
-  if (!state_->reason.empty())
+  const std::lock_guard lock(state_.mutex);
+  if (!state_.reason.empty())
     return steps + ": claimed by " + device_text(device_) +
-           ", and run by kernels: " + state_->reason;
-  if (state_->executable && state_->executable->workspace_bytes)
-    text += ", which needs " + std::to_string((state_->executable->workspace_bytes + 1023) >> 10) +
+           ", and run by kernels: " + state_.reason;
+  if (state_.executable && state_.executable->workspace_bytes)
+    text += ", which needs " + std::to_string((state_.executable->workspace_bytes + 1023) >> 10) +
             " KiB";
-  if (!state_->executable) text += "; it is compiled when the program runs again";
-  if (!state_->failure.empty())
-    text += "; a run failed, and kernels ran its steps: " + state_->failure;
+  if (!state_.executable) text += "; it is compiled when the program runs again";
+  if (!state_.failure.empty())
+    text += "; a run failed, and kernels ran its steps: " + state_.failure;
   return text;
 }
 

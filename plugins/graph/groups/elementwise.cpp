@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "groups/elementwise.hpp"
 
-#include <functional>
-#include <numeric>
-
 namespace tenon::graph {
 
 bool is_elementwise(const Step& step) {
@@ -32,10 +29,6 @@ bool is_elementwise_in_place(const Graph& graph, const Step& step) {
     fits = fits && graph.values[id].dtype == type.dtype;
   });
   return fits && count == 1;
-}
-
-int64_t element_count(const Type& type) {
-  return std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 bool is_host_memory(tenon_device_id device) {

@@ -18,7 +18,6 @@ bool is_elementwise(const Step& step);
 // The same of a step that writes its only result into one of its operands, which has the result's dtype.
 bool is_elementwise_in_place(const Graph& graph, const Step& step);
 
-int64_t element_count(const Type& type);
 bool is_host_memory(tenon_device_id device);
 // Whether kernels of source are compiled for it, so that one can be made of several.
 bool compiles_source(tenon_device_id device);

@@ -41,17 +41,35 @@ int32_t arithmetic_of(const Graph& graph, const Step& step) {
   return is_float32 ? int32_t{TENON_DTYPE_F32} : dtype;
 }
 
-// Bit i: layer i is on. One of them may have kept a call from being joined with others.
-uint32_t layers_of_thread() {
-  uint32_t layers = 0;
-  for (int32_t layer = 0; layer < 32; ++layer)
-    layers |= static_cast<uint32_t>(host->layer_enabled(layer) != 0) << layer;
-  return layers;
-}
-
 }  // namespace
 
-bool FusedGroup::may_add(uint32_t index) {
+std::vector<GroupPtr> FusedKernel::find(const GroupContext& context, uint32_t begin, uint32_t end) {
+  std::vector<GroupPtr> found;
+  for (uint32_t i = begin; i < end;) {
+    std::unique_ptr<FusedKernel> group(new FusedKernel(context.graph, i, end));
+    for (uint32_t step = i; group->may_add(step); ++step) group->extend(context, step + 1);
+    if (group->end() < i + 2) {
+      ++i;
+      continue;
+    }
+    i = group->end();
+    found.push_back(std::move(group));
+  }
+  return found;
+}
+
+// The group ends there, if one kernel can have what it then reads and writes.
+void FusedKernel::extend(const GroupContext& context, uint32_t end) {
+  Interface seen;
+  seen.operands = read_by(end);
+  for (ValueId value : made_by(end))
+    if (context.is_needed_after(value, end - 1)) seen.results.push_back(value);
+  if (!fits(seen)) return;
+  interface_ = std::move(seen);
+  end_ = end;
+}
+
+bool FusedKernel::may_add(uint32_t index) {
   if (index >= limit_ || index - begin_ == kMaxSteps) return false;
   const Step& step = graph_->steps[index];
   if (!is_elementwise(step) || step.results.size() != 1) return false;
@@ -71,13 +89,13 @@ bool FusedGroup::may_add(uint32_t index) {
   return read_by(index + 1).size() < kMaxTensors;
 }
 
-std::vector<ValueId> FusedGroup::made_by(uint32_t end) const {
+std::vector<ValueId> FusedKernel::made_by(uint32_t end) const {
   std::vector<ValueId> made;
   for (uint32_t i = begin_; i < end; ++i) made.push_back(graph_->steps[i].results[0]);
   return made;
 }
 
-std::vector<ValueId> FusedGroup::read_by(uint32_t end) const {
+std::vector<ValueId> FusedKernel::read_by(uint32_t end) const {
   const std::vector<ValueId> made = made_by(end);
   std::vector<ValueId> read;
   for (uint32_t i = begin_; i < end; ++i)
@@ -87,7 +105,7 @@ std::vector<ValueId> FusedGroup::read_by(uint32_t end) const {
   return read;
 }
 
-bool FusedGroup::fits(const Interface& seen) const {
+bool FusedKernel::fits(const Interface& seen) const {
   if (seen.operands.empty() || seen.results.empty() || seen.results.size() > kMaxFusedResults ||
       seen.operands.size() + seen.results.size() > kMaxTensors)
     return false;
@@ -96,46 +114,51 @@ bool FusedGroup::fits(const Interface& seen) const {
   });
 }
 
-bool FusedGroup::makes_tensor(ValueId value) const { return contains(best_.results, value); }
+bool FusedKernel::makes_tensor(ValueId value) const { return contains(interface_.results, value); }
 
-std::string FusedGroup::text() const {
+std::string FusedKernel::describe() const {
   const Type& type = graph_->values[graph_->steps[begin_].results[0]];
   int64_t bytes = 0;
   for (ValueId value : made_by(end_))
-    if (!contains(best_.results, value))
+    if (!contains(interface_.results, value))
       bytes += element_count(type) * int64_t{host->dtype_size(graph_->values[value].dtype)};
   const size_t made = end_ - begin_;
-  const std::string steps =
-      "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) + ": ";
+  const std::string steps = steps_text() + ": ";
   const std::shared_ptr<const Decision> decision = decide();
   if (decision->program == 0)
     return steps + "one by one over " + type_text(type) + ": " + decision->reason;
   return steps + "one kernel over " + type_text(type) + "; " +
-         std::to_string(made - best_.results.size()) + " of " + std::to_string(made) +
+         std::to_string(made - interface_.results.size()) + " of " + std::to_string(made) +
          " results stay in registers (" + std::to_string(bytes >> 10) + " KiB)";
 }
 
-void FusedGroup::prepare(Decision& out) const {
+void FusedKernel::prepare(Decision& out) const {
   const tenon_calls_api* api = calls_with_pieces();
   if (!api || !fusion()) {
     out.reason = "the plugin kernel_c, which joins kernels, is not loaded";
     return;
   }
+  const auto refuse = [&](tenon_status status, tenon_err* err) {
+    out.reason = host->err_text(err);
+    out.is_for_now = status == TENON_OUT_OF_MEMORY;
+  };
   // Elementwise kernels are chosen by dtypes: 0-d tensors stand for all that is read and made.
   std::vector<tenon_tensor*> known(graph_->values.size());
   std::vector<Tensor> operands;
-  const auto stand_in = [&](ValueId value, std::vector<Tensor>& owners) {
+  const auto placeholder = [&](ValueId value, std::vector<Tensor>& owners) {
     const Type& type = graph_->values[value];
     ErrorSink err;
-    if (host->tensor_create(type.device, type.dtype, 0, nullptr, &known[value], err) != TENON_OK) {
-      out.reason = host->err_text(err);
+    if (const tenon_status status =
+            host->tensor_create(type.device, type.dtype, 0, nullptr, &known[value], err);
+        status != TENON_OK) {
+      refuse(status, err);
       return false;
     }
     owners.push_back(Tensor::adopt(known[value]));
     return true;
   };
-  for (ValueId value : best_.operands)
-    if (!stand_in(value, operands)) return;
+  for (ValueId value : interface_.operands)
+    if (!placeholder(value, operands)) return;
   std::vector<Piecewise> decided;
   std::vector<std::vector<tenon_value>> arguments;
   std::vector<std::vector<int32_t>> sources;
@@ -154,7 +177,7 @@ void FusedGroup::prepare(Decision& out) const {
                                                      : operand.attribute.value());
       if (operand.kind != Operand::kValue) continue;
       from.push_back(contains(made, operand.value) ? -1 - index_in(made, operand.value)
-                                                   : index_in(best_.operands, operand.value));
+                                                   : index_in(interface_.operands, operand.value));
     }
     decided.emplace_back(api->piecewise(step.op, args.data()));
     if (!decided.back()) {
@@ -167,83 +190,86 @@ void FusedGroup::prepare(Decision& out) const {
         .sources = from.data(),
         .nargs = static_cast<uint32_t>(args.size()),
         .dtype = graph_->values[result].dtype,
-        .result = contains(best_.results, result) ? index_in(best_.results, result) : -1};
+        .result = contains(interface_.results, result) ? index_in(interface_.results, result) : -1};
     fused.kernel = api->piecewise_kernel(decided.back().get(), &fused.args);
     steps.push_back(fused);
-    if (!stand_in(result, out.stand_ins)) return;
+    if (!placeholder(result, out.placeholders)) return;
   }
-  const auto nresults = static_cast<uint32_t>(best_.results.size());
+  const auto nresults = static_cast<uint32_t>(interface_.results.size());
   int64_t program = 0;
   ErrorSink err;
   out.reason = "these calls do not fit into one kernel";
-  if (fusion()->prepare(steps.data(), static_cast<uint32_t>(steps.size()),
-                        static_cast<uint32_t>(best_.operands.size()), nresults, &program,
-                        err) != TENON_OK) {
-    out.reason = host->err_text(err);
-    return;
-  }
+  if (const tenon_status status = fusion()->prepare(
+          steps.data(), static_cast<uint32_t>(steps.size()),
+          static_cast<uint32_t>(interface_.operands.size()), nresults, &program, err);
+      status != TENON_OK)
+    return refuse(status, err);
   out.op = fusion()->fused(nresults);
   out.program = out.op ? program : 0;
 }
 
-std::shared_ptr<const FusedGroup::Decision> FusedGroup::decide() const {
-  std::lock_guard lock(prepared_->mutex);
+std::shared_ptr<const FusedKernel::Decision> FusedKernel::decide() const {
+  const std::lock_guard lock(mutex_);
   const uint64_t generation = candidates() ? candidates()->generation() : 0;
-  const std::shared_ptr<const Decision>& known = prepared_->decision;
-  if (known && known->generation == generation &&
-      (known->program != 0 || known->layers == layers_of_thread()))
-    return known;
+  // Layers that want every call keep the placeholders' calls from being joined; no others do.
+  const uint32_t layers = host->layers_every_call();
+  if (decision_ && decision_->generation == generation && !decision_->is_for_now &&
+      (decision_->program != 0 || decision_->layers == layers))
+    return decision_;
   auto decision = std::make_shared<Decision>();
   decision->generation = generation;
-  decision->layers = layers_of_thread();
+  decision->layers = layers;
   prepare(*decision);
-  return prepared_->decision = std::move(decision);
+  return decision_ = std::move(decision);
 }
 
-bool FusedGroup::runs_as_one() const { return decide()->program != 0; }
+bool FusedKernel::runs_as_one() const { return decide()->program != 0; }
 
-bool FusedGroup::is_watched(const std::vector<tenon_tensor*>& values,
-                            const Decision& decision) const {
-  const bool has_bits = std::any_of(best_.operands.begin(), best_.operands.end(),
+bool FusedKernel::is_watched(const std::vector<tenon_tensor*>& values,
+                             const Decision& decision) const {
+  const bool has_bits = std::any_of(interface_.operands.begin(), interface_.operands.end(),
                                     [&](ValueId value) { return values[value]->layers != 0; });
   const uint32_t end = has_bits ? end_ : begin_ + 1;
-  std::vector<tenon_tensor*> known = values;
+  const auto tensor_of = [&](ValueId value, uint32_t step) {
+    for (uint32_t i = begin_; i < step; ++i)
+      if (graph_->steps[i].results[0] == value) return decision.placeholders[i - begin_].get();
+    return values[value];
+  };
+  std::vector<tenon_value> args;
   for (uint32_t i = begin_; i < end; ++i) {
     const Step& step = graph_->steps[i];
     bool is_asked = i == begin_;  // a layer that wants every call wants this one
-    std::vector<tenon_value> args;
+    args.clear();
     for (const Operand& operand : step.operands) {
       if (operand.kind != Operand::kValue) {
         args.push_back(operand.attribute.value());
         continue;
       }
-      args.push_back(boxed(known[operand.value]));
-      is_asked |= known[operand.value]->layers != 0;
+      tenon_tensor* tensor = tensor_of(operand.value, i);
+      args.push_back(boxed(tensor));
+      is_asked |= tensor->layers != 0;
     }
     if (is_asked && !Piecewise(calls_with_pieces()->piecewise(step.op, args.data()))) return true;
-    known[step.results[0]] = decision.stand_ins[i - begin_].get();
   }
   return false;
 }
 
-bool FusedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) const {
+Group::Outcome FusedKernel::run(std::vector<tenon_tensor*>& values) const {
   std::vector<tenon_tensor*> operands;
-  for (ValueId value : best_.operands) {
-    if (!(values[value]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
+  for (ValueId value : interface_.operands) {
+    if (!(values[value]->flags & TENON_TENSOR_CONTIGUOUS)) return Outcome::kDeclined;
     operands.push_back(values[value]);
   }
   const std::shared_ptr<const Decision> decision = decide();
-  if (decision->program == 0 || is_watched(values, *decision)) return false;
-  const int64_t program = decision->program;
-  const tenon_op* op = decision->op;
-  tenon_value given[] = {boxed(operands.data(), operands.size()), boxed(program)};
+  if (decision->program == 0 || is_watched(values, *decision)) return Outcome::kDeclined;
+  tenon_value given[] = {boxed(operands.data(), operands.size()), boxed(decision->program)};
   tenon_value outs[kMaxFusedResults] = {};
-  if (host->op_call(op, given, 2, outs, static_cast<uint32_t>(best_.results.size()), nullptr) !=
-      TENON_OK)
-    return false;
-  for (size_t i = 0; i < best_.results.size(); ++i)
-    values[best_.results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
-  return true;
+  if (host->op_call(decision->op, given, 2, outs, static_cast<uint32_t>(interface_.results.size()),
+                    nullptr) != TENON_OK)
+    return Outcome::kDeclined;
+  for (size_t i = 0; i < interface_.results.size(); ++i)
+    values[interface_.results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
+  return Outcome::kDone;
 }
 
 }  // namespace tenon::graph

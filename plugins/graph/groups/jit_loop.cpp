@@ -73,9 +73,7 @@ std::optional<Arithmetic> arithmetic_named(std::string_view op) {
 
 int operand_count(Arithmetic arithmetic) { return arithmetic <= Arithmetic::kMinimum ? 2 : 1; }
 
-size_t MachineCode::fitting(const std::vector<ChainStep>& steps) {
-  return Registers(steps).fitting();
-}
+size_t JitLoop::fitting(const std::vector<ChainStep>& steps) { return Registers(steps).fitting(); }
 
 #ifdef TENON_HAS_XBYAK
 
@@ -99,11 +97,10 @@ Level level() {
 
 }  // namespace
 
-class MachineCode::Assembler : public Xbyak::CodeGenerator {
+class JitLoop::Assembler : public Xbyak::CodeGenerator {
  public:
   Assembler(const std::vector<ChainStep>& steps, int32_t dtype)
       : CodeGenerator(4096, Xbyak::AutoGrow),
-        steps_(steps),
         registers_(steps),
         is_wide_(level() == Level::kAvx512),
         is_double_(dtype == TENON_DTYPE_F64),
@@ -114,7 +111,7 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
           arrays_ = std::max(arrays_, step.sources[k].index + 1);
       arrays_ = std::max(arrays_, static_cast<uint32_t>(step.stored_to + 1));
     }
-    assemble();
+    assemble(steps);
     ready(PROTECT_RE);
   }
 
@@ -122,17 +119,15 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
   using Source = ChainStep::Source;
 
   // void (void* const* arrays in rdi, int64_t count in rsi)
-  void assemble() {
+  void assemble(const std::vector<ChainStep>& steps) {
     const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14, r15};
     for (const Xbyak::Reg64& each : saved) push(each);
-    // Last the register that holds `arrays` itself.
     for (uint32_t i = 0; i < arrays_; ++i) mov(array(i), ptr[rdi + 8 * i]);
     imul(rsi, rsi, size_);  // the end, in bytes
     xor_(offset_, offset_);
-    const int step = (is_wide_ ? 64 : 32);
-    loop(step, false);
-    loop(size_, true);
-    if (is_wide_ || level() == Level::kAvx2) vzeroupper();
+    loop(steps, is_wide_ ? 64 : 32, false);
+    loop(steps, size_, true);
+    vzeroupper();  // on both levels vectors are wider than those of SSE
     for (int i = 5; i >= 0; --i) pop(saved[i]);
     ret();
     align(32);
@@ -153,16 +148,16 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
   }
 
   // All whole vectors, or all single elements, that are left.
-  void loop(int step, bool is_single) {
+  void loop(const std::vector<ChainStep>& steps, int bytes, bool is_single) {
     is_single_ = is_single;
     Xbyak::Label again, end;
-    lea(rcx, ptr[offset_ + step]);
+    lea(rcx, ptr[offset_ + bytes]);
     cmp(rcx, rsi);
     jg(end, T_NEAR);
     L(again);
-    for (size_t i = 0; i < steps_.size(); ++i) emit(i);
+    for (size_t i = 0; i < steps.size(); ++i) emit(steps[i], result(i));
     mov(offset_, rcx);
-    add(rcx, step);
+    add(rcx, bytes);
     cmp(rcx, rsi);
     jle(again, T_NEAR);
     L(end);
@@ -217,9 +212,8 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
   (is_single_ ? (is_double_ ? name##sd(to, x, y) : name##ss(to, x, y)) \
               : (is_double_ ? name##pd(to, x, y) : name##ps(to, x, y)))
 
-  void emit(size_t index) {
-    const ChainStep& step = steps_[index];
-    const Xbyak::Xmm to = result(index), x = operand(step.sources[0], 0);
+  void emit(const ChainStep& step, const Xbyak::Xmm& to) {
+    const Xbyak::Xmm x = operand(step.sources[0], 0);
     switch (step.arithmetic) {
       case Arithmetic::kAdd:
         TENON_FORMS(vadd, to, x, operand(step.sources[1], 1));
@@ -291,7 +285,6 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
   }
 #undef TENON_FORMS
 
-  const std::vector<ChainStep>& steps_;
   Registers registers_;
   bool is_wide_, is_double_, is_single_ = false;
   int size_;
@@ -300,14 +293,14 @@ class MachineCode::Assembler : public Xbyak::CodeGenerator {
   const Xbyak::Reg64 offset_ = rdx;
 };
 
-MachineCode::~MachineCode() = default;
+JitLoop::~JitLoop() = default;
 
-std::unique_ptr<MachineCode> MachineCode::of(const std::vector<ChainStep>& steps, int32_t dtype) {
+std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>& steps, int32_t dtype) {
   if (level() == Level::kNone || fitting(steps) != steps.size() ||
       (dtype != TENON_DTYPE_F32 && dtype != TENON_DTYPE_F64))
     return nullptr;
   try {
-    std::unique_ptr<MachineCode> code(new MachineCode);
+    std::unique_ptr<JitLoop> code(new JitLoop);
     code->assembler_ = std::make_unique<Assembler>(steps, dtype);
     code->function_ = code->assembler_->getCode<void (*)(void* const*, int64_t)>();
     return code;
@@ -318,11 +311,9 @@ std::unique_ptr<MachineCode> MachineCode::of(const std::vector<ChainStep>& steps
 
 #else
 
-class MachineCode::Assembler {};
-MachineCode::~MachineCode() = default;
-std::unique_ptr<MachineCode> MachineCode::of(const std::vector<ChainStep>&, int32_t) {
-  return nullptr;
-}
+class JitLoop::Assembler {};
+JitLoop::~JitLoop() = default;
+std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>&, int32_t) { return nullptr; }
 
 #endif
 

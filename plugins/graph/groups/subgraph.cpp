@@ -61,7 +61,7 @@ Subgraph::Subgraph(const Graph& graph, uint32_t begin, uint32_t end,
     : graph_(graph), inputs_(read_from_outside(graph, begin, end)) {
   const tenon_device_id device = graph.values[graph.steps[begin].results[0]].device;
   for (ValueId value : inputs_) {
-    input_tensors_.push_back(stand_in(value));
+    input_tensors_.push_back(placeholder(value));
     const auto constant = constants.find(value);
     constants_.push_back(constant == constants.end() ? nullptr : constant->second);
   }
@@ -75,14 +75,14 @@ Subgraph::Subgraph(const Graph& graph, uint32_t begin, uint32_t end,
       arguments.push_back(argument(step.operands[k], *parameter, device));
     }
     auto& made = lists_.emplace_back();
-    for (ValueId value : step.results) made.push_back(stand_in(value));
+    for (ValueId value : step.results) made.push_back(placeholder(value));
     steps_.push_back({.op = step.op,
                       .args = arguments.data(),
                       .outs = made.data(),
                       .nargs = static_cast<uint32_t>(arguments.size()),
                       .nouts = static_cast<uint32_t>(made.size())});
   }
-  for (ValueId value : results) output_tensors_.push_back(stand_in(value));
+  for (ValueId value : results) output_tensors_.push_back(placeholder(value));
   name_ = location_text(graph.steps[begin].location);
   if (name_.empty()) name_ = step_name(graph.steps[begin]);
   table_ = {.struct_size = sizeof table_,
@@ -99,8 +99,8 @@ Subgraph::Subgraph(const Graph& graph, uint32_t begin, uint32_t end,
             .reserved = 0};
 }
 
-tenon_tensor* Subgraph::stand_in(ValueId value) {
-  Tensor& known = stand_ins_[value];
+tenon_tensor* Subgraph::placeholder(ValueId value) {
+  Tensor& known = placeholders_[value];
   if (!known) {
     const Type& type = graph_.values[value];
     ErrorSink err;
@@ -115,10 +115,10 @@ tenon_tensor* Subgraph::stand_in(ValueId value) {
 
 tenon_value Subgraph::argument(const Operand& operand, const tenon_param_def& parameter,
                                tenon_device_id device) {
-  if (operand.kind == Operand::kValue) return boxed(stand_in(operand.value));
+  if (operand.kind == Operand::kValue) return boxed(placeholder(operand.value));
   if (operand.kind == Operand::kList) {
     auto& list = lists_.emplace_back();
-    for (ValueId value : operand.list) list.push_back(stand_in(value));
+    for (ValueId value : operand.list) list.push_back(placeholder(value));
     return boxed(list.data(), list.size());
   }
   const tenon_value value = operand.attribute.value();

@@ -23,13 +23,13 @@ class Subgraph {
   const std::vector<ValueId>& inputs() const { return inputs_; }
 
  private:
-  tenon_tensor* stand_in(ValueId value);
+  tenon_tensor* placeholder(ValueId value);
   void use(ValueId value);
   tenon_value argument(const Operand& operand, const tenon_param_def& parameter,
                        tenon_device_id device);
 
   const Graph& graph_;
-  std::unordered_map<ValueId, Tensor> stand_ins_;  // on the device "meta"
+  std::unordered_map<ValueId, Tensor> placeholders_;  // on the device "meta"
   std::vector<ValueId> inputs_;
   std::deque<std::vector<tenon_value>> arguments_;
   std::deque<std::vector<tenon_tensor*>> lists_;

@@ -13,16 +13,16 @@
 namespace tenon::graph {
 namespace {
 
-// Elements of a block. Three buffers of float32 fit into a first-level cache of 32 KiB. Results that no cache holds are
+// Elements of a tile. Three buffers of float32 fit into a first-level cache of 32 KiB. Results that no cache holds are
 // written at the speed of memory, where longer runs of one kind of access pay.
-constexpr int64_t kCachedBlock = 2048, kStreamedBlock = 16384;
+constexpr int64_t kCachedTile = 2048, kStreamedTile = 16384;
 constexpr int64_t kCachedElements = int64_t{1} << 22;
 // Calls for rows cost more than those for elements. While all tensors fit into a second-level cache they gain nothing.
-constexpr int64_t kRowsBlock = 4096, kMinElementsOfRows = int64_t{1} << 17;
+constexpr int64_t kRowsTile = 4096, kMinElementsOfRows = int64_t{1} << 17;
 // Steps that write in place read what they write: there are few results to save, and more tensors for the cache to hold
 // at once. Both pay where all of them come from memory, and not for two steps (decision 81).
 constexpr size_t kMinStepsInPlace = 3;
-// A row that is longer is no block. Of shorter ones than kMinRow no kernel promises bits (TENON_KERNEL_ROWS).
+// A row that is longer is no tile. Of shorter ones than kMinRow no kernel promises bits (TENON_KERNEL_ROWS).
 constexpr int64_t kMaxRow = 16384, kMinRow = 32;
 
 int64_t product(const int64_t* begin, const int64_t* end) {
@@ -63,16 +63,43 @@ Axes view_strides(const Graph& graph, const Step& step) {
 
 // -- what belongs together ----------------------------------------------------------------------------
 
-bool BlockGroup::is_made_here(ValueId value) const {
+std::vector<GroupPtr> TiledGroup::find(const GroupContext& context, uint32_t begin, uint32_t end) {
+  std::vector<GroupPtr> found;
+  for (uint32_t i = begin; i < end;) {
+    std::unique_ptr<TiledGroup> group(new TiledGroup(context.graph, i, end));
+    while (group->add_step()) continue;
+    if (!group->finish(context)) {
+      ++i;
+      continue;
+    }
+    i = group->end();
+    found.push_back(std::move(group));
+  }
+  return found;
+}
+
+bool TiledGroup::finish(const GroupContext& context) {
+  const auto is_needed = [&](ValueId value) { return context.is_needed_after(value, end_ - 1); };
+  std::vector<bool> needed;
+  for (Alias& alias : aliases_) alias.is_needed = is_needed(alias.view);
+  for (ValueId value : results_)
+    needed.push_back(is_needed(value) ||
+                     std::any_of(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
+                       return alias.base == value && alias.is_needed;
+                     }));
+  return finish_with(needed);
+}
+
+bool TiledGroup::is_made_here(ValueId value) const {
   return std::find(results_.begin(), results_.end(), value) != results_.end();
 }
 
-bool BlockGroup::makes_tensor(ValueId value) const {
+bool TiledGroup::makes_tensor(ValueId value) const {
   return std::find(external_.begin(), external_.end(), value) != external_.end();
 }
 
 // How a type lies beside the results. `*inner` is what it asks of the last axis, if it asks.
-bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
+bool TiledGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
   const Axes& full = graph_->values[shape_of_].shape;
   const Axes& own = type.shape;
   if (own == full) return *extent = Extent::kFull, true;
@@ -98,8 +125,8 @@ bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
   return true;
 }
 
-std::optional<Extent> BlockGroup::made_extent(ValueId value) const {
-  for (const BlockStep& step : steps_)
+std::optional<Extent> TiledGroup::made_extent(ValueId value) const {
+  for (const TiledStep& step : steps_)
     for (size_t k = 0; k < graph_->steps[step.step].results.size(); ++k)
       if (const Place& result = places_[step.results + k];
           result.value == value && is_made_here(value))
@@ -107,14 +134,14 @@ std::optional<Extent> BlockGroup::made_extent(ValueId value) const {
   return std::nullopt;
 }
 
-const BlockGroup::Alias* BlockGroup::find_alias(ValueId value) const {
+const TiledGroup::Alias* TiledGroup::find_alias(ValueId value) const {
   const auto at = std::find_if(aliases_.begin(), aliases_.end(),
                                [&](const Alias& alias) { return alias.view == value; });
   return at == aliases_.end() ? nullptr : &*at;
 }
 
 // [outer], or [outer] with axes of one element after it.
-bool BlockGroup::is_column(const Axes& shape) const {
+bool TiledGroup::is_column(const Axes& shape) const {
   const Axes& full = graph_->values[shape_of_].shape;
   if (inner_ == 0 || shape.size() > full.size()) return false;
   size_t same = 0;
@@ -127,7 +154,7 @@ bool BlockGroup::is_column(const Axes& shape) const {
 }
 
 // An operand of a step whose result is a full one.
-bool BlockGroup::place_operand(ValueId value, Place& known, int64_t* inner) const {
+bool TiledGroup::place_operand(ValueId value, Place& known, int64_t* inner) const {
   const Alias* alias = find_alias(value);
   if (alias && alias->repeats) {
     known = {.extent = Extent::kColumn, .value = alias->base};
@@ -140,7 +167,7 @@ bool BlockGroup::place_operand(ValueId value, Place& known, int64_t* inner) cons
   return !made || *made == known.extent;
 }
 
-bool BlockGroup::place_elements(const Step& step, std::vector<Place>& added, int64_t* inner) const {
+bool TiledGroup::place_elements(const Step& step, std::vector<Place>& added, int64_t* inner) const {
   const Axes& shape = graph_->values[step.results[0]].shape;
   const bool is_full = shape == graph_->values[shape_of_].shape;
   if (!is_full && !is_column(shape)) return false;
@@ -174,7 +201,7 @@ bool BlockGroup::place_elements(const Step& step, std::vector<Place>& added, int
   return count > 0;
 }
 
-bool BlockGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place>& added,
+bool TiledGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place>& added,
                             int64_t* inner) const {
   const Axes& full = graph_->values[shape_of_].shape;
   if (full.size() > kMaxAxes || graph_->values[step.operands[0].value].shape != full) return false;
@@ -210,7 +237,7 @@ bool BlockGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place
 }
 
 // A view belongs to the group if it shows a column of it: in another shape, or repeated along the rows.
-bool BlockGroup::add_view(const Step& step) {
+bool TiledGroup::add_view(const Step& step) {
   const ValueId base = step.operands[0].value, view = step.results[0];
   if (made_extent(base) != Extent::kColumn ||
       graph_->values[view].dtype != graph_->values[base].dtype)
@@ -233,7 +260,7 @@ bool BlockGroup::add_view(const Step& step) {
   return true;
 }
 
-bool BlockGroup::add_step() {
+bool TiledGroup::add_step() {
   if (end_ == limit_) return false;
   const Step& step = graph_->steps[end_];
   if (makes_view(step)) return add_view(step);
@@ -275,12 +302,12 @@ bool BlockGroup::add_step() {
   return true;
 }
 
-bool BlockGroup::has_rows() const {
+bool TiledGroup::has_rows() const {
   return std::any_of(steps_.begin(), steps_.end(),
-                     [](const BlockStep& step) { return step.is_along_rows; });
+                     [](const TiledStep& step) { return step.is_along_rows; });
 }
 
-bool BlockGroup::saves_traffic(const std::vector<bool>& is_needed) const {
+bool TiledGroup::saves_traffic(const std::vector<bool>& is_needed) const {
   for (size_t i = 0; i < results_.size(); ++i)
     if (!is_needed[i] && made_extent(results_[i]) == Extent::kFull) return true;
   if (!has_rows()) return false;
@@ -293,14 +320,14 @@ bool BlockGroup::saves_traffic(const std::vector<bool>& is_needed) const {
   return false;
 }
 
-bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
+bool TiledGroup::finish_with(const std::vector<bool>& is_needed) {
   if (steps_.size() < 2 || !saves_traffic(is_needed)) return false;
   if (!in_place_.empty() && steps_.size() < kMinStepsInPlace) return false;
   if (inner_ == 0) inner_ = 1;
-  const int64_t block = has_rows()                 ? kRowsBlock
-                        : numel_ < kCachedElements ? kCachedBlock
-                                                   : kStreamedBlock;
-  rows_ = std::max<int64_t>(1, block / inner_);
+  const int64_t tile = has_rows()                 ? kRowsTile
+                       : numel_ < kCachedElements ? kCachedTile
+                                                  : kStreamedTile;
+  rows_ = std::max<int64_t>(1, tile / inner_);
   std::vector<int32_t> buffer(graph_->values.size(), -1);
   std::vector<uint32_t> last(graph_->values.size());
   for (uint32_t i = 0; i < steps_.size(); ++i)
@@ -317,7 +344,7 @@ bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
     is_written_.push_back(is_result);
   };
   for (uint32_t i = 0; i < steps_.size(); ++i) {
-    const BlockStep& step = steps_[i];
+    const TiledStep& step = steps_[i];
     const size_t nresults = graph_->steps[step.step].results.size();
     const int32_t dtype = graph_->values[places_[step.results].value].dtype;
     for (uint32_t k = 0; k < step.noperands; ++k) {
@@ -363,7 +390,7 @@ bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
   return true;
 }
 
-std::string BlockGroup::text() const {
+std::string TiledGroup::describe() const {
   const Type& type = graph_->values[shape_of_];
   int64_t kept = 0, bytes = 0;
   for (ValueId value : results_) {
@@ -372,10 +399,10 @@ std::string BlockGroup::text() const {
     bytes += element_count(graph_->values[value]) *
              int64_t{host->dtype_size(graph_->values[value].dtype)};
   }
-  return "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) +
-         ": one pass over " + type_text(type) + " in blocks of " + std::to_string(rows_ * inner_) +
-         "; " + std::to_string(kept) + " of " + std::to_string(results_.size()) +
-         " results stay in the cache (" + std::to_string(bytes >> 10) + " KiB)" +
+  return steps_text() + ": one pass over " + type_text(type) + " in blocks of " +
+         std::to_string(rows_ * inner_) + "; " + std::to_string(kept) + " of " +
+         std::to_string(results_.size()) + " results stay in the cache (" +
+         std::to_string(bytes >> 10) + " KiB)" +
          (in_place_.empty() ? "" : "; " + std::to_string(in_place_.size()) + " write in place");
 }
 

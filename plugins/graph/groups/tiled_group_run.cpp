@@ -45,10 +45,10 @@ Scratch& scratch() {
 }
 
 // A tensor of some type for the dispatcher to decide a call by. Nothing reads its elements.
-class StandIn {
+class Placeholder {
  public:
   // `like`: of the dtype and device.
-  StandIn(const tenon_tensor& like, const Axes& shape)
+  Placeholder(const tenon_tensor& like, const Axes& shape)
       : tensor_(like), shape_(shape.begin(), shape.end()), strides_(shape.size()) {
     tensor_.ndim = static_cast<int32_t>(shape.size());
     tensor_.numel = 1;
@@ -62,7 +62,7 @@ class StandIn {
     tensor_.layers = 0;
     tensor_.byte_offset = 0;
   }
-  StandIn(StandIn&&) = default;
+  Placeholder(Placeholder&&) = default;
   tenon_tensor* get() { return &tensor_; }
 
  private:
@@ -72,11 +72,11 @@ class StandIn {
 
 }  // namespace
 
-// One thread's tensors, which are moved from block to block.
-class BlockGroup::Worker {
+// One thread's tensors, which are moved from tile to tile.
+class TiledGroup::Worker {
  public:
   // `types`: by place, a tensor of the dtype and device.
-  Worker(const BlockGroup& group, const std::vector<tenon_tensor>& types)
+  Worker(const TiledGroup& group, const std::vector<tenon_tensor>& types)
       : group_(group), pieces_(group.places_.size()), pointers_(group.places_.size()) {
     for (uint32_t i = 0; i < pieces_.size(); ++i) {
       const Place& place = group.places_[i];
@@ -93,7 +93,7 @@ class BlockGroup::Worker {
   bool use_buffers(Scratch& scratch) {
     if (group_.buffers_ == 0) return true;
     const size_t bytes =
-        (static_cast<size_t>(group_.block_bytes()) + kAlignment - 1) & ~(kAlignment - 1);
+        (static_cast<size_t>(group_.tile_bytes()) + kAlignment - 1) & ~(kAlignment - 1);
     std::byte* memory = scratch.get(bytes * static_cast<size_t>(group_.buffers_));
     for (size_t i = 0; i < pieces_.size() && memory; ++i)
       if (group_.places_[i].buffer >= 0)
@@ -148,7 +148,7 @@ class BlockGroup::Worker {
   }
 
   // All axes of the value, as the attributes of a step along rows count them; those before the rows have one element, but
-  // for the last, along which the rows of the block lie.
+  // for the last, along which the rows of the tile lie.
   void describe_rows(const Place& place, Piece& piece) const {
     const Axes& shape = group_.graph_->values[place.value].shape;
     tenon_tensor& tensor = piece.tensor;
@@ -179,7 +179,7 @@ class BlockGroup::Worker {
     tensor.layers = 0;
   }
 
-  const BlockGroup& group_;
+  const TiledGroup& group_;
   std::vector<Piece> pieces_;            // by place
   std::vector<tenon_tensor*> pointers_;  // to these
   std::vector<uint32_t> outside_;        // pieces of tensors from outside the group
@@ -187,34 +187,34 @@ class BlockGroup::Worker {
 };
 
 // Steps of a group that are done at once: by one loop, or by the kernel of each.
-struct BlockGroup::Part {
+struct TiledGroup::Part {
   uint32_t begin, end;
-  std::unique_ptr<MachineCode> code;  // NULL: kernels
+  std::unique_ptr<JitLoop> code;  // NULL: kernels
   std::vector<Array> arrays;
 };
 
 // The group's calls, as the dispatcher decides them, kept from run to run: types and layouts are always the same.
-struct BlockGroup::Prepared {
-  std::vector<StandIn> stand_ins;
+struct TiledGroup::Prepared {
+  std::vector<Placeholder> placeholders;
   std::vector<std::vector<tenon_value>> arguments;
   std::vector<Piecewise> calls;
   std::vector<Part> parts;
   int64_t runs = 0;  // before there was code
-  bool has_code = false;
+  bool has_loops = false;
   std::vector<tenon_tensor> types;  // by place
   std::vector<tenon_tensor*> read;  // by a run
   Scratch scratch;                  // of the worker
   std::unique_ptr<Worker> worker;   // of groups that one thread runs
 };
 
-bool BlockGroup::Worker::run(const Prepared& prepared, const tenon_calls_api& api,
+bool TiledGroup::Worker::run(const Prepared& prepared, const tenon_calls_api& api,
                              int64_t first_row, int64_t rows) {
   if (rows != rows_) set_rows(rows);
   for (uint32_t i : outside_)
     pieces_[i].tensor.data = pieces_[i].start + first_row * pieces_[i].row_bytes;
   for (const Part& part : prepared.parts) {
     if (part.code) {
-      void* arrays[MachineCode::kMaxArrays];
+      void* arrays[JitLoop::kMaxArrays];
       for (size_t i = 0; i < part.arrays.size(); ++i)
         arrays[i] = part.arrays[i].number ? part.arrays[i].number
                                           : pieces_[part.arrays[i].place].tensor.data;
@@ -222,7 +222,7 @@ bool BlockGroup::Worker::run(const Prepared& prepared, const tenon_calls_api& ap
       continue;
     }
     for (uint32_t i = part.begin; i < part.end; ++i) {
-      const BlockStep& step = group_.steps_[i];
+      const TiledStep& step = group_.steps_[i];
       if (api.piecewise_run(prepared.calls[i].get(), pointers_.data() + step.operands,
                             pointers_.data() + step.results, nullptr) != TENON_OK)
         return false;
@@ -231,11 +231,11 @@ bool BlockGroup::Worker::run(const Prepared& prepared, const tenon_calls_api& ap
   return true;
 }
 
-BlockGroup::Kept::~Kept() { delete prepared.load(std::memory_order_relaxed); }
+TiledGroup::~TiledGroup() { delete prepared_.load(std::memory_order_relaxed); }
 
-// Whether no tensor that is written in place shares memory with another one of the group: a block would read what
-// belongs to another block.
-bool BlockGroup::is_written_alone(const std::vector<tenon_tensor*>& values) const {
+// Whether no tensor that is written in place shares memory with another one of the group: a tile would read what
+// belongs to another tile.
+bool TiledGroup::is_written_alone(const std::vector<tenon_tensor*>& values) const {
   auto begin_of = [&](ValueId value) {
     return static_cast<const char*>(values[value]->data) + values[value]->byte_offset;
   };
@@ -255,34 +255,34 @@ bool BlockGroup::is_written_alone(const std::vector<tenon_tensor*>& values) cons
 }
 
 // NULL: a call needs more than its kernel, and the steps have to run one by one.
-std::unique_ptr<BlockGroup::Prepared> BlockGroup::prepare(
+std::unique_ptr<TiledGroup::Prepared> TiledGroup::prepare(
     const tenon_calls_api& api, const std::vector<tenon_tensor*>& values) const {
   auto prepared = std::make_unique<Prepared>();
   std::vector<tenon_tensor*> known(graph_->values.size());
   size_t count = 0;
-  for (const BlockStep& step : steps_) count += graph_->steps[step.step].operands.size();
-  prepared->stand_ins.reserve(external_.size() + results_.size() + aliases_.size() + count);
-  auto stand_in = [&](const tenon_tensor& like, const Axes& shape) {
-    return prepared->stand_ins.emplace_back(like, shape).get();
+  for (const TiledStep& step : steps_) count += graph_->steps[step.step].operands.size();
+  prepared->placeholders.reserve(external_.size() + results_.size() + aliases_.size() + count);
+  auto placeholder = [&](const tenon_tensor& like, const Axes& shape) {
+    return prepared->placeholders.emplace_back(like, shape).get();
   };
   for (size_t i = 0; i < external_.size(); ++i)
     if (!is_written_[i])
-      known[external_[i]] = stand_in(*values[external_[i]], graph_->values[external_[i]].shape);
+      known[external_[i]] = placeholder(*values[external_[i]], graph_->values[external_[i]].shape);
   for (ValueId value : results_) {
     const Type& type = graph_->values[value];
     tenon_tensor* like = nullptr;
     if (host->tensor_create(type.device, type.dtype, 0, nullptr, &like, nullptr) != TENON_OK)
       return nullptr;
     const OwnedTensor owned(like);
-    known[value] = stand_in(*like, type.shape);
+    known[value] = placeholder(*like, type.shape);
     known[value]->data = nullptr;
   }
   const Axes column = column_shape();
   for (const Alias& alias : aliases_)
     known[alias.view] =
-        stand_in(*known[alias.base], alias.repeats ? column : graph_->values[alias.view].shape);
+        placeholder(*known[alias.base], alias.repeats ? column : graph_->values[alias.view].shape);
   for (const Place& place : places_) prepared->types.push_back(*known[place.value]);
-  for (const BlockStep& each : steps_) {
+  for (const TiledStep& each : steps_) {
     const Step& step = graph_->steps[each.step];
     std::vector<tenon_value>& args = prepared->arguments.emplace_back();
     for (const Operand& operand : step.operands)
@@ -302,7 +302,7 @@ std::unique_ptr<BlockGroup::Prepared> BlockGroup::prepare(
 // -- machine code -------------------------------------------------------------------------------------
 
 // The steps from `begin` to before `end` as one chain; empty: they are none.
-std::vector<ChainStep> BlockGroup::chain_of(const Prepared& prepared, const tenon_calls_api& api,
+std::vector<ChainStep> TiledGroup::chain_of(const Prepared& prepared, const tenon_calls_api& api,
                                             uint32_t begin, uint32_t end,
                                             std::vector<Array>& arrays) const {
   const int32_t dtype = graph_->values[places_[steps_[begin].results].value].dtype;
@@ -366,15 +366,14 @@ std::vector<ChainStep> BlockGroup::chain_of(const Prepared& prepared, const teno
     if (is_read)
       chain[i - begin].stored_to = static_cast<int32_t>(index_of(steps_[i].results, nullptr));
   }
-  if (arrays.size() > MachineCode::kMaxArrays || MachineCode::fitting(chain) != chain.size())
-    return {};
+  if (arrays.size() > JitLoop::kMaxArrays || JitLoop::fitting(chain) != chain.size()) return {};
   return chain;
 }
 
 // Chains of arithmetic become loops; other steps keep their kernels.
-void BlockGroup::make_code(Prepared& prepared, const tenon_calls_api& api) const {
+void TiledGroup::compile_loops(Prepared& prepared, const tenon_calls_api& api) const {
   constexpr uint32_t kMaxSteps = 64;
-  prepared.has_code = true;
+  prepared.has_loops = true;
   prepared.parts.clear();
   const auto count = static_cast<uint32_t>(steps_.size());
   uint32_t kernels = 0;  // steps since the last loop
@@ -392,9 +391,9 @@ void BlockGroup::make_code(Prepared& prepared, const tenon_calls_api& api) const
       arrays = std::move(used);
     }
     const auto end = begin + static_cast<uint32_t>(longest.size());
-    std::unique_ptr<MachineCode> code;
+    std::unique_ptr<JitLoop> code;
     if (longest.size() > 1)
-      code = MachineCode::of(longest, graph_->values[places_[steps_[begin].results].value].dtype);
+      code = JitLoop::of(longest, graph_->values[places_[steps_[begin].results].value].dtype);
     if (!code) {
       ++begin;
       continue;
@@ -407,8 +406,8 @@ void BlockGroup::make_code(Prepared& prepared, const tenon_calls_api& api) const
 }
 
 // Would the dispatcher decide the same for these tensors, and does no layer want to see them?
-bool BlockGroup::holds(Prepared& prepared, const tenon_calls_api& api,
-                       const std::vector<tenon_tensor*>& values) const {
+bool TiledGroup::is_current(Prepared& prepared, const tenon_calls_api& api,
+                            const std::vector<tenon_tensor*>& values) const {
   prepared.read.clear();
   for (size_t i = 0; i < external_.size(); ++i)
     if (!is_written_[i]) prepared.read.push_back(values[external_[i]]);
@@ -417,7 +416,7 @@ bool BlockGroup::holds(Prepared& prepared, const tenon_calls_api& api,
 }
 
 // The shape with one element for each row.
-Axes BlockGroup::column_shape() const {
+Axes TiledGroup::column_shape() const {
   Axes column;
   if (!aliases_.empty()) column = graph_->values[shape_of_].shape;
   int64_t along = inner_;
@@ -427,7 +426,7 @@ Axes BlockGroup::column_shape() const {
 }
 
 // Results for others, and views of them. False: `values` is as before.
-bool BlockGroup::make_results(std::vector<tenon_tensor*>& values) const {
+bool TiledGroup::make_results(std::vector<tenon_tensor*>& values) const {
   auto make = [&](ValueId value) {
     const Type& type = graph_->values[value];
     return host->tensor_create(type.device, type.dtype, static_cast<int32_t>(type.shape.size()),
@@ -448,28 +447,28 @@ bool BlockGroup::make_results(std::vector<tenon_tensor*>& values) const {
   return is_made;
 }
 
-void BlockGroup::drop_results(std::vector<tenon_tensor*>& values) const {
+void TiledGroup::drop_results(std::vector<tenon_tensor*>& values) const {
   for (const Alias& alias : aliases_)
     host->tensor_release(std::exchange(values[alias.view], nullptr));
   for (size_t i = 0; i < external_.size(); ++i)
     if (is_written_[i]) host->tensor_release(std::exchange(values[external_[i]], nullptr));
 }
 
-bool BlockGroup::run_blocks(Prepared& prepared, const tenon_calls_api& api,
-                            const std::vector<tenon_tensor*>& values) const {
-  const int64_t outer = numel_ / inner_, blocks = (outer + rows_ - 1) / rows_;
+bool TiledGroup::run_tiles(Prepared& prepared, const tenon_calls_api& api,
+                           const std::vector<tenon_tensor*>& values) const {
+  const int64_t outer = numel_ / inner_, tiles = (outer + rows_ - 1) / rows_;
   auto run_from = [&](Worker& worker, int64_t begin, int64_t end) {
     worker.use_tensors(values);
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * rows_;
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t first = tile * rows_;
       if (!worker.run(prepared, api, first, std::min(rows_, outer - first))) return false;
     }
     return true;
   };
-  if (prepared.worker) return run_from(*prepared.worker, 0, blocks);
+  if (prepared.worker) return run_from(*prepared.worker, 0, tiles);
   const int64_t work = rows_ * inner_ * static_cast<int64_t>(steps_.size());
   std::atomic<bool> has_failed{false};
-  parallel(blocks, work, [&](int64_t begin, int64_t end) {
+  parallel(tiles, work, [&](int64_t begin, int64_t end) {
     bool is_fine = false;
     try {
       Worker worker(*this, prepared.types);
@@ -482,35 +481,35 @@ bool BlockGroup::run_blocks(Prepared& prepared, const tenon_calls_api& api,
   return !has_failed.load(std::memory_order_relaxed);
 }
 
-bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const {
+Group::Outcome TiledGroup::run(std::vector<tenon_tensor*>& values) const {
   const tenon_calls_api* api = calls_with_pieces();
-  if (!api) return false;
+  if (!api) return Outcome::kDeclined;
   for (size_t i = 0; i < external_.size(); ++i)
-    if (!is_written_[i] && !(values[external_[i]]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
-  if (!in_place_.empty() && !is_written_alone(values)) return false;
+    if (!is_written_[i] && !(values[external_[i]]->flags & TENON_TENSOR_CONTIGUOUS))
+      return Outcome::kDeclined;
+  if (!in_place_.empty() && !is_written_alone(values)) return Outcome::kDeclined;
 
   // Another thread that runs the program meanwhile prepares its own.
-  std::unique_ptr<Prepared> prepared(kept_->prepared.exchange(nullptr, std::memory_order_acquire));
-  const bool is_kept = prepared && holds(*prepared, *api, values);
-  if (!is_kept) {
+  std::unique_ptr<Prepared> prepared(prepared_.exchange(nullptr, std::memory_order_acquire));
+  const bool is_reused = prepared && is_current(*prepared, *api, values);
+  if (!is_reused) {
     prepared = prepare(*api, values);
-    if (!prepared || !holds(*prepared, *api, values)) return false;
+    if (!prepared || !is_current(*prepared, *api, values)) return Outcome::kDeclined;
   }
   // Code for small groups has to be run some times before it has paid.
   constexpr int64_t kRunsOfSmall = 32;
-  if (!prepared->has_code && ++prepared->runs >= (numel_ < kShared ? kRunsOfSmall : 1))
-    make_code(*prepared, *api);
-  if (!make_results(values)) return false;
-  const bool is_fine = run_blocks(*prepared, *api, values);
+  if (!prepared->has_loops && ++prepared->runs >= (numel_ < kShared ? kRunsOfSmall : 1))
+    compile_loops(*prepared, *api);
+  if (!make_results(values)) return Outcome::kDeclined;
+  const bool is_fine = run_tiles(*prepared, *api, values);
   for (ValueId value : in_place_) host->tensor_bump_version(values[value]);
   Prepared* none = nullptr;
-  if (kept_->prepared.compare_exchange_strong(none, prepared.get(), std::memory_order_release,
-                                              std::memory_order_relaxed))
+  if (prepared_.compare_exchange_strong(none, prepared.get(), std::memory_order_release,
+                                        std::memory_order_relaxed))
     prepared.release();
-  if (is_fine) return true;
+  if (is_fine) return Outcome::kDone;
   drop_results(values);
-  *is_broken = !in_place_.empty();
-  return false;
+  return in_place_.empty() ? Outcome::kDeclined : Outcome::kBroken;
 }
 
 }  // namespace tenon::graph

@@ -11,7 +11,7 @@ bool makes_aliases(const Step& step) {
   return host->op_def(step.op)->flags & TENON_OP_VIEW;
 }
 
-Aliases::Aliases(const Graph& graph, bool inputs_overlap)
+AliasAnalysis::AliasAnalysis(const Graph& graph, bool inputs_overlap)
     : parents_(graph.values.size()), written_(parents_.size()), outside_(parents_.size()) {
   for (ValueId id = 0; id < parents_.size(); ++id) parents_[id] = id;
   ValueId outside = kNoValueId;
@@ -35,16 +35,16 @@ Aliases::Aliases(const Graph& graph, bool inputs_overlap)
     });
   }
   for (ValueId id = 0; id < parents_.size(); ++id) parents_[id] = root(id);
-  if (outside != kNoValueId) outside_[group(outside)] = true;
-  for_each_kept(graph, [&](ValueId id) { outside_[group(id)] = true; });
+  if (outside != kNoValueId) outside_[alias_set(outside)] = true;
+  for_each_live_out(graph, [&](ValueId id) { outside_[alias_set(id)] = true; });
   for (const Step& step : graph.steps)
     for (size_t i = 0; i < step.results.size(); ++i)
-      if (is_given(step, i)) written_[group(step.results[i])] = true;
+      if (is_given(step, i)) written_[alias_set(step.results[i])] = true;
 }
 
 // A result shares memory with those operands alone that a region hands on. In loops also with what it starts from, which is
 // the result where there is no turn.
-void Aliases::join_regions(const Step& step) {
+void AliasAnalysis::join_regions(const Step& step) {
   std::vector<ValueId> operands;
   for_each_operand(step, [&](ValueId operand) { operands.push_back(operand); });
   const size_t first = step.kind == StepKind::kCond ? 1 : 0;
@@ -53,25 +53,25 @@ void Aliases::join_regions(const Step& step) {
     join(operands[i], step.results[i]);
   for (size_t r = step.kind == StepKind::kWhile ? 1 : 0; r < step.regions.size(); ++r) {
     const Graph& region = step.regions[r];
-    const Aliases inside(region, false);
+    const AliasAnalysis inside(region, false);
     for (size_t k = 0; k < region.results.size() && k < nresults; ++k)
       for (size_t j = 0; j < region.inputs.size() && first + j < operands.size(); ++j)
-        if (inside.group(region.results[k]) == inside.group(region.inputs[j]))
+        if (inside.alias_set(region.results[k]) == inside.alias_set(region.inputs[j]))
           join(operands[first + j], step.results[k]);
     // Two results of a region may show one memory of its own.
     for (size_t k = 1; k < region.results.size() && k < nresults; ++k)
       for (size_t j = 0; j < k; ++j)
-        if (inside.group(region.results[k]) == inside.group(region.results[j]))
+        if (inside.alias_set(region.results[k]) == inside.alias_set(region.results[j]))
           join(step.results[j], step.results[k]);
   }
 }
 
-ValueId Aliases::root(ValueId value) {
+ValueId AliasAnalysis::root(ValueId value) {
   while (parents_[value] != value) value = parents_[value] = parents_[parents_[value]];
   return value;
 }
 
-void Aliases::join(ValueId a, ValueId b) {
+void AliasAnalysis::join(ValueId a, ValueId b) {
   a = root(a);
   b = root(b);
   if (a != b) parents_[b < a ? a : b] = b < a ? b : a;
@@ -125,6 +125,13 @@ Origins origins_of(const Graph& graph) {
 
 }  // namespace
 
+std::vector<bool> unwritten_constants(const Graph& graph, const AliasAnalysis& aliases) {
+  std::vector<bool> constant(graph.values.size());
+  for (const Leaf& leaf : graph.leaves)
+    constant[leaf.value] = leaf.is_constant && leaf.tensor && !aliases.is_written(leaf.value);
+  return constant;
+}
+
 bool writes_into_inputs(const Graph& graph) {
   const Origins found = origins_of(graph);
   for (const Step& step : graph.steps)
@@ -137,7 +144,7 @@ bool writes_into_inputs(const Graph& graph) {
 }
 
 bool writes_outside(const Graph& graph) {
-  const Aliases aliases(graph);
+  const AliasAnalysis aliases(graph);
   auto is_written = [&](ValueId id) { return aliases.is_written(id); };
   if (std::any_of(graph.inputs.begin(), graph.inputs.end(), is_written)) return true;
   return std::any_of(graph.leaves.begin(), graph.leaves.end(),

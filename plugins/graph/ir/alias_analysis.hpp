@@ -8,20 +8,20 @@ namespace tenon::graph {
 
 // Values that may share memory have one group. Inputs and leaves from outside are one group together:
 // callers may give tensors that overlap.
-class Aliases {
+class AliasAnalysis {
  public:
-  explicit Aliases(const Graph& graph) : Aliases(graph, true) {}
+  explicit AliasAnalysis(const Graph& graph) : AliasAnalysis(graph, true) {}
   // Of a graph whose inputs and leaves are known to be apart, as while it is recorded: one that shares memory with another
   // one is a view of it.
-  static Aliases of_recording(const Graph& graph) { return Aliases(graph, false); }
+  static AliasAnalysis of_recording(const Graph& graph) { return AliasAnalysis(graph, false); }
 
-  ValueId group(ValueId value) const { return parents_[value]; }
-  bool is_written(ValueId value) const { return written_[group(value)]; }
+  ValueId alias_set(ValueId value) const { return parents_[value]; }
+  bool is_written(ValueId value) const { return written_[alias_set(value)]; }
   // Seen by others when the program has ended, or before: a result, an input, a leaf from outside.
-  bool is_outside(ValueId value) const { return outside_[group(value)]; }
+  bool is_outside(ValueId value) const { return outside_[alias_set(value)]; }
 
  private:
-  Aliases(const Graph& graph, bool inputs_overlap);
+  AliasAnalysis(const Graph& graph, bool inputs_overlap);
   void join_regions(const Step& step);
   ValueId root(ValueId value);
   void join(ValueId a, ValueId b);
@@ -29,6 +29,9 @@ class Aliases {
   std::vector<ValueId> parents_;  // of each value: after construction, its group
   std::vector<bool> written_, outside_;
 };
+
+// By value: is it a constant with a tensor, into which no step writes?
+std::vector<bool> unwritten_constants(const Graph& graph, const AliasAnalysis& aliases);
 
 // Does a step of a region write into memory of its inputs? Other than by groups: a value that a branch takes from either of
 // two shares memory with both, and they not with each other.

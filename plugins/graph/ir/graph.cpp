@@ -3,12 +3,23 @@
 
 #include <tenon/error.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 namespace tenon::graph {
 
 Type type_of(const tenon_tensor& tensor) {
   return {tensor.dtype, tensor.device, Axes(tensor.shape, tensor.shape + tensor.ndim)};
+}
+
+int64_t element_count(const Type& type) {
+  return std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+int64_t byte_count(const Type& type) {
+  return element_count(type) * int64_t{host->dtype_size(type.dtype)};
 }
 
 std::string device_text(tenon_device_id device) {
@@ -114,6 +125,26 @@ std::string call_text(const Graph& graph, const Step& step) {
     is_first = false;
   });
   return text + ")";
+}
+
+bool is_random(const Step& step) {
+  if (step.kind == StepKind::kCall && host->op_def(step.op)->flags & TENON_OP_RANDOM) return true;
+  return std::any_of(step.regions.begin(), step.regions.end(), [](const Graph& region) {
+    return std::any_of(region.steps.begin(), region.steps.end(), is_random);
+  });
+}
+
+void replace_operands(Step& step, const std::vector<ValueId>& by) {
+  for (Operand& operand : step.operands) {
+    if (operand.kind == Operand::kValue) operand.value = by[operand.value];
+    for (ValueId& id : operand.list) id = by[id];
+  }
+}
+
+void replace_live_outs(Graph& graph, const std::vector<ValueId>& by) {
+  for (ValueId& id : graph.results) id = by[id];
+  for (GradUpdate& update : graph.grads)
+    if (update.grad != kNoValueId) update.grad = by[update.grad];
 }
 
 void replace_value(Graph& graph, ValueId value, ValueId by) {

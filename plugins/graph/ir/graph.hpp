@@ -23,7 +23,7 @@ using ValueId = uint32_t;
 inline constexpr ValueId kNoValueId = ~ValueId{0};
 
 // An integer for each axis: a shape, or strides.
-using Axes = Few<int64_t, 4>;
+using Axes = SmallVector<int64_t, 4>;
 
 struct Type {
   int32_t dtype = TENON_DTYPE_F32;
@@ -32,6 +32,8 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 Type type_of(const tenon_tensor& tensor);
+int64_t element_count(const Type& type);
+int64_t byte_count(const Type& type);
 std::string type_text(const Type& type);  // "float32[2, 3] cpu:0"
 std::string device_text(tenon_device_id device);
 
@@ -69,7 +71,7 @@ struct Operand {
 };
 
 struct Location {
-  Name file;
+  InternedText file;
   int32_t line = 0;  // 0: unknown
 };
 
@@ -90,9 +92,9 @@ struct Step {
   bool copies_dense = false;     // kCall: a dense copy of a tensor that was dense already
   const tenon_op* op = nullptr;  // kCall
   uint64_t schema_hash = 0;      // kCall
-  Name name;  // kCall: "tenon::add"; the operator may be unloaded, its name stays
+  InternedText name;  // kCall: "tenon::add"; the operator may be unloaded, its name stays
   std::vector<Operand> operands;
-  Few<ValueId, 2> results;
+  SmallVector<ValueId, 2> results;
   uint32_t given = 0;  // bit i: results[i] existed, and the step writes into it
   // kView: elements between the first one of the base and of the view, and the layouts of both.
   int64_t offset = 0;
@@ -100,6 +102,8 @@ struct Step {
   uint32_t carried = 0, scanned = 0;  // kWhile, kScan
   std::vector<Graph> regions;
   Location location;
+  uint32_t source =
+      0;  // while the step's recording goes on: a number for the location (record/sources.hpp); 0: none
 };
 
 // A tensor from outside: a weight, or data that the recorded function made itself.
@@ -153,9 +157,12 @@ void for_each_operand(const Step& step, Visit&& visit) {
   }
 }
 
-// Values that others see when all steps have run.
+// Does it, or a step of its regions, draw random numbers?
+bool is_random(const Step& step);
+
+// Values that are live when all steps have run: others see them.
 template <class Visit>
-void for_each_kept(const Graph& graph, Visit&& visit) {
+void for_each_live_out(const Graph& graph, Visit&& visit) {
   for (ValueId value : graph.results) visit(value);
   for (const GradUpdate& update : graph.grads) {
     visit(update.tensor);
@@ -165,6 +172,10 @@ void for_each_kept(const Graph& graph, Visit&& visit) {
 
 // Of the graph and of all regions in it.
 void set_numerics(Graph& graph, int32_t numerics);
+
+// Operands of the step, and values that are live at the end of the program: each becomes by[it].
+void replace_operands(Step& step, const std::vector<ValueId>& by);
+void replace_live_outs(Graph& graph, const std::vector<ValueId>& by);
 
 // Steps that read or write `value` do so with `by`, and the program returns it.
 void replace_value(Graph& graph, ValueId value, ValueId by);

@@ -19,10 +19,6 @@ constexpr size_t kMaxSteps = 8;
 
 constexpr int64_t kNever = -1, kForEver = std::numeric_limits<int64_t>::max();
 
-int64_t bytes_of(const Type& type) {
-  return element_count(type) * int64_t{host->dtype_size(type.dtype)};
-}
-
 // Of all memory that steps make: when it is made, when it is read, and what lives at once.
 class Lifetimes {
  public:
@@ -41,11 +37,11 @@ class Lifetimes {
         const ValueId id = step.results[k];
         use(id, i);
         if (is_given(step, k) || (makes_aliases(step) && step.regions.empty())) continue;
-        begin[aliases.group(id)] = i;
-        bytes[aliases.group(id)] += bytes_of(graph.values[id]);
+        begin[aliases.alias_set(id)] = i;
+        bytes[aliases.alias_set(id)] += byte_count(graph.values[id]);
       }
     }
-    for_each_kept(graph, [&](ValueId id) { end[aliases.group(id)] = kForEver; });
+    for_each_live_out(graph, [&](ValueId id) { end[aliases.alias_set(id)] = kForEver; });
     for (ValueId group = 0; group < begin.size(); ++group) {
       if (begin[group] == kNever) continue;  // the caller's
       for (int64_t i = begin[group]; i < count && i <= end[group]; ++i)
@@ -57,7 +53,7 @@ class Lifetimes {
   int64_t worst() const { return std::max_element(live.begin(), live.end()) - live.begin(); }
   int64_t peak() const { return live.empty() ? 0 : *std::max_element(live.begin(), live.end()); }
 
-  const Aliases aliases;
+  const AliasAnalysis aliases;
   // By group: the step that makes it, the last one that reads it, and its bytes.
   std::vector<int64_t> begin, end, bytes;
   std::vector<std::vector<int64_t>> uses;  // steps, in order
@@ -65,7 +61,7 @@ class Lifetimes {
 
  private:
   void use(ValueId id, int64_t step) {
-    const ValueId group = aliases.group(id);
+    const ValueId group = aliases.alias_set(id);
     end[group] = std::max(end[group], step);
     if (uses[group].empty() || uses[group].back() != step) uses[group].push_back(step);
   }
@@ -76,8 +72,8 @@ double cost_of(const Graph& graph, const Step& step) {
   const uint32_t flags = host->op_def(step.op)->flags;
   const double factor = flags & TENON_OP_AMP_LOW ? 64 : flags & TENON_OP_AMP_HIGH ? 4 : 1;
   int64_t bytes = 0;
-  for_each_operand(step, [&](ValueId id) { bytes += bytes_of(graph.values[id]); });
-  for (ValueId id : step.results) bytes += bytes_of(graph.values[id]);
+  for_each_operand(step, [&](ValueId id) { bytes += byte_count(graph.values[id]); });
+  for (ValueId id : step.results) bytes += byte_count(graph.values[id]);
   return factor * static_cast<double>(bytes + 1);
 }
 
@@ -116,10 +112,10 @@ class Recompute {
     const Lifetimes lifetimes(graph_);
     if (lifetimes.peak() <= budget_) return false;
     const int64_t at = lifetimes.worst();
-    Outside outside(graph_);
+    OverlapAnalysis overlap(graph_);
     std::vector<Candidate> candidates;
     for (ValueId group = 0; group < lifetimes.begin.size(); ++group)
-      if (std::optional<Candidate> found = candidate(lifetimes, outside, group, at))
+      if (std::optional<Candidate> found = candidate(lifetimes, overlap, group, at))
         candidates.push_back(*found);
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
       return static_cast<double>(a.gain) * b.cost > static_cast<double>(b.gain) * a.cost;
@@ -132,7 +128,7 @@ class Recompute {
       const bool helps = then.peak() < lifetimes.peak() ||
                          (then.peak() == lifetimes.peak() && total(then) < total(lifetimes));
       if (!helps) continue;
-      relies_on_inputs_ = relies_on_inputs_ || outside.relies_on_inputs();
+      relies_on_inputs_ = relies_on_inputs_ || overlap.relies_on_inputs();
       graph_ = std::move(changed);
       return true;
     }
@@ -145,8 +141,8 @@ class Recompute {
     return sum;
   }
 
-  std::optional<Candidate> candidate(const Lifetimes& lifetimes, Outside& outside, ValueId group,
-                                     int64_t at) const {
+  std::optional<Candidate> candidate(const Lifetimes& lifetimes, OverlapAnalysis& overlap,
+                                     ValueId group, int64_t at) const {
     const int64_t begin = lifetimes.begin[group], end = lifetimes.end[group];
     if (begin == kNever || begin >= at || end <= at || end == kForEver ||
         lifetimes.aliases.is_outside(group) || lifetimes.aliases.is_written(group))
@@ -155,12 +151,12 @@ class Recompute {
     if (std::binary_search(uses.begin(), uses.end(), at)) return std::nullopt;
     Candidate found{group, *std::upper_bound(uses.begin(), uses.end(), at), {}};
     found.gain = lifetimes.bytes[group];
-    if (!add_step(lifetimes, outside, begin, at, found) || found.gain <= 0) return std::nullopt;
+    if (!add_step(lifetimes, overlap, begin, at, found) || found.gain <= 0) return std::nullopt;
     return found;
   }
 
   // Adds a step that runs again, and those that make what it reads and is gone by then. False: it cannot.
-  bool add_step(const Lifetimes& lifetimes, Outside& outside, int64_t index, int64_t at,
+  bool add_step(const Lifetimes& lifetimes, OverlapAnalysis& overlap, int64_t index, int64_t at,
                 Candidate& found) const {
     const Step& step = graph_.steps[static_cast<size_t>(index)];
     if (found.again.contains(index)) return true;
@@ -169,15 +165,15 @@ class Recompute {
     found.cost += cost_of(graph_, step);
     bool can = true;
     for_each_operand(step, [&](ValueId id) {
-      const ValueId operand = lifetimes.aliases.group(id);
-      can = can && !is_written_between(lifetimes, outside, id, index, found.reader);
+      const ValueId operand = lifetimes.aliases.alias_set(id);
+      can = can && !is_written_between(lifetimes, overlap, id, index, found.reader);
       // Inputs, leaves and constants are there for as long as the program runs.
       const bool stays = lifetimes.begin[operand] == kNever || lifetimes.end[operand] >= at;
       if (!can || lifetimes.aliases.is_outside(operand) || stays) return;
       // What was written since it was made would be lost if it were made again.
       const bool is_written = lifetimes.aliases.is_written(operand);
       Candidate with = found;
-      if (!is_written && add_step(lifetimes, outside, lifetimes.begin[operand], at, with))
+      if (!is_written && add_step(lifetimes, overlap, lifetimes.begin[operand], at, with))
         found = std::move(with);
       else
         found.gain -= lifetimes.bytes[operand];  // it has to live until then
@@ -193,17 +189,17 @@ class Recompute {
     return !(flags & kNot) && !(flags & TENON_OP_COMPOSITE);
   }
 
-  bool is_written_between(const Lifetimes& lifetimes, Outside& outside, ValueId value,
+  bool is_written_between(const Lifetimes& lifetimes, OverlapAnalysis& overlap, ValueId value,
                           int64_t begin, int64_t end) const {
-    const ValueId group = lifetimes.aliases.group(value);
+    const ValueId group = lifetimes.aliases.alias_set(value);
     if (!lifetimes.aliases.is_written(value)) return false;
     for (int64_t i = begin; i < end; ++i) {
       const Step& step = graph_.steps[static_cast<size_t>(i)];
       if (!step.regions.empty()) return true;  // what they write is not looked at
       for (size_t k = 0; k < step.results.size(); ++k) {
         const ValueId written = step.results[k];
-        if (!is_given(step, k) || lifetimes.aliases.group(written) != group) continue;
-        if (lifetimes.begin[group] != kNever || outside.may_touch(written, value)) return true;
+        if (!is_given(step, k) || lifetimes.aliases.alias_set(written) != group) continue;
+        if (lifetimes.begin[group] != kNever || overlap.may_overlap(written, value)) return true;
       }
     }
     return false;
@@ -290,7 +286,7 @@ class Recompute {
 
 }  // namespace
 
-bool recompute(Graph& graph, int64_t budget, std::vector<std::string>& changes) {
+bool rematerialize(Graph& graph, int64_t budget, std::vector<std::string>& changes) {
   return !graph.steps.empty() && Recompute(graph, budget).run(changes);
 }
 

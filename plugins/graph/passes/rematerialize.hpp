@@ -18,6 +18,6 @@ namespace tenon::graph {
 // Steps that are made again are the same operators with the same operands, so that results keep their bits. A line about
 // it, and about a budget that cannot be met, goes to `changes`. True: the result is right only where inputs do not lie in
 // memory that the program writes (program/overlap.hpp).
-bool recompute(Graph& graph, int64_t budget, std::vector<std::string>& changes);
+bool rematerialize(Graph& graph, int64_t budget, std::vector<std::string>& changes);
 
 }  // namespace tenon::graph

@@ -40,7 +40,7 @@ struct Dimensions {
   std::vector<Dimension> list;
   std::vector<Site> sites;
   std::string text;
-  // Reads the text at these sizes; whoever reads texts of programs sets it (text/parse.cpp).
+  // Reads the text at these sizes; the parser of texts sets it (text/parse.cpp).
   std::unique_ptr<tenon_graph_program, ReleaseProgram> (*parse)(std::string_view text,
                                                                 const Sizes* sizes) = nullptr;
 

@@ -64,9 +64,10 @@ std::vector<ValueId> written_of(const Graph& graph) {
 
 }  // namespace
 
-Outside::Outside(const Graph& graph) : graph_(graph), roots_(roots_of(graph, kUnknown)) {}
+OverlapAnalysis::OverlapAnalysis(const Graph& graph)
+    : graph_(graph), roots_(roots_of(graph, kUnknown)) {}
 
-bool Outside::may_touch(ValueId written, ValueId value) {
+bool OverlapAnalysis::may_overlap(ValueId written, ValueId value) {
   const ValueId a = roots_[written], b = roots_[value];
   if (a == b || a == kUnknown || b == kUnknown) return true;
   const Leaf *first = leaf_of(graph_, a), *second = leaf_of(graph_, b);
@@ -76,7 +77,7 @@ bool Outside::may_touch(ValueId written, ValueId value) {
   return false;
 }
 
-void check_inputs_apart(const Graph& graph, tenon_tensor* const* inputs) {
+void check_inputs_disjoint(const Graph& graph, tenon_tensor* const* inputs) {
   for (ValueId written : written_of(graph)) {
     const Leaf* leaf = leaf_of(graph, written);
     const auto position = std::find(graph.inputs.begin(), graph.inputs.end(), written);
@@ -94,7 +95,7 @@ void check_inputs_apart(const Graph& graph, tenon_tensor* const* inputs) {
   }
 }
 
-void check_leaves_apart(const Graph& graph, const Graph& changed) {
+void check_leaves_disjoint(const Graph& graph, const Graph& changed) {
   for (ValueId written : written_of(graph)) {
     const Leaf *before = leaf_of(graph, written), *after = leaf_of(changed, written);
     if (!after || !after->tensor) continue;

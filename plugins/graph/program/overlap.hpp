@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory from outside that a program writes: which of its inputs and leaves may be the same.
+// Which inputs and leaves of a program may overlap memory from outside that it writes.
 //
-// Aliases takes all of it as one, because callers may give tensors that overlap. Here leaves are told apart by where
+// AliasAnalysis takes all of it as one, because callers may give tensors that overlap. Here leaves are told apart by where
 // they lie, and inputs are taken to lie apart from what is written, which every run then has to check.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace tenon::graph {
 
-class Outside {
+class OverlapAnalysis {
  public:
-  explicit Outside(const Graph& graph);
+  explicit OverlapAnalysis(const Graph& graph);
 
   // May a write into `written` change what is read of `value`? Both are from outside.
-  bool may_touch(ValueId written, ValueId value);
+  bool may_overlap(ValueId written, ValueId value);
   // An answer took inputs to lie apart from what is written.
   bool relies_on_inputs() const { return relies_on_inputs_; }
 
@@ -27,8 +27,8 @@ class Outside {
 };
 
 // Throws Error if an input lies in memory that the program writes by another name.
-void check_inputs_apart(const Graph& graph, tenon_tensor* const* inputs);
+void check_inputs_disjoint(const Graph& graph, tenon_tensor* const* inputs);
 // Throws Error if leaves of `changed` overlap that did not in `graph`, and one of them is written.
-void check_leaves_apart(const Graph& graph, const Graph& changed);
+void check_leaves_disjoint(const Graph& graph, const Graph& changed);
 
 }  // namespace tenon::graph

@@ -16,7 +16,7 @@
 namespace tenon::graph {
 
 // An operator has read data that follow from this leaf, which has to be a constant then.
-struct Look {
+struct HostRead {
   ValueId leaf;
   std::string text;  // of the error otherwise
 };
@@ -31,7 +31,7 @@ struct tenon_graph_program {
   // Why gradients cannot be recorded through it; "": they can.
   std::string refuses_gradients;
   // Inputs may not lie in memory that the program writes: every run checks it.
-  bool needs_inputs_apart = false;
+  bool needs_disjoint_inputs = false;
   // Of a program of many sizes: the graph and the plan are those of the recorded ones.
   std::unique_ptr<tenon::graph::Dimensions> dimensions;
   std::unique_ptr<tenon::graph::Instances> instances;
@@ -39,7 +39,7 @@ struct tenon_graph_program {
   // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
   // next recording can be asked whether it uses that.
   std::vector<tenon::Tensor> made;
-  std::vector<tenon::graph::Look> looks;  // of a recording, until it is settled
+  std::vector<tenon::graph::HostRead> host_reads;  // of a recording, until it is settled
 
   // Recordings are verified when they are settled, or first run.
   bool is_verified = true;

@@ -99,8 +99,8 @@ tenon_status run_program(const Program& program, tenon_tensor* const* inputs, ui
   const Plan* plan = nullptr;
   TENON_TRY(guarded(err, [&] { plan = &program.plan(); }));
   TENON_TRY(plan->check_operators(err));
-  if (program.needs_inputs_apart) [[unlikely]]
-    TENON_TRY(guarded(err, [&] { check_inputs_apart(program.graph, inputs); }));
+  if (program.needs_disjoint_inputs) [[unlikely]]
+    TENON_TRY(guarded(err, [&] { check_inputs_disjoint(program.graph, inputs); }));
   const bool records = wants_gradients(program, inputs);
   if (records && !program.refuses_gradients.empty())
     return fail_format(err, TENON_UNSUPPORTED,

@@ -83,7 +83,7 @@ bool is_same(const Graph& a, const Graph& b) {
 }
 
 bool is_same(const Program& a, const Program& b) {
-  if (a.is_detached == b.is_detached && a.needs_inputs_apart == b.needs_inputs_apart &&
+  if (a.is_detached == b.is_detached && a.needs_disjoint_inputs == b.needs_disjoint_inputs &&
       !a.dimensions && !b.dimensions && is_same(a.graph, b.graph))
     return true;
   return program_text(a, false) == program_text(b, false);
@@ -110,22 +110,22 @@ ProgramPtr copy_program(const Program& program) {
   copy->is_detached = program.is_detached;
   copy->refuses_gradients = program.refuses_gradients;
   copy->changes = program.changes;
-  copy->needs_inputs_apart = program.needs_inputs_apart;
+  copy->needs_disjoint_inputs = program.needs_disjoint_inputs;
   copy->is_verified = program.is_verified;
   return copy;
 }
 
-ProgramPtr settle(const Program& first, const Program& second) {
+ProgramPtr compare_recordings(const Program& first, const Program& second) {
   if (!is_same(first, second)) fail_at_difference(first, second);
-  ProgramPtr settled(new Program);
-  settled->graph = second.graph;
-  settled->is_detached = second.is_detached;
-  settled->refuses_gradients = second.refuses_gradients;
+  ProgramPtr program(new Program);
+  program->graph = second.graph;
+  program->is_detached = second.is_detached;
+  program->refuses_gradients = second.refuses_gradients;
   std::unordered_set<const void*> made;
   for (const Tensor& tensor : first.made)
     if (tensor->numel) made.insert(host->tensor_storage(tensor.get()));
-  for (size_t i = 0; i < settled->graph.leaves.size(); ++i) {
-    Leaf& leaf = settled->graph.leaves[i];
+  for (size_t i = 0; i < program->graph.leaves.size(); ++i) {
+    Leaf& leaf = program->graph.leaves[i];
     const Leaf& before = first.graph.leaves[i];
     if (!is_same_memory(*leaf.tensor.get(), *before.tensor.get())) {
       if (made.contains(host->tensor_storage(leaf.tensor.get())))
@@ -145,11 +145,11 @@ ProgramPtr settle(const Program& first, const Program& second) {
     }
     leaf.original = {};
   }
-  for (const Look& look : second.looks)
-    for (const Leaf& leaf : settled->graph.leaves)
-      if (leaf.value == look.leaf && !leaf.is_constant) throw Error(TENON_UNSUPPORTED, look.text);
-  verify(settled->graph);
-  return settled;
+  for (const HostRead& read : second.host_reads)
+    for (const Leaf& leaf : program->graph.leaves)
+      if (leaf.value == read.leaf && !leaf.is_constant) throw Error(TENON_UNSUPPORTED, read.text);
+  verify(program->graph);
+  return program;
 }
 
 }  // namespace tenon::graph

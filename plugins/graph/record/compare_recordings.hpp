@@ -15,6 +15,6 @@ ProgramPtr copy_program(const Program& program);
 
 // `second`, with leaves as constants that the function made itself: the same data in new memory each
 // time. Throws Error (TENON_FAILED_PRECONDITION) where the recordings differ.
-ProgramPtr settle(const Program& first, const Program& second);
+ProgramPtr compare_recordings(const Program& first, const Program& second);
 
 }  // namespace tenon::graph

@@ -44,7 +44,7 @@ bool Frame::shows(ValueId value, const tenon_tensor& tensor) const {
 
 std::optional<ValueId> Frame::find(const tenon_tensor* tensor) const {
   const ValueId value = by_tensor_.find(tensor);
-  if (value == PointerTable::kNone || !shows(value, *tensor)) return {};
+  if (value == PointerMap::kNone || !shows(value, *tensor)) return {};
   return value;
 }
 
@@ -61,7 +61,7 @@ std::optional<ValueId> Frame::find_same(const Layout& wanted) const {
 
 std::optional<ValueId> Frame::find_sharing(const Layout& wanted) const {
   const ValueId value = by_storage_.find(wanted.storage);
-  if (value == PointerTable::kNone) return {};
+  if (value == PointerMap::kNone) return {};
   return value;
 }
 
@@ -96,7 +96,7 @@ void Frame::add_to_storage(ValueId value) {
   const void* storage = known_[value].storage;
   if (!storage) return;
   ValueId& first = by_storage_[storage];
-  if (first == PointerTable::kNone) {
+  if (first == PointerMap::kNone) {
     first = value;
   } else {
     known_[known_[first].last].next = value;
@@ -132,7 +132,7 @@ void Frame::forget_unreachable() {
     }
   }
   if (unreachable.empty()) return;
-  const PointerTable before = std::exchange(by_tensor_, {});
+  const PointerMap before = std::exchange(by_tensor_, {});
   before.for_each([&](const void* tensor, ValueId value) {
     if (!unreachable.contains(tensor)) by_tensor_[tensor] = value;
   });

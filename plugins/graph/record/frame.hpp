@@ -31,7 +31,7 @@ class Frame {
   // A value whose memory the layout shares.
   std::optional<ValueId> find_sharing(const Layout& layout) const;
   bool knows_storage(const void* storage) const {
-    return by_storage_.find(storage) != PointerTable::kNone;
+    return by_storage_.find(storage) != PointerMap::kNone;
   }
 
   // From here on the tensor, which is kept alive, stands for the value.
@@ -87,8 +87,8 @@ class Frame {
 
   std::vector<Known> known_;  // by value
   std::vector<Bound> bound_;  // further handles
-  PointerTable by_tensor_;    // values
-  PointerTable by_storage_;   // the first value of each
+  PointerMap by_tensor_;      // values
+  PointerMap by_storage_;     // the first value of each
 };
 
 }  // namespace tenon::graph

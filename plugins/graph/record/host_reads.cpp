@@ -16,16 +16,16 @@ bool Recording::follows_from_leaves(size_t depth, ValueId value,
                                     std::vector<ValueId>& leaves) const {
   const Frame& frame = *frames_[depth];
   const Graph& graph = frame.graph;
-  const Aliases aliases = Aliases::of_recording(graph);
+  const AliasAnalysis aliases = AliasAnalysis::of_recording(graph);
   std::vector<bool> wanted(graph.values.size());
-  wanted[aliases.group(value)] = true;
-  const auto is_wanted = [&](ValueId id) { return wanted[aliases.group(id)]; };
+  wanted[aliases.alias_set(value)] = true;
+  const auto is_wanted = [&](ValueId id) { return wanted[aliases.alias_set(id)]; };
   for (auto step = graph.steps.rbegin(); step != graph.steps.rend(); ++step) {
     if (std::none_of(step->results.begin(), step->results.end(), is_wanted)) continue;
     if (!step->regions.empty()) return false;
     if (step->kind == StepKind::kCall && host->op_def(step->op)->flags & TENON_OP_RANDOM)
       return false;
-    for_each_operand(*step, [&](ValueId id) { wanted[aliases.group(id)] = true; });
+    for_each_operand(*step, [&](ValueId id) { wanted[aliases.alias_set(id)] = true; });
   }
   const size_t own = graph.inputs.size() - frame.imports.size();
   for (size_t i = 0; i < graph.inputs.size(); ++i)
@@ -37,11 +37,11 @@ bool Recording::follows_from_leaves(size_t depth, ValueId value,
   return true;
 }
 
-void Recording::look(tenon_tensor* tensor, const std::string& text) {
+void Recording::read_on_host(tenon_tensor* tensor, const std::string& text) {
   std::vector<ValueId> leaves;
   if (!follows_from_leaves(frames_.size() - 1, value_of(tensor), leaves))
     throw Error(TENON_UNSUPPORTED, text);
-  for (ValueId leaf : leaves) looks_.push_back({leaf, text});
+  for (ValueId leaf : leaves) host_reads_.push_back({leaf, text});
 }
 
 }  // namespace tenon::graph

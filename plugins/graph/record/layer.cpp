@@ -35,7 +35,7 @@ void drop_new(tenon_value* outs, uint32_t nouts, uint32_t given) {
 
 // Returns whether the call goes on although it cannot be recorded.
 bool gives_up(Recording& recording, tenon_err* err) {
-  if (err) recording.poison(host->err_text(err));
+  if (err) recording.fail(host->err_text(err));
   if (!recording.is_over()) return false;
   if (err) host->err_clear(err);
   return true;

@@ -8,15 +8,10 @@
 #include "support/host.hpp"
 
 namespace tenon::graph {
-namespace {
-
-constexpr uint32_t kMaxFile = 1024;  // bytes of a file's name
-
-}  // namespace
 
 Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
                      const tenon_graph_recording_options& options)
-    : options_(options), device_(host->device_host()) {
+    : options_(options), sources_(options), device_(host->device_host()) {
   frames_.push_back(std::make_unique<Frame>());
   for (uint32_t i = 0; i < ninputs; ++i) {
     if (frame().find(inputs[i]))
@@ -33,7 +28,7 @@ Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
 
 ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
   Frame& frame = *frames_[depth];
-  if (!spoiled_.empty()) check_fresh(host->tensor_storage(tensor));
+  if (alias_sets_.has_stale()) check_fresh(host->tensor_storage(tensor));
   if (auto known = frame.find(tensor)) {
     if (depth == 0 && frame.is_unrecorded(*known)) check_history(tensor, "a custom function");
     return *known;
@@ -76,7 +71,7 @@ ValueId Recording::resolve_shared(Frame& frame, tenon_tensor* tensor, const Layo
   Step step;
   step.kind = is_same ? StepKind::kDetach : StepKind::kView;
   step.operands.push_back(Operand::of(base));
-  step.location = locate();
+  sources_.locate(step);
   if (!is_same) {
     step.offset =
         (layout.first - known.first) / static_cast<int64_t>(host->dtype_size(layout.type.dtype));
@@ -115,7 +110,7 @@ void Recording::check_history(const tenon_tensor* tensor, const char* maker) {
 }
 
 void Recording::check_fresh(const void* storage) const {
-  if (!spoiled_.contains(storage)) return;
+  if (!alias_sets_.is_stale(storage)) return;
   throw Error(TENON_UNSUPPORTED,
               "export: a value is read" + where() +
                   " that has shared its memory, through a branch or loop over a tensor, with one "
@@ -123,33 +118,26 @@ void Recording::check_fresh(const void* storage) const {
                   "into since; write `x = x + 1` for `x += 1`, or hand on a clone()");
 }
 
-void Recording::spoil_joined(const void* storage) {
-  std::vector<const void*> reached = {storage};
-  for (size_t i = 0; i < reached.size(); ++i)
-    for (const auto& [a, b] : joined_) {
-      if (a != reached[i] && b != reached[i]) continue;
-      const void* other = a == reached[i] ? b : a;
-      if (std::count(reached.begin(), reached.end(), other)) continue;
-      reached.push_back(other);
-      const Graph& graph = frames_[0]->graph;
-      const auto shows = [&](ValueId value) { return frames_[0]->layout(value).storage == other; };
-      const bool is_seen = std::any_of(graph.inputs.begin(), graph.inputs.end(), shows) ||
-                           std::any_of(graph.leaves.begin(), graph.leaves.end(),
-                                       [&](const Leaf& leaf) { return shows(leaf.value); });
-      if (is_seen)
-        throw Error(
-            TENON_UNSUPPORTED,
-            "export: a write" + where() +
-                " goes to what a branch or loop over a tensor handed on, which may be an argument "
-                "or a "
-                "tensor from outside; write `x = x + 1` for `x += 1`, or hand on a clone()");
-      spoiled_.insert(other);
-    }
+void Recording::mark_aliases_stale(const void* storage) {
+  const Graph& graph = frames_[0]->graph;
+  for (const void* other : alias_sets_.others(storage)) {
+    const auto shows = [&](ValueId value) { return frames_[0]->layout(value).storage == other; };
+    const bool is_seen = std::any_of(graph.inputs.begin(), graph.inputs.end(), shows) ||
+                         std::any_of(graph.leaves.begin(), graph.leaves.end(),
+                                     [&](const Leaf& leaf) { return shows(leaf.value); });
+    if (is_seen)
+      throw Error(
+          TENON_UNSUPPORTED,
+          "export: a write" + where() +
+              " goes to what a branch or loop over a tensor handed on, which may be an argument or "
+              "a tensor from outside; write `x = x + 1` for `x += 1`, or hand on a clone()");
+    alias_sets_.mark_stale(other);
+  }
 }
 
 void Recording::begin_write(tenon_tensor* tensor) {
   const void* storage = host->tensor_storage(tensor);
-  if (!joined_.empty()) spoil_joined(storage);
+  if (!alias_sets_.empty()) mark_aliases_stale(storage);
   for (size_t depth = 0; depth + 1 < frames_.size(); ++depth)
     if (frames_[depth]->knows_storage(storage))
       throw Error(TENON_UNSUPPORTED,
@@ -193,11 +181,11 @@ uint32_t Recording::begin_call(const tenon_op* op, const tenon_value* args, uint
   step.schema_hash = def.schema_hash;
   step.name = name_of(op, def.name);
   step.is_recorded = autograd() && autograd()->enabled();
-  step.location = locate();
+  sources_.locate(step);
   step.operands.clear();
   step.operands.reserve(nargs);
   for (uint32_t i = 0; i < nargs; ++i) step.operands.push_back(operand(args[i]));
-  step.results = Few<ValueId, 2>(nouts, kNoValueId);
+  step.results = SmallVector<ValueId, 2>(nouts, kNoValueId);
   for (uint32_t i = 0; i < nouts; ++i) {
     tenon_tensor* out = as_tensor(outs[i]);
     if (!out) continue;
@@ -224,7 +212,7 @@ void Recording::end_call(const tenon_value* outs) {
                                            " shares memory with an argument, though the operator "
                                            "is no view");
       step.results[i] = frame.add_made(out);
-      if (!joined_.empty()) forget_joined(storage);
+      if (!alias_sets_.empty()) alias_sets_.forget(storage);
       made_bytes_ += out->numel * int64_t{host->dtype_size(out->dtype)};
     }
     if (!step.is_recorded) frame.set_unrecorded(step.results[i]);
@@ -254,66 +242,22 @@ void Recording::see_unrecorded(const tenon_value* outs, uint32_t nouts) {
 
 // -- the rest ---------------------------------------------------------------------------------------
 
-void Recording::poison(const std::string& reason) {
-  if (poison_.empty()) poison_ = reason;
-}
-
-Location Recording::locate() {
-  if (!options_.mark) return look_up(0);
-  Location location;
-  const uint64_t mark = options_.mark(options_.user);
-  if (mark == 0) return location;
-  uint32_t& number = by_mark_[reinterpret_cast<const void*>(mark)];
-  if (number == PointerTable::kNone) {
-    number = static_cast<uint32_t>(marks_.size());
-    marks_.push_back({mark, {}});
-  }
-  location.line = static_cast<int32_t>(number) + 1;
-  return location;
-}
-
-// Of callers without marks: where they are now.
-Location Recording::look_up(uint64_t mark) const {
-  Location location;
-  char file[kMaxFile] = "";
-  if (!options_.mark)
-    location.line = options_.locate ? options_.locate(options_.user, file, sizeof file) : 0;
-  else if (mark != 0)
-    location.line = options_.locate_mark(options_.user, mark, file, sizeof file);
-  if (location.line > 0) location.file = file;
-  return location;
-}
-
-void Recording::name_marks(Graph& graph) {
-  if (!options_.mark) return;
-  for (Step& step : graph.steps) {
-    if (step.location.line > 0) {
-      Mark& known = marks_[static_cast<size_t>(step.location.line - 1)];
-      if (known.location.file.empty()) known.location = look_up(known.mark);
-      step.location = known.location;
-    }
-    for (Graph& region : step.regions) name_marks(region);
-  }
+void Recording::fail(const std::string& reason) {
+  if (failure_.empty()) failure_ = reason;
 }
 
 std::string Recording::text_of(Step step) {
-  if (options_.mark && step.location.line > 0)
-    step.location = look_up(marks_[static_cast<size_t>(step.location.line - 1)].mark);
+  step.location = sources_.location_of(step);
   return step_text(step);
 }
 
-const Name& Recording::name_of(const tenon_op* op, const char* name) {
+const InternedText& Recording::name_of(const tenon_op* op, const char* name) {
   uint32_t& number = names_[op];
-  if (number == PointerTable::kNone) {
+  if (number == PointerMap::kNone) {
     number = static_cast<uint32_t>(known_names_.size());
     known_names_.emplace_back(name);
   }
   return known_names_[number];
-}
-
-std::string Recording::where() const {
-  const std::string text = location_text(look_up(options_.mark ? options_.mark(options_.user) : 0));
-  return text.empty() ? "" : " at " + text;
 }
 
 // -- .grad ------------------------------------------------------------------------------------------
@@ -368,7 +312,7 @@ void Recording::end_grads() {
 }
 
 ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
-  if (!poison_.empty()) throw Error(TENON_UNSUPPORTED, poison_);
+  if (!failure_.empty()) throw Error(TENON_UNSUPPORTED, failure_);
   if (frames_.size() != 1)
     throw Error(TENON_FAILED_PRECONDITION, "export: a region was begun and not ended");
   ProgramPtr program(new Program);
@@ -389,10 +333,10 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
     throw Error(TENON_UNSUPPORTED, "export: gradients cannot be replayed: " + refuses_gradients_);
   program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;
   program->refuses_gradients = refuses_gradients_;
-  name_marks(program->graph);
+  sources_.name_steps(program->graph);
   program->made = frame().take_made();
   for (Tensor& tensor : made_) program->made.push_back(std::move(tensor));
-  program->looks = std::move(looks_);
+  program->host_reads = std::move(host_reads_);
   program->is_verified = false;
   return program;
 }
@@ -403,11 +347,11 @@ void Recording::keep_what_is_held(Program& program) {
     return host->tensor_use_count(tensor.get()) == 1 &&
            host->tensor_storage_use_count(tensor.get()) == 1;
   });
-  PointerTable own;  // tensors by storage
+  PointerMap own;  // tensors by storage
   for (const Tensor& tensor : program.made)
     if (const void* storage = host->tensor_storage(tensor.get())) {
       uint32_t& count = own[storage];
-      count = count == PointerTable::kNone ? 1 : count + 1;
+      count = count == PointerMap::kNone ? 1 : count + 1;
     }
   std::erase_if(program.made, [&](const Tensor& tensor) {
     const void* storage = host->tensor_storage(tensor.get());

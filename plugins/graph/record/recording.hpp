@@ -8,7 +8,9 @@
 #include <unordered_set>
 
 #include "program/program.hpp"
+#include "record/alias_sets.hpp"
 #include "record/frame.hpp"
+#include "record/sources.hpp"
 
 struct tenon_graph_region {
   tenon::graph::Graph graph;
@@ -41,10 +43,9 @@ class Recording {
   tenon_graph_region* end_region(tenon_tensor* const* results, uint32_t nresults);
   void suspend();
   void drop_frame();  // of a region that was not ended, or at the end of a suspension
-  // Where a branch or loop hands on memory from outside, Python's names share it, and values of the program do not.
-  // From here on a write to either makes the other unreadable.
-  void join();
-  void may_be(tenon_tensor* result, tenon_tensor* original);
+  // The result may be the original's memory; it counts from `commit_aliases` on.
+  void may_alias(tenon_tensor* result, tenon_tensor* original);
+  void commit_aliases() { alias_sets_.commit(); }
   // Adds the step; its results stand for new values. `own` inputs of the regions are not imports.
   void add_structural(Step step, std::vector<tenon_graph_region*> regions,
                       tenon_tensor* const* results, uint32_t nresults);
@@ -52,22 +53,20 @@ class Recording {
 
   // -- the rest ---------------------------------------------------------------------------------------
   // The recording cannot succeed any more; the first reason counts.
-  void poison(const std::string& reason);
+  void fail(const std::string& reason);
   // It has given up: what is called is not recorded any more, and does not fail for it.
   bool is_over() const {
-    return options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && !poison_.empty() &&
+    return options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && !failure_.empty() &&
            frames_.size() == 1;
   }
   void note(uint32_t notes) { notes_ |= notes; }
   // An operator reads the tensor's data on the host (record/host_reads.cpp). Throws Error, with the text, unless they follow from leaves; whether
   // these are constants of the program is known when it is settled.
-  void look(tenon_tensor* tensor, const std::string& text);
+  void read_on_host(tenon_tensor* tensor, const std::string& text);
   // .grad of the tensor is about to be assigned.
   void begin_grad(tenon_tensor* tensor);
-  // Where the caller's program is: of steps that are recorded, a number in `marks_` in place of the line.
-  Location locate();
   // " at train.py:12", or "".
-  std::string where() const;
+  std::string where() const { return sources_.where(); }
   ProgramPtr finish(tenon_tensor* const* results, uint32_t nresults);
   // Drops what nothing but the program holds. Call it when the recording is gone.
   static void keep_what_is_held(Program& program);
@@ -80,26 +79,20 @@ class Recording {
   ValueId add_leaf(tenon_tensor* tensor, const Layout& layout);
   bool follows_from_leaves(size_t depth, ValueId value, std::vector<ValueId>& leaves) const;
   void begin_write(tenon_tensor* tensor);
-  void spoil_joined(const void* storage);
-  void forget_joined(const void* storage);  // memory that lies there is new
+  // A write to `storage` makes what shares it in Python alone stale.
+  void mark_aliases_stale(const void* storage);
   void check_fresh(const void* storage) const;
   void check_history(const tenon_tensor* tensor, const char* maker);
   void end_grads();
   Operand operand(const tenon_value& value);
-  Location look_up(uint64_t mark) const;
-  // For the steps of a graph and its regions, whose locations become what they say.
-  void name_marks(Graph& graph);
   std::string text_of(Step step);
-  const Name& name_of(const tenon_op* op, const char* name);
+  const InternedText& name_of(const tenon_op* op, const char* name);
 
   tenon_graph_recording_options options_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<std::unique_ptr<tenon_graph_region>> regions_;
   std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
-  using Pair = std::pair<const void*, const void*>;
-  std::vector<Pair> joining_, joined_;  // storages that are one in Python and two in the program
-  std::unordered_set<const void*>
-      spoiled_;  // those that a write to the other one should have changed
+  AliasSets alias_sets_;
   // Of frames that are gone: their tensors, and those with new memory that their steps made.
   std::vector<Tensor> kept_, made_;
   // Bytes that steps made since unreachable tensors were let go, and how many there may be.
@@ -114,16 +107,11 @@ class Recording {
   std::vector<GradState> grads_;
   GradState& grad_state(tenon_tensor* tensor);
   Step pending_;  // the call under way
-  struct Mark {
-    uint64_t mark;
-    Location location;
-  };
-  std::vector<Mark> marks_;  // in the caller's program
-  PointerTable by_mark_;     // numbers in marks_
-  PointerTable names_;       // of operators: numbers in known_names_
-  std::vector<Name> known_names_;
-  std::string poison_, refuses_gradients_;
-  std::vector<Look> looks_;
+  Sources sources_;
+  PointerMap names_;  // of operators: numbers in known_names_
+  std::vector<InternedText> known_names_;
+  std::string failure_, refuses_gradients_;
+  std::vector<HostRead> host_reads_;
   uint32_t notes_ = 0;
   tenon_device_id device_;
   uint64_t seed_ = 0, random_offset_ = 0;  // of the host device's generator at the begin

@@ -22,19 +22,8 @@ void Recording::hide(tenon_tensor* const* tensors, tenon_tensor* const* clones, 
   }
 }
 
-void Recording::may_be(tenon_tensor* result, tenon_tensor* original) {
-  joining_.emplace_back(host->tensor_storage(result), host->tensor_storage(original));
-}
-
-void Recording::forget_joined(const void* storage) {
-  spoiled_.erase(storage);
-  std::erase_if(joined_,
-                [&](const Pair& pair) { return pair.first == storage || pair.second == storage; });
-}
-
-void Recording::join() {
-  joined_.insert(joined_.end(), joining_.begin(), joining_.end());
-  joining_.clear();
+void Recording::may_alias(tenon_tensor* result, tenon_tensor* original) {
+  alias_sets_.add(host->tensor_storage(result), host->tensor_storage(original));
 }
 
 tenon_graph_region* Recording::end_region(tenon_tensor* const* results, uint32_t nresults) {
@@ -82,7 +71,7 @@ void Recording::drop_frame() {
 
 void Recording::add_structural(Step step, std::vector<tenon_graph_region*> regions,
                                tenon_tensor* const* results, uint32_t nresults) {
-  step.location = locate();
+  sources_.locate(step);
   // Every region gets what any of them uses from outside.
   for (size_t own = 0; own < regions.size(); ++own) {
     for (size_t i = 0; i < regions.size(); ++i) {
@@ -103,7 +92,7 @@ void Recording::add_structural(Step step, std::vector<tenon_graph_region*> regio
   for (size_t r = step.kind == StepKind::kWhile ? 1 : 0; r < regions.size(); ++r)
     for (uint32_t i = 0; i < nresults && i < regions[r]->passed.size(); ++i)
       if (regions[r]->passed[i])
-        joining_.emplace_back(host->tensor_storage(results[i]), regions[r]->passed[i]);
+        alias_sets_.add(host->tensor_storage(results[i]), regions[r]->passed[i]);
   for (uint32_t i = 0; i < nresults; ++i) {
     if (frame().find(results[i]))
       throw Error(TENON_INVALID_ARGUMENT,

@@ -6,9 +6,9 @@
 
 namespace tenon::graph {
 
-const std::string Name::kNone;
+const std::string InternedText::kNone;
 
-Name::Name(std::string_view text) {
+InternedText::InternedText(std::string_view text) {
   if (text.empty()) return;
   // Never destroyed: programs may be used until the very end.
   static auto& mutex = *new std::mutex;

@@ -8,17 +8,18 @@
 
 namespace tenon::graph {
 
-class Name {
+class InternedText {
  public:
-  Name() = default;
-  explicit Name(std::string_view text);  // looks it up
-  Name& operator=(std::string_view text) { return *this = Name(text); }
+  InternedText() = default;
+  explicit InternedText(std::string_view text);  // looks it up
+  InternedText& operator=(std::string_view text) { return *this = InternedText(text); }
 
   const std::string& text() const { return *text_; }
   const char* c_str() const { return text_->c_str(); }
   bool empty() const { return text_->empty(); }
-  friend bool operator==(const Name&, const Name&) = default;  // each text is there once
-  friend bool operator==(const Name& a, std::string_view b) { return *a.text_ == b; }
+  friend bool operator==(const InternedText&,
+                         const InternedText&) = default;  // each text is there once
+  friend bool operator==(const InternedText& a, std::string_view b) { return *a.text_ == b; }
 
  private:
   static const std::string kNone;

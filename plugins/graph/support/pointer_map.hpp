@@ -7,7 +7,7 @@
 
 namespace tenon::graph {
 
-class PointerTable {
+class PointerMap {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
 

@@ -14,7 +14,7 @@
 namespace tenon::graph {
 
 template <class T, uint32_t N>
-class Few {
+class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
@@ -22,25 +22,25 @@ class Few {
   using iterator = T*;
   using const_iterator = const T*;
 
-  Few() = default;
-  explicit Few(size_t count, T value = T{}) { resize(count, value); }
-  Few(std::initializer_list<T> list) { assign(list.begin(), list.end()); }
-  Few(const T* begin, const T* end) { assign(begin, end); }
+  SmallVector() = default;
+  explicit SmallVector(size_t count, T value = T{}) { resize(count, value); }
+  SmallVector(std::initializer_list<T> list) { assign(list.begin(), list.end()); }
+  SmallVector(const T* begin, const T* end) { assign(begin, end); }
   // NOLINTNEXTLINE(google-explicit-constructor): vectors are lists of axes, too.
-  Few(const std::vector<T>& other) { assign(other.data(), other.data() + other.size()); }
-  Few(const Few& other) { assign(other.begin(), other.end()); }
-  Few(Few&& other) noexcept { take(other); }
-  Few& operator=(const Few& other) {
+  SmallVector(const std::vector<T>& other) { assign(other.data(), other.data() + other.size()); }
+  SmallVector(const SmallVector& other) { assign(other.begin(), other.end()); }
+  SmallVector(SmallVector&& other) noexcept { take(other); }
+  SmallVector& operator=(const SmallVector& other) {
     if (this != &other) assign(other.begin(), other.end());
     return *this;
   }
-  Few& operator=(Few&& other) noexcept {
+  SmallVector& operator=(SmallVector&& other) noexcept {
     if (this == &other) return *this;
     drop();
     take(other);
     return *this;
   }
-  ~Few() { drop(); }
+  ~SmallVector() { drop(); }
 
   T* data() { return is_inside() ? inside_ : outside_; }
   const T* data() const { return is_inside() ? inside_ : outside_; }
@@ -73,7 +73,7 @@ class Few {
     size_ = static_cast<uint32_t>(count);
   }
 
-  friend bool operator==(const Few& a, const Few& b) {
+  friend bool operator==(const SmallVector& a, const SmallVector& b) {
     return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
   }
 
@@ -89,7 +89,7 @@ class Few {
   void drop() {
     if (!is_inside()) delete[] outside_;
   }
-  void take(Few& other) {
+  void take(SmallVector& other) {
     size_ = std::exchange(other.size_, 0);
     room_ = std::exchange(other.room_, N);
     if (is_inside())

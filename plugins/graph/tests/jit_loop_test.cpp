@@ -90,7 +90,7 @@ class MachineCodeTest : public testing::Test {
     ChainStep step;
     step.arithmetic = Arithmetic::kNegative;
     step.stored_to = 0;
-    if (!MachineCode::of({step}, kDtype)) GTEST_SKIP() << "no machine code on this processor";
+    if (!JitLoop::of({step}, kDtype)) GTEST_SKIP() << "no machine code on this processor";
   }
 };
 using Types = testing::Types<float, double>;
@@ -105,7 +105,7 @@ TYPED_TEST(MachineCodeTest, EveryOperationOfEveryLength) {
     step.sources[0] = {Source::kArray, 0};
     step.sources[1] = {Source::kArray, 1};
     step.stored_to = 2;
-    const auto code = MachineCode::of({step}, this->kDtype);
+    const auto code = JitLoop::of({step}, this->kDtype);
     ASSERT_TRUE(code);
     std::vector<T> x, y;
     for (T a : values)
@@ -133,7 +133,7 @@ TYPED_TEST(MachineCodeTest, NumbersOnBothSidesAndInPlace) {
       step.sources[side] = {Source::kNumber, 0};
       step.sources[1 - side] = {Source::kArray, 1};
       step.stored_to = 1;  // where it reads
-      const auto code = MachineCode::of({step}, this->kDtype);
+      const auto code = JitLoop::of({step}, this->kDtype);
       for (T number : numbers<T>()) {
         const std::vector<T> before = numbers<T>();
         std::vector<T> values = before;
@@ -170,17 +170,17 @@ TYPED_TEST(MachineCodeTest, RandomChains) {
     }
     for (int32_t k = 0; k < 5; ++k) steps[draw(steps.size())].stored_to = 4 + k;
     steps.back().stored_to = 9;
-    const size_t fitting = MachineCode::fitting(steps);
+    const size_t fitting = JitLoop::fitting(steps);
     ASSERT_GE(fitting, 2u);
     if (fitting < steps.size()) {
-      ASSERT_FALSE(MachineCode::of(steps, this->kDtype));
+      ASSERT_FALSE(JitLoop::of(steps, this->kDtype));
       continue;
     }
     ++tried;
-    const auto code = MachineCode::of(steps, this->kDtype);
+    const auto code = JitLoop::of(steps, this->kDtype);
     ASSERT_TRUE(code);
     const size_t count = 1 + draw(60);
-    std::vector<std::vector<T>> arrays(MachineCode::kMaxArrays, std::vector<T>(count));
+    std::vector<std::vector<T>> arrays(JitLoop::kMaxArrays, std::vector<T>(count));
     for (auto& array : arrays)
       for (T& value : array) value = values[draw(values.size())];
     std::vector<std::vector<T>> want = arrays;
@@ -211,8 +211,8 @@ TYPED_TEST(MachineCodeTest, RandomChains) {
 TYPED_TEST(MachineCodeTest, OtherDtypesHaveNone) {
   ChainStep step;
   step.stored_to = 0;
-  EXPECT_FALSE(MachineCode::of({step}, TENON_DTYPE_F16));
-  EXPECT_FALSE(MachineCode::of({step}, TENON_DTYPE_I32));
+  EXPECT_FALSE(JitLoop::of({step}, TENON_DTYPE_F16));
+  EXPECT_FALSE(JitLoop::of({step}, TENON_DTYPE_I32));
   EXPECT_FALSE(arithmetic_named("tenon::exp").has_value());
   EXPECT_EQ(arithmetic_named("tenon::add"), Arithmetic::kAdd);
 }

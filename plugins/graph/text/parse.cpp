@@ -41,7 +41,7 @@ class Parser : SizeReader {
     while (accept_word("dimension")) read_dimension();
     while (accept_word("require")) read_requirement();
     if (accept_word("detached")) program->is_detached = true, end_line();
-    if (accept_word("inputs_apart")) program->needs_inputs_apart = true, end_line();
+    if (accept_word("inputs_apart")) program->needs_disjoint_inputs = true, end_line();
     if (accept_word("refuses_gradients")) program->refuses_gradients = quoted(), end_line();
     while (accept_word("operator")) read_operator();
     read_body(program->graph, 0);

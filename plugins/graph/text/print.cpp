@@ -195,7 +195,7 @@ std::string program_text(const Program& program, bool with_locations) {
   Printer printer(with_locations);
   printer.line("tenon.program 1");
   if (program.is_detached) printer.line("detached");
-  if (program.needs_inputs_apart) printer.line("inputs_apart");
+  if (program.needs_disjoint_inputs) printer.line("inputs_apart");
   if (!program.refuses_gradients.empty() && with_locations)
     printer.line("refuses_gradients " + quoted(program.refuses_gradients));
   std::map<std::string, uint64_t> operators;
