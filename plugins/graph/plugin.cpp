@@ -26,7 +26,7 @@
 namespace tenon::graph {
 namespace {
 
-// -- programs ---------------------------------------------------------------------------------------
+// -- programs ------------------------------------------------------------------------------------
 
 void program_retain(tenon_graph_program* program) {
   program->references.fetch_add(1, std::memory_order_relaxed);
@@ -110,7 +110,7 @@ tenon_status program_optimize(const tenon_graph_program* program, const char* pa
   });
 }
 
-// -- programs of many sizes -------------------------------------------------------------------------
+// -- programs of many sizes ----------------------------------------------------------------------
 
 Dimensions dimensions_of(const tenon_graph_dimension* list, uint32_t count) {
   Dimensions dimensions;
