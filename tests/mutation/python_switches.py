@@ -9,6 +9,7 @@ Nothing is imported again, so that one session of collected tests serves every m
 from __future__ import annotations
 
 import gc
+import mmap
 import sys
 import threading
 import types
@@ -32,7 +33,7 @@ class PythonMutant:
 
     @property
     def key(self):
-        return self.file, self.before, self.after
+        return f"{self.file} {self.function}", self.before, self.after
 
     def as_json(self):
         return asdict(self)
@@ -100,7 +101,8 @@ def _is_file(name: str, real: Path) -> bool:
 
 
 class PythonSwitches:
-    """Says which mutants' functions ran, and switches one on; `Runner` of session.py uses it."""
+    """Says which mutants' functions ran, here and in forked processes, and switches one on, which they
+    inherit; `Runner` of session.py uses it."""
 
     def __init__(self, mutants: list[PythonMutant], root: Path):
         self._root = root
@@ -109,7 +111,8 @@ class PythonSwitches:
         for each in mutants:
             self._lines.setdefault((root / each.file).resolve(), []).append(each)
         self._known: dict[types.CodeType, list[int]] = {}
-        self._reached: set[int] = set()
+        # Forked processes, such as the workers of a DataLoader, note what they call in the same memory.
+        self._reached = mmap.mmap(-1, max(self._mutants, default=0) + 1)
 
     def record(self):
         sys.setprofile(self._note)
@@ -121,7 +124,8 @@ class PythonSwitches:
             apply(mutant, self._root / mutant.file)
 
     def take_reached(self) -> list[int]:
-        reached, self._reached = sorted(self._reached), set()
+        reached = [number for number, asked in enumerate(self._reached[:]) if asked]
+        self._reached[:] = bytes(len(self._reached))
         return reached
 
     def _note(self, frame, event, argument):
@@ -129,8 +133,8 @@ class PythonSwitches:
             code = frame.f_code
             if (numbers := self._known.get(code)) is None:
                 numbers = self._known[code] = self._numbers_of(code)
-            if numbers:
-                self._reached.update(numbers)
+            for number in numbers:
+                self._reached[number] = 1
 
     def _numbers_of(self, code: types.CodeType) -> list[int]:
         if not code.co_filename.endswith(".py"):
