@@ -36,7 +36,7 @@ GROUPS = (
 # All tests of the package, and those of tests/ops that go through its rules for batches.
 TESTS = ("tests/python/**/test_*.py", "tests/ops/test_vmap.py")
 # Tests that build extensions, start plugins' processes, kill workers or fill the memory.
-SLOW = ("cpp_extension", "isolated", "huge", "kills", "large", "many_sizes", "operator_files",
+SLOW = ("cpp_extension", "isolated", "huge", "kills", "large", "operator_files",
         "multiprocessing", "ipc", "exchange_of_ranks", "vision_models")  # fmt: skip
 
 
