@@ -216,6 +216,32 @@ def test_parameters_out_of_range_are_refused(make, text):
         make()
 
 
+def test_checks_can_be_left_out_of_every_distribution():
+    """Also of those that are made of others."""
+    nan, rows = T(NAN), T([[NAN, NAN]])
+    for kind, parameters in (
+        *((kind, (nan, nan)) for kind in (D.Normal, D.LogNormal, D.Laplace, D.Cauchy, D.Gumbel)),
+        *((kind, (nan, nan)) for kind in (D.Logistic, D.StudentT, D.Gamma, D.Beta, D.Weibull)),
+        *((kind, (nan, nan)) for kind in (D.Pareto, D.FisherSnedecor, D.Kumaraswamy, D.Uniform)),
+        *((kind, (nan, nan)) for kind in (D.InverseGamma, D.NegativeBinomial, D.Binomial)),
+        *(
+            (kind, (nan,))
+            for kind in (D.HalfNormal, D.HalfCauchy, D.Exponential, D.Chi2, D.Poisson)
+        ),
+        *((kind, (nan,)) for kind in (D.Bernoulli, D.Geometric)),
+        *((kind, (rows,)) for kind in (D.Categorical, D.OneHotCategorical, D.Dirichlet)),
+        (D.RelaxedBernoulli, (nan, nan)),
+        (D.RelaxedOneHotCategorical, (nan, rows)),
+        (D.Multinomial, (3, rows)),
+    ):
+        with pytest.raises(ValueError, match="expected (parameter|sum of probs)"):
+            kind(*parameters)
+        unchecked = kind(*parameters, validate_args=False)
+        value = rows if unchecked.event_shape else nan
+        if kind not in (D.Categorical, D.OneHotCategorical):
+            unchecked.log_prob(value)
+
+
 def test_checks_can_be_left_out():
     for each in (D.Geometric(0.0, validate_args=False), D.Uniform(1.0, 1.0, validate_args=False)):
         assert each.batch_shape == ()

@@ -216,6 +216,11 @@ FOR_EACH = {
         (0, 0),
     ),
     "trace of matrices of each sample": (lambda x: tenon.trace(x), (BLOCKS[..., :3],), (0,)),
+    "solve of batches of each sample": (
+        tenon.linalg.solve,
+        (tenon.stack([POSITIVE, 2 * POSITIVE], 1), MATRICES),
+        (0, 0),
+    ),
     "weights of classes": (
         lambda x, w: tenon.cross_entropy(x, ROWS[0], w),
         (random(BATCH, 5, 4), abs(VECTORS)),
@@ -238,6 +243,13 @@ def test_axes_are_those_of_a_sample():
     ):
         with pytest.raises(IndexError, match=r"vmap: expected an axis of a sample of 2 axes, got"):
             func.vmap(call)(MATRICES)
+
+
+def test_numbers_of_samples_are_not_packed_together():
+    pack = lambda x: tenon.pack(x, tenon.int4_x2)
+    assert check(lambda x: tenon.unpack(pack(x)), (VECTORS.round(),), (0,)) == 0
+    with pytest.raises(ValueError, match=r"expected a last axis of even size, .* got shape \(\)"):
+        func.vmap(pack)(tenon.ones(4))
 
 
 READINGS = {

@@ -359,6 +359,8 @@ def test_formats_are_told_by_their_first_bytes(tmp_path):
     for protocol in (2, 3, 4, 5):
         path.write_bytes(pickle.dumps({"w": [1, None]}, protocol))
         assert tenon.load(path) == {"w": [1, None]}
+    path.write_bytes(pickle.dumps("a{b", 2))
+    assert tenon.load(path) == "a{b"
     path.write_bytes(pickle.dumps({"w": 1}, 1))
     with pytest.raises(FormatError, match="cut short or not a safetensors file"):
         tenon.load(path)

@@ -72,6 +72,11 @@ def test_running_statistics_of_every_mode():
     counted.reset_parameters()
     assert counted.weight.tolist() == [1.0] * 3 and counted.bias.tolist() == [0.0] * 3
     assert counted.num_batches_tracked.item() == 0
+    # Switched off later, they are neither used in training nor moved.
+    for layer in (nn.InstanceNorm1d(3, track_running_stats=True), nn.BatchNorm1d(3)):
+        layer.track_running_stats = False
+        layer(T(x.astype("float32")))
+        assert layer.running_mean.tolist() == [0.0] * 3 and layer.running_var.tolist() == [1.0] * 3
     single = nn.InstanceNorm2d(3)(T(random(3, 4, 4).astype("float32")))
     assert single.shape == (3, 4, 4)
 

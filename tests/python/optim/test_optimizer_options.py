@@ -136,6 +136,25 @@ def test_adafactor_of_any_number_of_axes(shape):
     close(ran(optim.Adafactor, START.reshape(shape), grads, lr=0.3, **options)[0], p)
     default = ran(optim.Adafactor, START.reshape(shape), grads)[0]
     eps = np.finfo(np.float64).eps
+    # Gradients whose squares are below the smallest that counts, and the means that are kept.
+    small = grads * 1e-9
+    rows = columns = 0.0
+    p = START.reshape(shape).copy()
+    for t, g in enumerate(small, 1):
+        weight, rate = t**-0.8, max(rms(p), 1e-3) * min(1e-2, 1 / math.sqrt(t))
+        rows = rows + weight * ((g * g).mean(-1, keepdims=True) - rows)
+        columns = columns + weight * (
+            (g * g).mean(-2, keepdims=True) - columns if g.ndim > 1 else 0
+        )
+        v = rows * columns / np.maximum(rows.mean(-2, keepdims=True), eps) if g.ndim > 1 else 0
+        direction = g / np.sqrt(np.maximum(v, eps * eps))
+        p = p - rate * direction / max(1, rms(direction))
+    got, optimizer = ran(optim.Adafactor, START.reshape(shape), small)
+    (state,) = optimizer.state.values()
+    if len(shape) > 1:
+        close(got, p)
+        np.testing.assert_allclose(state["rows"].numpy(), rows, rtol=1e-9)
+        np.testing.assert_allclose(state["columns"].numpy(), columns, rtol=1e-9)
     close(default, ran(optim.Adafactor, START.reshape(shape), grads, eps=(eps, 1e-3))[0])
 
 
@@ -396,6 +415,19 @@ def test_limits_of_a_step():
     np.testing.assert_allclose(x, [0.75, 0.5])
     x = minimised(quadratic([0.25, 0.5]), start, max_iter=1, lr=0.5)[0]
     np.testing.assert_allclose(x, [0.875, 0.75])
+
+
+def test_a_search_ends_where_its_bracket_is_small():
+    """The kink has no slope that the strong Wolfe conditions accept."""
+
+    def calls(tolerance):
+        options = {"line_search_fn": "strong_wolfe", "max_iter": 1, "tolerance_change": tolerance}
+        return minimised(lambda x: abs(x - 0.3).sum(), [0.0], max_eval=100, **options)
+
+    rough, fine = calls(0.1), calls(1e-6)
+    assert len(rough[1]) < len(fine[1]) <= 26 and len(rough[1]) <= 8
+    np.testing.assert_allclose(fine[0], 0.3, atol=1e-4)
+    np.testing.assert_allclose(rough[0], 0.3, atol=0.1)
 
 
 def test_the_history_is_limited_and_its_pairs_are_used():
