@@ -28,10 +28,11 @@ GROUPS = (
     Group("optim", ("optim/**/*.py",), 0.15),
     Group("data", ("data/*.py",), 0.15),
     Group("distributions", ("distributions/*.py",), 0.15),
-    Group("func", ("func/*.py",), 0.1),
-    Group("io", ("io.py", "safetensors.py", "_sharded.py", "_foreign_files.py", "_pickling.py"), 0.08),
+    Group("func", ("func/*.py", "_tensor/batched.py"), 0.1),
+    Group("io", ("io.py", "safetensors.py", "_sharded.py", "_foreign_files.py", "_pickling.py",
+                 "io/*.py", "_tensor/pickling.py"), 0.08),
     Group("jit", ("jit.py", "_compile.py", "_outside.py", "_structure.py", "_control_flow.py",
-                  "_syntax/*.py", "_sizes.py"), 0.1),
+                  "_syntax/*.py", "_sizes.py", "jit/**/*.py"), 0.1),
 )  # fmt: skip
 # All tests of the package, and those of tests/ops that go through its rules for batches.
 TESTS = ("tests/python/**/test_*.py", "tests/ops/test_vmap.py")
@@ -44,7 +45,7 @@ def draw(root: Path, seed: int, count: int) -> list[PythonMutant]:
     """Of each group more mutants than its part of `count`, and one of a function at most.
 
     Functions and their changes are ordered by hashes of their names and texts: a seed gives a mutant
-    the same place after other functions were added, changed or moved to another folder.
+    the same place after other functions were added or changed, and after files were moved.
     """
     drawn: list[PythonMutant] = []
     for group in GROUPS:
@@ -54,7 +55,7 @@ def draw(root: Path, seed: int, count: int) -> list[PythonMutant]:
             file = str(path.relative_to(root))
             texts[file] = path.read_text()
             for change in changes_of_module(texts[file]):
-                rank = _hash(seed, group.name, path.stem.lstrip("_"), change.function)
+                rank = _hash(seed, group.name, change.function)
                 functions.setdefault((rank, file, change.function), []).append(change)
         for _, file, function in sorted(functions)[: round(SURPLUS * group.part * count)]:
             changes = functions[_, file, function]

@@ -338,10 +338,10 @@ def test_a_seed_draws_the_same_mutants_after_other_functions_came_or_moved(tmp_p
     first = drawn(tmp_path)
     assert len(first) == round(1.5 * 0.27 * 40) and len({f for f, _, _ in first}) == len(first)
     (folder / "deep").mkdir()
-    (folder / "some.py").rename(folder / "deep" / "_some.py")
+    (folder / "some.py").rename(folder / "deep" / "other.py")
     assert drawn(tmp_path) == first
     functions.insert(3, "def other(x):\n    return x - 1\n")
-    (folder / "deep" / "_some.py").write_text("".join(functions))
+    (folder / "deep" / "other.py").write_text("".join(functions))
     assert len(first - drawn(tmp_path)) <= 1
     known = {("deep", "x", "y"): ""}
     every = python_plan.draw(tmp_path, 1, 40)
