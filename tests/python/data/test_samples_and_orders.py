@@ -120,6 +120,67 @@ def test_arrays_of_other_libraries_become_tensors_and_pictures_stay():
     assert mixed.tolist() == [1.5, 2.0, 1.0]
 
 
+class Seeds(data.Dataset):
+    def __init__(self, keys):
+        self.keys = keys
+
+    def __len__(self):
+        return len(self.keys)
+
+    def __getitem__(self, index):
+        return data.sample_seed()
+
+
+def splitmix(*numbers):
+    """SplitMix64 (Steele, Lea and Flood, 2014) over numbers, of which each is mixed into the state."""
+    state, word = 0, 2**64 - 1
+    for number in numbers:
+        state = ((state ^ number) + 0x9E3779B97F4A7C15) & word
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & word
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & word
+        state ^= state >> 31
+    return state >> 1
+
+
+def test_seeds_of_samples_follow_from_seed_pass_and_index():
+    """They are the same in every version, so that a pass may be resumed by another one."""
+
+    def seeds(indices, **options):
+        loader = data.DataLoader(Seeds(range(9)), None, sampler=indices, seed=7, **options)
+        return [list(loader) for _ in range(2)]
+
+    want = [[splitmix(7, epoch, index) for index in (3, 0, 8)] for epoch in (0, 1)]
+    assert seeds([3, 0, 8]) == want and splitmix(0) == 0xE220A8397B1DCDAF >> 1
+    assert seeds([np.int64(3), np.uint8(0), np.int32(8)]) == want
+    names = seeds(["a", ("b", 1), ("b", np.int64(1))])
+    assert names[0][1] == names[0][2] and len({*names[0], *names[1]}) == 4
+
+
+def test_generators_outside_of_a_loader_differ():
+    drawn = {data.reading.pass_rng().random() for _ in range(300)}
+    assert len(drawn) == 300
+    tenon.manual_seed(3)
+    first = data.reading.pass_rng().random()
+    tenon.manual_seed(3)
+    assert data.reading.pass_rng().random() == first
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def test_batches_keep_their_containers_on_a_device():
+    def batch(samples):
+        numbers = tenon.tensor(samples)
+        return (numbers, [numbers, "text"], {"k": numbers}, Pair(numbers, (numbers, None)))
+
+    for pin_memory in (False, True):
+        options = {"collate_fn": batch, "device": "cpu", "pin_memory": pin_memory}
+        (got,) = data.DataLoader(range(3), 3, **options)
+        assert [type(each) for each in got] == [tenon.Tensor, list, dict, Pair]
+        assert type(got) is tuple and type(got[3].b) is tuple and got[3].b[1] is None
+        assert got[1][1] == "text" and got[2]["k"].tolist() == got[3].a.tolist() == [0, 1, 2]
+
+
 def test_numbers_of_every_kind():
     for samples, dtype in (
         ([1, 2], tenon.int64),

@@ -263,6 +263,42 @@ def test_checks_can_be_left_out():
         D.Categorical(T([1.0])).nothing
 
 
+EXPANDED = [
+    (lambda **o: D.Normal(T(0.0), T(1.0), **o), NAN),
+    (lambda **o: D.Binomial(T(3.0), T(0.5), **o), 0.5),
+    (lambda **o: D.Multinomial(3, T([0.5, 0.5]), **o), [1.0, 1.0]),
+    (lambda **o: D.MultivariateNormal(T([0.0]), T([[1.0]]), **o), [NAN]),
+    (lambda **o: D.Independent(D.Normal(T([0.0]), T(1.0), **o), 1, **o), [NAN]),
+    (
+        lambda **o: D.TransformedDistribution(D.Normal(T(0.0), T(1.0), **o), D.ExpTransform(), **o),
+        -1.0,
+    ),
+    (
+        lambda **o: D.MixtureSameFamily(
+            D.Categorical(T([0.5, 0.5]), **o), D.Normal(T([0.0, 1.0]), T(1.0), **o), **o
+        ),
+        NAN,
+    ),
+]
+
+
+@pytest.mark.parametrize("make, outside", EXPANDED)
+def test_expanded_distributions_check_values_as_before(make, outside):
+    wide = T([outside] * 2)
+    for each in (make(), make(validate_args=True)):
+        with pytest.raises(ValueError, match="expected value to be"):
+            each.expand([2]).log_prob(wide)
+    unchecked = make(validate_args=False).expand([2])
+    unchecked.log_prob(wide)
+    D.Distribution.set_default_validate_args(False)
+    try:
+        make().expand([2]).log_prob(wide)
+    finally:
+        D.Distribution.set_default_validate_args(True)
+    # Parameters were checked, or not, as the first one was made.
+    assert D.Normal(T(0.0), T(-1.0), validate_args=False).expand([2]).scale.tolist() == [-1.0] * 2
+
+
 # -- both forms of a probability -------------------------------------------------------------------
 
 

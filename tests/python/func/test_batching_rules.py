@@ -191,6 +191,7 @@ AT_ONCE = {
     "solve": (tenon.linalg.solve, (POSITIVE, VECTORS), (0, 0)),
     "solve of matrices": (tenon.linalg.solve, (POSITIVE, SQUARE), (0, None)),
     "solve with what they share": (tenon.linalg.solve, (POSITIVE[0], VECTORS), (None, 0)),
+    "einsum of traces": (lambda x: tenon.einsum("ii->i", [x]), (MATRICES,), (0,)),
     "einsum": (lambda x, y: tenon.einsum("ij, jk -> ik", [x, y]), (MATRICES, SQUARE), (0, None)),
     "attention": (
         lambda q, k, v: tenon.scaled_dot_product_attention(q, k, v),
@@ -220,6 +221,16 @@ FOR_EACH = {
         tenon.linalg.solve,
         (tenon.stack([POSITIVE, 2 * POSITIVE], 1), MATRICES),
         (0, 0),
+    ),
+    "einsum of any axes": (
+        lambda x, y: tenon.einsum("...i,...i->...", [x, y]),
+        (MATRICES, ROW),
+        (0, None),
+    ),
+    "einsum without an arrow": (
+        lambda x, y: tenon.einsum("ij,jk", [x, y]),
+        (MATRICES, SQUARE),
+        (0, None),
     ),
     "weights of classes": (
         lambda x, w: tenon.cross_entropy(x, ROWS[0], w),
@@ -321,6 +332,18 @@ def test_results_come_with_what_the_function_adds():
     for name, result in results.items():
         assert len(result) == (3 if name in ("vjp", "jvp") else 2)
         assert result[-1]["twice"].tolist() == (2 * x).tolist()
+    told = lambda x: ((x**2).sum(), ("text", 3, x))
+    for transform in (func.grad, func.jacrev, func.jacfwd):
+        assert transform(told, has_aux=True)(x)[1][:2] == ("text", 3)
+    # What comes back has a history while recording is on, and none while it is off.
+    w = random(4).requires_grad_()
+    square = lambda x: (x * x * w).sum()
+    value, pull = func.vjp(square, x)
+    assert value.requires_grad and func.grad_and_value(square)(x)[1].requires_grad
+    with tenon.no_grad():
+        value, pull = func.vjp(square, x)
+        assert not value.requires_grad and not func.grad_and_value(square)(x)[1].requires_grad
+        assert not func.jvp(square, (x,), (v,))[0].requires_grad
     (gradient, (value, aux)) = func.grad_and_value(both, has_aux=True)(x)
     assert gradient.tolist() == results["grad"][0].tolist() == aux["twice"].tolist()
     assert value.item() == pytest.approx((x**2).sum().item())

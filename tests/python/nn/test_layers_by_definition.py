@@ -193,7 +193,8 @@ def test_bags_beside_a_loop(mode):
     call = lambda offsets, **more: F.embedding_bag(T(indices), T(weight), T(offsets), mode, **more)
     close(call([0, 3, 3, 5]), bags([(0, 3), (3, 3), (3, 5), (5, 7)]))
     close(call([0, 3, 5], include_last_offset=True), bags([(0, 3), (3, 5)]))
-    close(call([0, 3], padding_idx=2), bags([(0, 3), (3, 7)], 2))
+    for skip in (0, 1, 2, 5):
+        close(call([0, 3], padding_idx=skip), bags([(0, 3), (3, 7)], skip))
     close(call([0, 3], padding_idx=-4), bags([(0, 3), (3, 7)], 2))
     rows = F.embedding_bag(T(indices[:6].reshape(2, 3)), T(weight), mode=mode)
     close(rows, bags([(0, 3), (3, 6)]))
@@ -263,6 +264,8 @@ def test_initial_values_have_their_bounds():
         (lambda w: nn.init.normal_(w, 0.0, 2.0), 2.0),
     ):
         assert fill(weight) is weight and abs(weight.std().item() / std - 1) < 0.02
+        assert abs(weight.mean().item()) < 0.05 * std
+    assert abs(nn.init.normal_(weight, 5.0).mean().item() - 5) < 0.05
     cut = nn.init.trunc_normal_(weight, 1.0, 2.0, 0.5, 1.5)
     assert cut.min().item() >= 0.5 and cut.max().item() <= 1.5 and cut.std().item() < 0.3
     assert tenon.unique_values(weight).shape[0] > 50000  # none was moved to a bound
@@ -283,6 +286,48 @@ def test_layers_begin_within_their_bounds():
         assert abs(layer.weight).max().item() <= bound and abs(layer.bias).max().item() <= bound
     assert nn.Linear(3, 2, bias=False).bias is None is nn.Bilinear(3, 3, 2, bias=False).bias
     assert nn.Linear(0, 2).bias.tolist() == [0.0, 0.0]
+
+
+LAYERS = [
+    lambda **o: nn.Linear(2, 3, **o),
+    lambda **o: nn.Bilinear(2, 3, 2, **o),
+    lambda **o: nn.Conv1d(2, 2, 1, **o),
+    lambda **o: nn.Conv2d(2, 2, 1, **o),
+    lambda **o: nn.Conv3d(2, 2, 1, **o),
+    lambda **o: nn.ConvTranspose1d(2, 2, 1, **o),
+    lambda **o: nn.ConvTranspose2d(2, 2, 1, **o),
+    lambda **o: nn.ConvTranspose3d(2, 2, 1, **o),
+    lambda **o: nn.BatchNorm1d(2, **o),
+    lambda **o: nn.BatchNorm2d(2, **o),
+    lambda **o: nn.InstanceNorm1d(2, affine=True, track_running_stats=True, **o),
+    lambda **o: nn.LayerNorm(2, **o),
+    lambda **o: nn.GroupNorm(1, 2, **o),
+    lambda **o: nn.RMSNorm(2, **o),
+    lambda **o: nn.PReLU(2, **o),
+    lambda **o: nn.Embedding(2, 3, **o),
+    lambda **o: nn.EmbeddingBag(2, 3, **o),
+    lambda **o: nn.RNN(2, 3, **o),
+    lambda **o: nn.GRU(2, 3, **o),
+    lambda **o: nn.LSTM(2, 3, **o),
+    lambda **o: nn.RNNCell(2, 3, **o),
+    lambda **o: nn.GRUCell(2, 3, **o),
+    lambda **o: nn.LSTMCell(2, 3, **o),
+    lambda **o: nn.MultiheadAttention(4, 2, kdim=3, vdim=2, add_bias_kv=True, **o),
+    lambda **o: nn.TransformerEncoderLayer(4, 2, 3, **o),
+    lambda **o: nn.TransformerDecoderLayer(4, 2, 3, **o),
+]
+
+
+@pytest.mark.parametrize("make", LAYERS, ids=lambda make: type(make()).__name__)
+def test_parameters_are_of_the_dtype_that_is_asked_for(make):
+    for dtype in (tenon.float64, tenon.bfloat16):
+        layer = make(dtype=dtype, device="cpu")
+        tensors = [*layer.parameters(), *layer.buffers()]
+        assert {t.dtype for t in tensors if t.dtype.is_floating_point} == {dtype}
+        assert {t.device.type for t in tensors} == {"cpu"}
+    tensors = [*make().parameters(), *make().buffers()]
+    assert {t.dtype for t in tensors if t.dtype.is_floating_point} == {tenon.float32}
+    assert {t.device.type for t in make(device="meta").parameters()} == {"meta"}
 
 
 def test_matrices_of_initial_values():

@@ -208,6 +208,18 @@ def test_transposed_convolutions_are_adjoint_to_convolutions(axes):
         back(T(random(4, *[3] * axes)), T(weight))
 
 
+@pytest.mark.parametrize("axes", [1, 3])
+def test_margins_of_convolutions_by_name(axes):
+    function = getattr(F, f"conv{axes}d")
+    x, weight = T(random(1, 2, *EXTENTS[:axes])), T(random(3, 2, *KERNELS[:axes]))
+    close(function(x, weight, padding="valid"), function(x, weight).numpy())
+    same = function(x, weight, padding="same", dilation=2)
+    assert same.shape == (1, 3, *EXTENTS[:axes])
+    totals = [2 * (k - 1) for k in KERNELS[:axes]]
+    around = F.pad(x, [n for t in reversed(totals) for n in (t // 2, t - t // 2)])
+    close(same, function(around, weight, dilation=2).numpy())
+
+
 def test_margins_of_layers():
     x = T(np.arange(24.0).reshape(1, 2, 3, 4))
     assert nn.ZeroPad2d((1, 2, 0, 1))(x).shape == (1, 2, 4, 7)

@@ -92,6 +92,8 @@ def test_averaged_gradient_descent():
         average = average + mu * (p - average)
         eta = 0.05 / (1 + 0.2 * 0.05 * t) ** 0.75
         mu = 1 / max(1, t - 2)
+    once, first = ran(optim.ASGD, grads=GRADS[:1], lr=0.05)
+    close(next(iter(first.state.values()))["ax"].numpy(), once)
     options = {"lambd": 0.2, "t0": 2, "weight_decay": 0.1}
     got, optimizer = ran(optim.ASGD, lr=0.05, **options)
     # The decay and the gradient are of the parameter before the step.
