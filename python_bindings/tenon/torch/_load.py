@@ -14,6 +14,7 @@ from tenon.torch import _lines
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
 from tenon.torch._sizes import Sizes
+from tenon.torch._walk import op_name
 
 _OLDEST = (2, 11)
 
@@ -66,7 +67,7 @@ def load(
             f"torch.load: expected device 'cpu', whose memory is PyTorch's, got {device!r}"
         )
     entry = Report(shown)
-    exported = functional(torch, source)
+    exported = source.run_decompositions(kept_whole(torch))  # and without writes
     builder = GraphBuilder(torch, exported, entry)
     try:
         with tenon.set_grad_enabled(gradients):
@@ -75,21 +76,14 @@ def load(
         remember(entry)
 
 
-def functional(torch: Any, exported: Any) -> Any:
-    """Without writes, and with what has no line taken apart as PyTorch does; what has one stays whole."""
+def kept_whole(torch: Any) -> dict[Any, Any]:
+    """How PyTorch takes calls apart, without those that have a line."""
     table = torch.export.default_decompositions()
-    for kept in list(table):
-        if isinstance(kept, torch._ops.OpOverload) and kept.namespace == "aten":
-            if _lines.has_line(op_name(kept)):
-                table.pop(kept)
-    return exported.run_decompositions(table)
-
-
-def op_name(overload: Any) -> str:
-    """ "add.Tensor" of torch.ops.aten.add.Tensor, "relu" of torch.ops.aten.relu.default."""
-    packet = overload._schema.name.partition("::")[2]
-    name = overload._overloadname
-    return packet if name == "default" else f"{packet}.{name}"
+    for each in list(table):
+        if isinstance(each, torch._ops.OpOverload) and each.namespace == "aten":
+            if _lines.has_line(op_name(each)):
+                table.pop(each)
+    return dict(table)
 
 
 def _program(builder: GraphBuilder, entry: Report) -> Program:
