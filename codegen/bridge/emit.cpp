@@ -53,7 +53,7 @@ class Text {
         return cat("[", join(node.children, ", ", [&](const Node& child) { return of(child); }),
                    "]");
       case NodeKind::Member:
-        return cat(of(node.children[0]), ".", node.text);
+        return cat(of(node.children[0]), ".", node.text, node.text == "numel" ? "()" : "");
       case NodeKind::Subscript:
         return cat(of(node.children[0]), "[", of(node.children[1]), "]");
       default:

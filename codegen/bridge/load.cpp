@@ -21,7 +21,7 @@ class Checker {
     if (node.kind == NodeKind::Name && !node.is_infinity_or_nan()) check_name(node);
     if (node.kind == NodeKind::Call) check_call(node);
     if (node.kind == NodeKind::Member) {
-      static const std::vector<std::string> known = {"shape", "ndim", "dtype"};
+      static const std::vector<std::string> known = {"shape", "ndim", "dtype", "numel"};
       if (std::find(known.begin(), known.end(), node.text) == known.end())
         throw Error(node.where, cat("`.", node.text, "`: expected one of ", join(known, " "),
                                     did_you_mean(node.text, known)));

@@ -121,7 +121,7 @@ TEST(Bridge, RefusesWithLineAndReason) {
       {"  sum(self): sum(self, none, true)\n",
        "3: `sum`: argument 3 is none of tenon::sum(Tensor x, int[]? axis=none, *, bool "
        "keepdim=false) -> Tensor\n"},
-      {"  sum(self): sum(self).size\n", "3: `.size`: expected one of shape ndim dtype\n"},
+      {"  sum(self): sum(self).size\n", "3: `.size`: expected one of shape ndim dtype numel\n"},
       {"  sum(self): {as: self, native: sum}\n",
        "3: expected one of `as`, `native` and `refuse` in a case\n"},
       {"  sum(self): self\n  sum(self, dim): self\n", "4: `sum` is already told at calls.yaml:3\n"},

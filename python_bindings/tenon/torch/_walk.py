@@ -120,17 +120,13 @@ class Walk:
         """A call of what is missing is told of only if no call of its kind could be."""
         if isinstance(target, self._torch._ops.OpOverload) and target.namespace == "aten":
             why = _lines.reason(kind)
-            if why is not None and not kind.startswith("sym_"):
+            if why is not None:
                 self._failures.setdefault(kind, why)
 
     def _call(self, node: Any, kind: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         target = node.target
         if target is operator.getitem:
             return self._item(arguments[0], arguments[1], node.args[0])
-        if kind == "sym_size.int":
-            return arguments[0].shape[arguments[1]]
-        if kind == "sym_numel":
-            return arguments[0].numel()
         if _is_of_numbers(target):
             return target(*arguments, **keywords)
         if kind == "higher_order.wrap_with_set_grad_enabled":
