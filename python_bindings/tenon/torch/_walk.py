@@ -188,6 +188,8 @@ class Walk:
 
 def _is_of_numbers(target: Any) -> bool:
     """A function of sizes, such as operator.mul or torch.sym_max."""
+    if hasattr(target, "_schema"):  # a call of an operator, sym_size among them
+        return False
     module = getattr(target, "__module__", None) or ""
     name = getattr(target, "__name__", "")
     return module in ("_operator", "math") or (
