@@ -34,9 +34,8 @@ class Checker {
     known.insert(known.end(), steps_.begin(), steps_.end());
     if (std::find(known.begin(), known.end(), node.text) != known.end()) return;
     if (schema::find_dtype(node.text)) return;
-    throw Error(node.where,
-                cat("`", node.text, "` is no parameter that the line names",
-                    did_you_mean(node.text, known), "; it names ", join(call_.params, " ")));
+    throw Error(node.where, cat("`", node.text, "` is no parameter that the line names, which are ",
+                                join(call_.params, " "), did_you_mean(node.text, known)));
   }
 
   void check_call(const Node& node) const {
@@ -137,8 +136,8 @@ BridgeCall read_name(const std::string& text, const Location& where,
     if (!call.signature->find(param)) {
       std::vector<std::string> names;
       for (const ForeignParam& each : call.signature->params) names.push_back(each.name);
-      throw Error(where, cat("`", name, "` has no parameter `", param, "`",
-                             did_you_mean(param, names), "; it has ", join(names, " ")));
+      throw Error(where, cat("`", name, "` has no parameter `", param, "`, only ", join(names, " "),
+                             did_you_mean(param, names)));
     }
     call.params.push_back(param);
   }

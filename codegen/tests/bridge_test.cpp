@@ -103,7 +103,7 @@ struct Case {
 TEST(Bridge, RefusesWithLineAndReason) {
   const Case cases[] = {
       {"  ad.Tensor(self): self\n",
-       "3: `ad.Tensor` is not in the list of signatures (did you mean `add.Tensor`?)\n"},
+       "3: `ad.Tensor` is not in the list of signatures; did you mean `add.Tensor`?\n"},
       {"  add.Tensor(self, othr): self\n",
        "3: `add.Tensor` has no parameter `othr` (did you mean `other`?); it has self other "
        "alpha\n"},
@@ -111,9 +111,9 @@ TEST(Bridge, RefusesWithLineAndReason) {
        "3: `add.Tensor`: expected its parameter `other` among those that the line names, as it has "
        "no default\n"},
       {"  add.Tensor(self, other): add(self, alpha)\n",
-       "3: `alpha` is no parameter that the line names; it names self other\n"},
+       "3: `alpha` is no parameter that the line names, which are self other\n"},
       {"  add.Tensor(self, other): ad(self, other)\n",
-       "3: `ad` is no operator (did you mean `add`?)\n"},
+       "3: `ad` is no operator; did you mean `add`?\n"},
       {"  add.Tensor(self, other): add(self)\n",
        "3: `add`: expected `y`, see tenon::add(Tensor x, Tensor y) -> Tensor\n"},
       {"  add.Tensor(self, other): add(self, other, 1)\n",

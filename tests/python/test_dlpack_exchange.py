@@ -157,3 +157,15 @@ def test_pytorch_hands_out_and_takes():
     conjugate = torch.tensor([1 + 2j]).conj()
     with pytest.raises((BufferError, RuntimeError), match="conjugate"):
         tenon.from_dlpack(conjugate)
+
+
+def test_memory_as_a_tensor_of_another_library():
+    x = tenon.ones([2])
+    again = tenon._core.dlpack_exchange(x, tenon.Tensor)
+    assert again is not x and again.data_ptr() == x.data_ptr()
+    assert tenon._core.dlpack_exchange(x, np.ndarray) is None
+    with pytest.raises(BufferError, match="cannot share a tensor that requires grad"):
+        tenon._core.dlpack_exchange(tenon.ones([2], requires_grad=True), tenon.Tensor)
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    theirs = tenon._core.dlpack_exchange(x, torch.Tensor)
+    assert isinstance(theirs, torch.Tensor) and theirs.data_ptr() == x.data_ptr()

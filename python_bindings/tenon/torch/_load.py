@@ -14,7 +14,7 @@ from tenon.torch import _lines
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
 from tenon.torch._sizes import Sizes
-from tenon.torch._walk import op_name
+from tenon.torch._walk import is_of_numbers, op_name
 
 _OLDEST = (2, 11)
 
@@ -67,7 +67,9 @@ def load(
             f"torch.load: expected device 'cpu', whose memory is PyTorch's, got {device!r}"
         )
     entry = Report(shown)
-    exported = source.run_decompositions(kept_whole(torch))  # and without writes
+    exported = source
+    if not _can_be_told(torch, source):
+        exported = source.run_decompositions(kept_whole(torch))  # and without writes
     builder = GraphBuilder(torch, exported, entry)
     try:
         with tenon.set_grad_enabled(gradients):
@@ -84,6 +86,18 @@ def kept_whole(torch: Any) -> dict[Any, Any]:
             if _lines.has_line(op_name(each)):
                 table.pop(each)
     return dict(table)
+
+
+def _can_be_told(torch: Any, exported: Any) -> bool:
+    """Whether all calls have lines and none writes, so that PyTorch, which takes seconds, has nothing to take apart."""
+    for node in exported.graph.nodes:
+        if node.op != "call_function" or is_of_numbers(node.target):
+            continue
+        if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
+            return False
+        if node.target._schema.is_mutable or not _lines.has_line(op_name(node.target)):
+            return False
+    return True
 
 
 def _program(builder: GraphBuilder, entry: Report) -> Program:

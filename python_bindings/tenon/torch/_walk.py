@@ -99,7 +99,7 @@ class Walk:
                 return self.leaf(found, node.target)
             return found
         kind = self._kind(node.target)
-        is_call = node.target is not operator.getitem and not _is_of_numbers(node.target)
+        is_call = node.target is not operator.getitem and not is_of_numbers(node.target)
         if is_call:
             self._entry.kinds[kind] += 1
         self._locate(node)
@@ -127,7 +127,7 @@ class Walk:
         target = node.target
         if target is operator.getitem:
             return self._item(arguments[0], arguments[1], node.args[0])
-        if _is_of_numbers(target):
+        if is_of_numbers(target):
             return target(*arguments, **keywords)
         if kind == "higher_order.wrap_with_set_grad_enabled":
             return self._inlined(arguments[1], arguments[2:])
@@ -186,8 +186,8 @@ class Walk:
         return self.builder.call("cast", result, wanted)
 
 
-def _is_of_numbers(target: Any) -> bool:
-    """A function of sizes, such as operator.mul or torch.sym_max."""
+def is_of_numbers(target: Any) -> bool:
+    """A function of sizes, such as operator.mul or torch.sym_max, or of a list of results, operator.getitem."""
     if hasattr(target, "_schema"):  # a call of an operator, sym_size among them
         return False
     module = getattr(target, "__module__", None) or ""
