@@ -74,15 +74,15 @@ class Language(torch.nn.Module):
 
     def __init__(self, causal):
         super().__init__()
-        self.tokens, self.places = torch.nn.Embedding(50, 32), torch.nn.Embedding(16, 32)
+        self.tokens, self.positions = torch.nn.Embedding(50, 32), torch.nn.Embedding(16, 32)
         self.blocks = torch.nn.Sequential(*[Block(causal=causal) for _ in range(2)])
         self.norm = torch.nn.LayerNorm(32)
         self.head = torch.nn.Linear(32, 50, bias=False)
         self.head.weight = self.tokens.weight
 
     def forward(self, ids):
-        places = torch.arange(ids.shape[1], device=ids.device)
-        return self.head(self.norm(self.blocks(self.tokens(ids) + self.places(places))))
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        return self.head(self.norm(self.blocks(self.tokens(ids) + self.positions(positions))))
 
 
 def convolutional():

@@ -136,7 +136,9 @@ class _Runner:
             if other is not None or promised is None:
                 returned.append(other)
                 continue
-            returned.append(self._as_promised(_core.dlpack_exchange(next(results), torch.Tensor), promised))
+            returned.append(
+                self._as_promised(_core.dlpack_exchange(next(results), torch.Tensor), promised)
+            )
         return returned
 
     def _as_promised(self, result: Any, promised: Any) -> Any:

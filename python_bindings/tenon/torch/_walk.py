@@ -144,8 +144,8 @@ class Walk:
 
     def _inlined(self, module: Any, arguments: Sequence[Any]) -> Any:
         """A part of the graph that stands in a graph of its own."""
-        places = [node for node in module.graph.nodes if node.op == "placeholder"]
-        self.values.update(zip(places, arguments, strict=True))
+        found = [node for node in module.graph.nodes if node.op == "placeholder"]
+        self.values.update(zip(found, arguments, strict=True))
         return self.value(self.run(module))
 
     def _item(self, values: Any, index: Any, maker: Any) -> Any:
@@ -156,8 +156,8 @@ class Walk:
         return values[index]
 
     def _locate(self, node: Any) -> None:
-        places = _PLACE.findall(node.meta.get("stack_trace") or "")
-        self.builder.locate(places[-1][0] if places else "", int(places[-1][1]) if places else 0)
+        found = _PLACE.findall(node.meta.get("stack_trace") or "")
+        self.builder.locate(found[-1][0] if found else "", int(found[-1][1]) if found else 0)
 
     def _checked(self, node: Any, kind: str, result: Any) -> Any:
         """What PyTorch says of the result has to be so; a dtype is made so."""
