@@ -105,8 +105,7 @@ TEST(Bridge, RefusesWithLineAndReason) {
       {"  ad.Tensor(self): self\n",
        "3: `ad.Tensor` is not in the list of signatures; did you mean `add.Tensor`?\n"},
       {"  add.Tensor(self, othr): self\n",
-       "3: `add.Tensor` has no parameter `othr` (did you mean `other`?); it has self other "
-       "alpha\n"},
+       "3: `add.Tensor` has no parameter `othr`, only self other alpha; did you mean `other`?\n"},
       {"  add.Tensor(self): self\n",
        "3: `add.Tensor`: expected its parameter `other` among those that the line names, as it has "
        "no default\n"},
