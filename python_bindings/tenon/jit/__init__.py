@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
+from tenon.jit.builder import Builder
 from tenon.jit.control_flow import cond, scan, while_loop
 from tenon.jit.dynamic_shapes import Dim
 from tenon.jit.program import Program, export, load
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tenon.jit.compiled import compile as compile
 
 __all__ = [
+    "Builder",
     "Dim",
     "Program",
     "compile",
