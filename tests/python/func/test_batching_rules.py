@@ -222,6 +222,11 @@ FOR_EACH = {
         (tenon.stack([POSITIVE, 2 * POSITIVE], 1), MATRICES),
         (0, 0),
     ),
+    "one number in each place": (
+        lambda x, i: tenon.scatter(x, i, tenon.tensor(2.0, dtype=tenon.float64), 0),
+        (VECTORS, ROWS),
+        (0, 0),
+    ),
     "einsum of any axes": (
         lambda x, y: tenon.einsum("...i,...i->...", [x, y]),
         (MATRICES, ROW),
@@ -254,6 +259,16 @@ def test_axes_are_those_of_a_sample():
     ):
         with pytest.raises(IndexError, match=r"vmap: expected an axis of a sample of 2 axes, got"):
             func.vmap(call)(MATRICES)
+
+
+def test_samples_without_memory():
+    x = tenon.ones([BATCH, 2], device="meta")
+    for function in (lambda x: x * 2, lambda x: x.sum(), lambda x: tenon.softmax(x, 0)):
+        assert func.vmap(function)(x).device.type == "meta"
+    assert func.vmap(func.grad(lambda x: (x * x).sum()))(x).shape == (BATCH, 2)
+    # Outside of a batch nothing of a sample can be lost.
+    shape = lambda x: (x.sum(), x.to("meta"))
+    assert func.grad(shape, has_aux=True)(tenon.ones(2))[1].device.type == "meta"
 
 
 def test_numbers_of_samples_are_not_packed_together():

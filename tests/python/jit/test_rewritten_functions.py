@@ -176,9 +176,17 @@ def test_errors_in_a_test_have_its_line():
     assert lines[-1] == first + 3
 
 
-def test_debuggers_see_the_lines_of_statements():
-    """And not the line of `def` between two of them."""
-    function, seen = named_in_the_test_of_a_while_with_a_break, set()
+def breaks_if(x, flag):
+    while x.sum() < 7:
+        x = x + 1
+        if flag:
+            break
+    return x
+
+
+def lines_of(function, *arguments):
+    """The lines of a function that a debugger sees while it is exported, counted from `def`."""
+    seen = set()
 
     def trace(frame, event, argument):
         if event == "line" and frame.f_code.co_filename == __file__:
@@ -188,11 +196,18 @@ def test_debuggers_see_the_lines_of_statements():
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        tenon.export(function, (X, 7))
+        tenon.export(function, arguments)
     finally:
         sys.settrace(before)
-    first = function.__code__.co_firstlineno
-    assert seen and seen <= {first + i for i in range(1, 6)}
+    own = {line for *_, line in function.__code__.co_lines() if line}
+    return {line - min(own) for line in seen if min(own) <= line <= max(own)}
+
+
+def test_debuggers_see_the_lines_of_statements():
+    """And neither the line of `def` between two of them nor one that does not run."""
+    assert lines_of(named_in_the_test_of_a_while_with_a_break, X, 7) == {1, 2, 3, 4, 5}
+    assert lines_of(breaks_if, X, False) == {1, 2, 3, 5}
+    assert lines_of(breaks_if, X, True) == {1, 2, 3, 4, 5}
 
 
 # -- branches whose values change from one recording to the next --------------------------------------
@@ -214,6 +229,42 @@ def test_a_first_call_that_sets_values_up_leaves_no_trace():
     program = tenon.export(function, (X,))
     for value in VALUES:
         assert program(value).tolist() == function(value).tolist()
+
+
+def test_numbers_in_containers_stay_numbers():
+    """Python computes with them in 64 bits, where tensors would round to 32."""
+
+    def counted(x):
+        state = (x, 0)
+        while state[0].sum() < 50:
+            state = (state[0] + 13, state[1] + 1)
+        return x * (state[1] * 0.1 / 0.3)
+
+    def chosen(x):
+        if x.sum() > 0:
+            state = {"n": 3, "x": x}
+        else:
+            state = {"n": 7, "x": -x}
+        return state["x"] * (state["n"] * 0.1 / 0.3)
+
+    agree(counted)
+    agree(chosen)
+
+
+def mixed_tests(x):
+    if x[0] > 0 and x[1]:
+        x = x + 1
+    if x.sum() or x[0] > 3:
+        x = x * 2
+    while x[0] < 20 and x.abs().sum():
+        x = x + 7
+    if not (x[1] and x[2] > 0):
+        x = -x
+    return x
+
+
+def test_a_test_may_join_values_of_several_kinds():
+    agree(mixed_tests)
 
 
 def test_tuples_that_loops_carry():
