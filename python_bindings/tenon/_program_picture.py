@@ -1,44 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program's text form as a graph for Graphviz."""
+"""A program as a graph for Graphviz."""
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING
 
-_RESULT = re.compile(r"%(\d+)(: [a-z0-9_]+\[[^]]*\] \S+)?(?:, )?")
+if TYPE_CHECKING:
+    from tenon import _core
 
 
 def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def to_dot(text: str) -> str:
+def to_dot(program: _core.Program) -> str:
     """One node for each input, leaf and step, one edge for each value that a step reads."""
+    inputs, leaves, steps, results = program.parts()
     lines = ["digraph program {", '  node [shape=box, fontname="monospace"];']
-    makers: dict[str, str] = {}  # by value: the node that made it or wrote into it last
-    depth = 0
-    for number, line in enumerate(text.splitlines()):
-        if depth or line == "}":
-            depth += line.strip().endswith("{") and not line.strip().startswith("}")
-            depth -= line.strip() == "}"
-            continue
-        node = f"n{number}"
-        if match := re.match(r"(input|leaf|constant) %(\d+): (.*)", line):
-            kind, value, rest = match.groups()
-            lines.append(f'  {node} [label="{_label(kind + " " + rest)}", style=rounded];')
-            makers[value] = node
-        elif line.startswith("%"):
-            results, call = line.split(" = ", 1)
-            name, arguments = call.split("(", 1)
-            lines.append(f'  {node} [label="{_label(name)}"];')
-            for value in dict.fromkeys(re.findall(r"%(\d+)", arguments)):
-                lines.append(f"  {makers[value]} -> {node};")
-            for value, type_text in _RESULT.findall(results):
-                if not type_text:
-                    lines.append(f'  {makers[value]} -> {node} [label="writes", style=dashed];')
-                makers[value] = node
-            depth = line.endswith("{")
-        elif line.startswith("return"):
-            for value in re.findall(r"%(\d+)", line):
-                lines.append(f'  {makers[value]} -> result [label="{value}"];')
+    makers: dict[int, str] = {}  # by value: the node that made it or wrote into it last
+    numbers: dict[int, int] = {}  # by value: its number in the text form
+
+    def add_node(label: str, style: str = "") -> str:
+        node = f"n{len(nodes)}"
+        nodes.append(node)
+        lines.append(f'  {node} [label="{_label(label)}"{style}];')
+        return node
+
+    def make(value: int, node: str) -> None:
+        makers[value] = node
+        numbers.setdefault(value, len(numbers))
+
+    nodes: list[str] = []
+    for value, type_text in inputs:
+        make(value, add_node(f"input {type_text}", ", style=rounded"))
+    for (value, type_text), (name, _, is_constant) in zip(leaves, program.leaves(), strict=True):
+        kind = "constant" if is_constant else "leaf"
+        label = f'{kind} {type_text} "{name}"' if name else f"{kind} {type_text}"
+        make(value, add_node(label, ", style=rounded"))
+    for name, operands, made, given in steps:
+        node = add_node(name)
+        for value in dict.fromkeys(operands):
+            lines.append(f"  {makers[value]} -> {node};")
+        for index, value in enumerate(made):
+            if given >> index & 1:
+                lines.append(f'  {makers[value]} -> {node} [label="writes", style=dashed];')
+            make(value, node)
+    for value in results:
+        lines.append(f'  {makers[value]} -> result [label="{numbers[value]}"];')
     return "\n".join([*lines, "  result [style=rounded];", "}"]) + "\n"

@@ -182,7 +182,7 @@ class Program:
         """The picture of the program in Graphviz's language: operators and the values between them."""
         from tenon._program_picture import to_dot
 
-        return to_dot(str(self))
+        return to_dot(self._native)
 
 
 def _pass_list(
