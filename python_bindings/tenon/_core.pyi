@@ -4,8 +4,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from typing_extensions import Buffer, Self
 
-from tenon._late_methods import LateMethods
 from tenon._operators import TensorLike, TensorMethods
+from tenon._tensor.late_methods import LateMethods
 
 class _DLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...

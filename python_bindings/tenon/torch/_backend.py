@@ -9,7 +9,7 @@ from typing import Any
 
 import tenon
 from tenon import _core
-from tenon.jit import _PASSES
+from tenon.jit.program import PASSES
 from tenon.torch._convert import Weights
 from tenon.torch._load import _torch, kept_whole
 from tenon.torch._report import Report, remember
@@ -116,7 +116,7 @@ class _Runner:
         results = walk.value(walk.run(self._graph))
         walk.refuse_missing()
         tensors = [each for each in results if isinstance(each, tenon.Tensor)]
-        native: _core.Program = walk.builder.finish(tensors).optimize(",".join(_PASSES))
+        native: _core.Program = walk.builder.finish(tensors).optimize(",".join(PASSES))
         self._entry.steps = native.nsteps
         return native, [None if isinstance(each, tenon.Tensor) else each for each in results]
 

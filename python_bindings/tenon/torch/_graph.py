@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenon import _core, _structure
+from tenon import _core
 from tenon._core import Tensor
+from tenon.jit import structures
 from tenon.torch._convert import Weights
 from tenon.torch._report import Report
 from tenon.torch._walk import Walk
@@ -57,7 +58,7 @@ class GraphBuilder:
             given, exported.call_spec.in_spec
         )
         tensors: list[Tensor] = []
-        return _structure.flatten(
+        return structures.flatten(
             tuple(map(_plain, arguments)) + tuple(map(_plain, keywords.values())), tensors
         )
 
@@ -105,7 +106,7 @@ class GraphBuilder:
             self._entry.writes.append(name)
         tree = self._torch.utils._pytree.tree_unflatten(returned, self.exported.call_spec.out_spec)
         tensors: list[Tensor] = []
-        structure = _structure.flatten(_plain(tree, is_result=True), tensors)
+        structure = structures.flatten(_plain(tree, is_result=True), tensors)
         return tensors, structure
 
 

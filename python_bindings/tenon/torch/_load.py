@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 import tenon
-from tenon import _core, _structure
-from tenon._sizes import text_of
-from tenon.jit import _PASSES, Program
+from tenon import _core
+from tenon.jit import structures
+from tenon.jit.dynamic_shapes import text_of
+from tenon.jit.program import PASSES, Program
 from tenon.torch import _lines
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
@@ -102,7 +103,7 @@ def _can_be_told(torch: Any, exported: Any) -> bool:
 
 def _program(builder: GraphBuilder, entry: Report) -> Program:
     sizes = Sizes(builder.exported)
-    passes = ",".join(_PASSES)
+    passes = ",".join(PASSES)
     built = []
     for row in sizes.samples():
         native, arguments, results = builder.build(row)
@@ -112,7 +113,7 @@ def _program(builder: GraphBuilder, entry: Report) -> Program:
     entry.leaves = len(native.leaves())
     if sizes.dimensions:
         for row, (_, _, others) in zip(sizes.samples(), built, strict=True):
-            if not _structure.same(results, others):
+            if not structures.same(results, others):
                 raise NotImplementedError(
                     f"torch.load: results have another structure at {text_of(row)}"
                 )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tenon._bridge_calls import Refused
+from tenon.torch._calls import Refused
 
 Value = Any  # a tensor of the device meta
 Add = Callable[..., Any]
