@@ -8,9 +8,9 @@
 #include <string>
 
 #include "ir/alias_analysis.hpp"
+#include "ir/verify.hpp"
 #include "record/layer.hpp"
 #include "support/host.hpp"
-#include "ir/verify.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -245,7 +245,7 @@ tenon_status Builder::record(const tenon_op* op, const tenon_value* args, uint32
       asked[i] = {TENON_VALUE_DEVICE, 0, {.i = TENON_DEVICE_META}};
     }
     if (told != TENON_DEVICE_NONE) device = told;
-    step.results = Few<ValueId, 2>(nouts, kNoValueId);
+    step.results = SmallVector<ValueId, 2>(nouts, kNoValueId);
     for (uint32_t i = 0; i < nouts; ++i) {
       if (tenon_tensor* out = as_tensor(outs[i])) {
         step.given |= 1u << i;
@@ -287,7 +287,7 @@ ProgramPtr Builder::finish(tenon_tensor* const* results, uint32_t nresults) {
   ProgramPtr program(new Program);
   program->graph = std::move(graph_);
   verify(program->graph);
-  const Aliases memory(program->graph);
+  const AliasAnalysis memory(program->graph);
   for (const Leaf& leaf : program->graph.leaves)
     if (leaf.is_constant && memory.is_written(leaf.value))
       throw Error(

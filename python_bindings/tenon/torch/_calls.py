@@ -6,13 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-
-class _Required:
-    def __repr__(self) -> str:
-        return "REQUIRED"
-
-
-REQUIRED: Final = _Required()
+REQUIRED: Final = ...  # the default of a parameter that has none
 
 
 class Refused(Exception):
@@ -42,6 +36,11 @@ class Call(NamedTuple):
 
     names: tuple[str, ...]
     cases: tuple[Case, ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], cases: Sequence[Any]) -> Call:
+        """From a row of the generated table."""
+        return cls(names, tuple(map(Case._make, cases)))
 
 
 def bound(

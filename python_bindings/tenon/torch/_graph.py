@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tenon import _core
-from tenon.jit import structures
 from tenon._core import Tensor
+from tenon.jit import structures
 from tenon.torch._convert import Weights
 from tenon.torch._report import Report
 from tenon.torch._walk import Walk

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import tenon
-from tenon._aten_calls import CALLS, CORE, PARAMETERS
-from tenon.torch._calls import Refused, bound
 from tenon.torch import _lines, _native
+from tenon.torch._calls import Refused, bound
+from tenon.torch._lines import CALLS, CORE, PARAMETERS
 
 
 def told(name, *arguments, **keywords):
