@@ -36,7 +36,9 @@ class Work:
 WORKS = {
     "x[rows] = v": Work("x[rows] = v", "x[rows] = v", "x[rows] = v", "x[rows]"),
     "x[rows] = 0": Work("x[rows] = 0.0", "x[rows] = 0.0", "x[rows] = 0.0", "x[rows]"),
-    "x[:, columns] = v": Work("x[:, columns] = w", "x[:, columns] = w", "x[:, columns] = w", "x[:9]"),
+    "x[:, columns] = v": Work(
+        "x[:, columns] = w", "x[:, columns] = w", "x[:, columns] = w", "x[:9]"
+    ),
     "x[rows, columns of rows] = v": Work(
         "x[rows, at] = u", "x[rows, at] = u", "x[rows, at] = u", "x[rows]"
     ),
@@ -48,9 +50,14 @@ WORKS = {
     ),
     "index_add": Work("x.index_add_(rows, v)", "x.index_add_(0, rows, v)", read="x[:1]"),
     "index_add, repeated": Work("x.index_add_(few, v)", "x.index_add_(0, few, v)", read="x[:1]"),
-    "scatter_add": Work("x.scatter_add_(spread, v, 0)", "x.scatter_add_(0, spread, v)", read="x[:1]"),
+    "scatter_add": Work(
+        "x.scatter_add_(spread, v, 0)", "x.scatter_add_(0, spread, v)", read="x[:1]"
+    ),
     "scatter along rows": Work(
-        "g.scatter_(-1, order, h)", "g.scatter_(-1, order, h)", "np.put_along_axis(g, order, h, -1)", "g"
+        "g.scatter_(-1, order, h)",
+        "g.scatter_(-1, order, h)",
+        "np.put_along_axis(g, order, h, -1)",
+        "g",
     ),
     "x[mask] = 0, one in ten": Work("g[mask] = 0.0", "g[mask] = 0.0", "g[mask] = 0.0", "g"),
     "x[mask] = values, one in ten": Work("g[mask] = some", "g[mask] = some", "g[mask] = some", "g"),
@@ -128,7 +135,7 @@ def arrays(kind: str) -> dict[str, np.ndarray]:
 
 def build(library: str, case: Case, options):
     """What a case is in a library's process."""
-    work = WORKS[case.parameters["work"]]
+    work = WORKS[case.parameters["function"]]
     code = getattr(work, library)
     if not code:
         return None
@@ -169,7 +176,7 @@ def main() -> None:
     limit_threads(options.threads)
     group = f"{options.threads} thread{'s' * (options.threads > 1)}"
     cases = [
-        Case(name, group, tolerance=WORKS[name].tolerance, parameters={"work": name})
+        Case(name, group, tolerance=WORKS[name].tolerance, parameters={"function": name})
         for name in names
     ]
     measure(cases, build, options, report)

@@ -30,18 +30,11 @@ std::string give_results(const Operator& op, const Value& result, const Expressi
   return cat("  return expression::give(scope, outs, {", values, "});\n");
 }
 
-// The last step writes over the argument itself, where the host passes it as the output.
+// The last step, a call of such an operator, writes over the argument itself where the host passes it as the output.
 std::string write_over(const Operator& op, const Value& result, const ExpressionCpp& cpp) {
   if (!op.writes_in_place()) return "";
-  const bool is_call = result.form == Value::OperatorCall && result.op->writes_in_place() &&
-                       result.bound[0] >= 0;
-  const Value* written = is_call ? &result.children[static_cast<size_t>(result.bound[0])] : nullptr;
-  if (!written || written->form != Value::Variable || written->text != op.in_place)
-    throw Error(op.decompose.back().expression.where,
-                cat("`in_place`: expected a decomposition that ends in a call of an operator that writes over `",
-                    op.in_place, "`; write ", kByCopy, " for a result that is copied"));
-  return cat("  if (outs[0].tag == TENON_VALUE_TENSOR) {\n    ",
-             cpp.write_over(result, "Tensor::borrow(static_cast<tenon_tensor*>(outs[0].v.p))"),
+  const char* out = "Tensor::borrow(static_cast<tenon_tensor*>(outs[0].v.p))";
+  return cat("  if (outs[0].tag == TENON_VALUE_TENSOR) {\n    ", cpp.write_over(result, out),
              "\n    return scope.status();\n  }\n");
 }
 

@@ -212,8 +212,8 @@ std::string ExpressionCpp::write_over(const Value& value, const std::string& out
 }
 
 std::string ExpressionCpp::operator_call(const Value& value) const {
-  std::string call = cat(value.op->name_space, "::ops::", value.op->name, "(scope",
-                         arguments_of(value), ")");
+  std::string call =
+      cat(value.op->name_space, "::ops::", value.op->name, "(scope", arguments_of(value), ")");
   if (!is_folded(value)) return call;
   // Numbers stay numbers, so that they do not take part in promotion.
   std::string operands;

@@ -10,7 +10,8 @@ void read_in_place(const YamlEntry& entry, Operator& op) {
   const Location where = entry.where("in_place");
   op.in_place = entry.text("in_place");
   const std::vector<Param>& params = op.signature.params;
-  const bool has_first = !params.empty() && params[0].kind == ParamKind::Tensor && !params[0].optional;
+  const bool has_first =
+      !params.empty() && params[0].kind == ParamKind::Tensor && !params[0].optional;
   if (!has_first || (op.in_place != params[0].name && op.in_place != kByCopy))
     throw Error(where, cat("`in_place`: expected the first parameter, a Tensor, or ", kByCopy,
                            ", got `", op.in_place, "`"));

@@ -139,9 +139,9 @@ struct Operator {
   std::vector<Gradient> gradients;
   ComplexGradient complex_gradient = ComplexGradient::None;
   Amp amp = Amp::Keep;
-  std::string flops;  // of one call, as written; "unknown"; empty: one for each element
+  std::string flops;     // of one call, as written; "unknown"; empty: one for each element
   std::string in_place;  // the parameter that the result may be written over, kByCopy, or nothing
-  std::string rows;   // the parameter that names the axes along which it works, or last(count)
+  std::string rows;      // the parameter that names the axes along which it works, or last(count)
   std::vector<std::string>
       earlier;  // signatures of earlier versions: hash, and how calls by it are told now
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient

@@ -119,10 +119,11 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
       return raise_error(PyExc_TypeError, "%U(): expected a Tensor to write into, got %s",
                          self.name, type_name(call.first));
     if (self.def->out_dtype == TENON_OUT_REAL && is_complex(call.values[0]))
-      return raise_error(PyExc_TypeError,
-                         "%U(): expected a real tensor, got a complex one, whose result is real; use "
-                         "the form that is not in place",
-                         self.name);
+      return raise_error(
+          PyExc_TypeError,
+          "%U(): expected a real tensor, got a complex one, whose result is real; use "
+          "the form that is not in place",
+          self.name);
     results[0] = call.values[0];
     given = call.first;
   } else if (call.out) [[unlikely]] {

@@ -19,11 +19,12 @@ using fake::values;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-bool was_in_place;        // the last call of put_kernel wrote over x
-int64_t stride_of_x;      // as the kernel saw it
+bool was_in_place;    // the last call of put_kernel wrote over x
+int64_t stride_of_x;  // as the kernel saw it
 bool decomposition_fails;
 
-tenon_status infer_like_x(const tenon_value* args, uint32_t, tenon_meta* outs, uint32_t, tenon_err*) {
+tenon_status infer_like_x(const tenon_value* args, uint32_t, tenon_meta* outs, uint32_t,
+                          tenon_err*) {
   const tenon_tensor& x = *as_tensor(args[0]);
   outs[0].kind = TENON_META_NEW;
   outs[0].dtype = static_cast<uint8_t>(x.dtype);
@@ -144,8 +145,9 @@ TEST_F(InPlace, StridesAreTheArgumentsOwn) {
   auto whole = tensor({6}, {1, 2, 3, 4, 5, 6}), y = tensor({1}, {9});
   int64_t shape = 3, stride = 2;
   tenon_tensor* view;
-  ASSERT_EQ(slots::tensor_view_of(whole.get(), TENON_DTYPE_F32, 1, &shape, &stride, 1, &view, nullptr),
-            TENON_OK);
+  ASSERT_EQ(
+      slots::tensor_view_of(whole.get(), TENON_DTYPE_F32, 1, &shape, &stride, 1, &view, nullptr),
+      TENON_OK);
   TensorRef x(impl(view));
   ASSERT_EQ(call("in_place::put", {value(x), value(y)}, view).status, TENON_OK);
   EXPECT_TRUE(was_in_place);
@@ -168,9 +170,10 @@ TEST_F(InPlace, AnotherArgumentInTheSameMemoryTakesACopy) {
   EXPECT_THAT(values(x.get()), ElementsAre(3, 2, 3));
   // Memory that is shared without a common owner is found by its address.
   tenon_tensor* wrapped;
-  ASSERT_EQ(slots::tensor_wrap(fake::host_device(), TENON_DTYPE_F32, 1, &shape, &stride,
-                               static_cast<float*>(x->data) + 1, 0, nullptr, nullptr, &wrapped, nullptr),
-            TENON_OK);
+  ASSERT_EQ(
+      slots::tensor_wrap(fake::host_device(), TENON_DTYPE_F32, 1, &shape, &stride,
+                         static_cast<float*>(x->data) + 1, 0, nullptr, nullptr, &wrapped, nullptr),
+      TENON_OK);
   TensorRef z(impl(wrapped));
   ASSERT_EQ(call("in_place::put", {value(x), value(z)}, x.get()).status, TENON_OK);
   EXPECT_FALSE(was_in_place);

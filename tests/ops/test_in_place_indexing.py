@@ -95,7 +95,9 @@ def test_rows_of_other_small_floats(dtype, device):
 def test_small_floats_are_rounded_once(dtype, device):
     """1 + 2 ** -9 * 4 in steps of a dtype that has 2 ** -8 at most would stay 1."""
     x = tenon.ones([2], dtype=dtype, device=device)
-    little = tenon.full([4], 2.0**-11 if dtype == "float16" else 2.0**-8, dtype=dtype, device=device)
+    little = tenon.full(
+        [4], 2.0**-11 if dtype == "float16" else 2.0**-8, dtype=dtype, device=device
+    )
     y, z = x.clone(), x.clone()
     index = T([1, 1, 1, 1], device=device)
     x.index_add_(index, little)
@@ -148,11 +150,21 @@ def test_index_add_in_place(way, axis, device):
 
 COMPOSITES = {
     "index_fill_": lambda x, d: x.index_fill_(1, T([4, -5], device=d), 7.0),
-    "index_copy_": lambda x, d: x.index_copy_(1, T([4, 1], device=d), tenon.ones([6, 2, 4], dtype=x.dtype, device=d)),
-    "put_": lambda x, d: x.put_(T([0, -1, 33], device=d), T([1.0, 2.0, 3.0], dtype=x.dtype, device=d)),
-    "put_ added": lambda x, d: x.put_(T([5, 5], device=d), T([1.0, 2.0], dtype=x.dtype, device=d), accumulate=True),
-    "masked_scatter_": lambda x, d: x.masked_scatter_(x > 0, tenon.arange(120, dtype=x.dtype, device=d)),
-    "scatter_nd_add_": lambda x, d: x.scatter_nd_add_(T([[5, 1], [5, 1]], device=d), tenon.ones([2, 4], dtype=x.dtype, device=d)),
+    "index_copy_": lambda x, d: x.index_copy_(
+        1, T([4, 1], device=d), tenon.ones([6, 2, 4], dtype=x.dtype, device=d)
+    ),
+    "put_": lambda x, d: x.put_(
+        T([0, -1, 33], device=d), T([1.0, 2.0, 3.0], dtype=x.dtype, device=d)
+    ),
+    "put_ added": lambda x, d: x.put_(
+        T([5, 5], device=d), T([1.0, 2.0], dtype=x.dtype, device=d), accumulate=True
+    ),
+    "masked_scatter_": lambda x, d: x.masked_scatter_(
+        x > 0, tenon.arange(120, dtype=x.dtype, device=d)
+    ),
+    "scatter_nd_add_": lambda x, d: x.scatter_nd_add_(
+        T([[5, 1], [5, 1]], device=d), tenon.ones([2, 4], dtype=x.dtype, device=d)
+    ),
 }
 
 
@@ -254,7 +266,9 @@ def test_refusals_change_nothing(device):
         lambda: leaf.index_fill_(0, T([0], device=device), 1.0),
         lambda: leaf.clip_(1.0),
     ):
-        with pytest.raises(RuntimeError, match="leaf tensor that requires grad is modified in place"):
+        with pytest.raises(
+            RuntimeError, match="leaf tensor that requires grad is modified in place"
+        ):
             write()
     assert leaf.tolist() == [0.0, 0.0, 0.0]
 
@@ -349,7 +363,9 @@ def test_gradients_twice(form, view):
 
     def gradients(*inputs):
         with tenon.enable_grad():
-            inputs = [each if each.requires_grad else each.detach().requires_grad_() for each in inputs]
+            inputs = [
+                each if each.requires_grad else each.detach().requires_grad_() for each in inputs
+            ]
             return tenon.grad(function(*inputs).sum(), inputs, create_graph=True)
 
     assert tenon.autograd.gradcheck(function, (x, v))

@@ -18,7 +18,11 @@ def segments(name, x, index, count):
 
 
 def close(got, want, tolerance=1e-6):
-    got = got.to("cpu").to("float64").numpy() if got.dtype.is_floating_point else got.to("cpu").numpy()
+    got = (
+        got.to("cpu").to("float64").numpy()
+        if got.dtype.is_floating_point
+        else got.to("cpu").numpy()
+    )
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
@@ -98,7 +102,10 @@ def test_segments_outside(name):
     with pytest.raises(IndexError, match="expected positions from -3 to 2, got 3"):
         getattr(tenon, f"segment_{name}")(tenon.ones([2, 2]), T([0, 3]), 3)
     none = tenon.zeros([0, 2])
-    assert getattr(tenon, f"segment_{name}")(none, T([], dtype="int64"), 2).tolist() == [[0.0, 0.0]] * 2
+    assert (
+        getattr(tenon, f"segment_{name}")(none, T([], dtype="int64"), 2).tolist()
+        == [[0.0, 0.0]] * 2
+    )
 
 
 # -- bags --------------------------------------------------------------------------------------------
@@ -151,7 +158,9 @@ def test_gradients_of_bags_twice(reduce, padding):
 
     def gradients(*inputs):
         with tenon.enable_grad():
-            inputs = [each if each.requires_grad else each.detach().requires_grad_() for each in inputs]
+            inputs = [
+                each if each.requires_grad else each.detach().requires_grad_() for each in inputs
+            ]
             return tenon.grad((function(*inputs) ** 2).sum(), inputs, create_graph=True)
 
     assert tenon.autograd.gradcheck(function, inputs)
@@ -176,8 +185,14 @@ def test_bags_by_threads():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"offsets": [0, 3, 2]}, "expected ascending offsets from 0 to at most the 4 indices, got 2 at position 2"),
-        ({"offsets": [1, 4]}, "expected ascending offsets from 0 to at most the 4 indices, got 1 at position 0"),
+        (
+            {"offsets": [0, 3, 2]},
+            "expected ascending offsets from 0 to at most the 4 indices, got 2 at position 2",
+        ),
+        (
+            {"offsets": [1, 4]},
+            "expected ascending offsets from 0 to at most the 4 indices, got 1 at position 0",
+        ),
         ({"offsets": [0, -1]}, "expected ascending offsets .* got -1 at position 1"),
         ({"offsets": [0, 5]}, "expected ascending offsets .* got 5 at position 1"),
         ({"offsets": []}, "expected offsets of one number more than there are bags, got none"),

@@ -85,7 +85,9 @@ def test_gradients_are_those_of_the_function(name, args, kwargs):
         assert tenon.autograd.gradcheck(gradient, (x,))
 
 
-COMPARISONS = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
+COMPARISONS = (
+    "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
+)
 
 
 @pytest.mark.parametrize("name", COMPARISONS.split())
@@ -100,9 +102,19 @@ def test_truth_is_written_in_the_dtype(name, dtype):
 
 def test_other_spellings():
     x = T([1.0, 5.0, -2.0])
-    for short, long in (("eq_", "equal"), ("lt_", "less"), ("ge_", "greater_equal"), ("ne_", "not_equal")):
-        assert getattr(x.clone(), short)(1.0).tolist() == getattr(tenon, long)(x, 1.0).to(x.dtype).tolist()
-    assert x.clone().clamp_(0.0, 2.0).tolist() == x.clone().clip_(0.0, 2.0).tolist() == [1.0, 2.0, 0.0]
+    for short, long in (
+        ("eq_", "equal"),
+        ("lt_", "less"),
+        ("ge_", "greater_equal"),
+        ("ne_", "not_equal"),
+    ):
+        assert (
+            getattr(x.clone(), short)(1.0).tolist()
+            == getattr(tenon, long)(x, 1.0).to(x.dtype).tolist()
+        )
+    assert (
+        x.clone().clamp_(0.0, 2.0).tolist() == x.clone().clip_(0.0, 2.0).tolist() == [1.0, 2.0, 0.0]
+    )
     assert x.clone().clamp_min_(0.0).tolist() == [1.0, 5.0, 0.0]
     assert x.clone().clamp_max_(0.0).tolist() == [0.0, 0.0, -2.0]
     assert x.clone().true_divide_(2.0).tolist() == [0.5, 2.5, -1.0]
@@ -110,7 +122,10 @@ def test_other_spellings():
     for arguments in ((T([1]), rows, 0), (0, T([1]), rows)):  # PyTorch's order, too
         assert tenon.zeros([2, 2]).index_add_(*arguments).tolist() == [[0.0, 0.0], [1.0, 1.0]]
         assert tenon.zeros([2, 2]).scatter_add_(
-            *[T([[1, 1]]) if isinstance(each, tenon.Tensor) and each.ndim == 1 else each for each in arguments]
+            *[
+                T([[1, 1]]) if isinstance(each, tenon.Tensor) and each.ndim == 1 else each
+                for each in arguments
+            ]
         ).tolist() == [[0.0, 0.0], [1.0, 1.0]]
 
 
@@ -124,8 +139,16 @@ def test_refusals_leave_the_tensor():
     z = T([3.0 + 4.0j])
     for call, error, message in (
         (lambda: z.abs_(), TypeError, r"abs_\(\): expected a real tensor, got a complex one"),
-        (lambda: x.maximum_(tenon.ones([3, 2])), ValueError, r"an output of shape \(3, 2\), got \(2,\)"),
-        (lambda: T([True]).cumsum_(), TypeError, "the result is int64 and does not fit an output of dtype bool"),
+        (
+            lambda: x.maximum_(tenon.ones([3, 2])),
+            ValueError,
+            r"an output of shape \(3, 2\), got \(2,\)",
+        ),
+        (
+            lambda: T([True]).cumsum_(),
+            TypeError,
+            "the result is int64 and does not fit an output of dtype bool",
+        ),
         (lambda: x.addcmul_(tenon.ones([3, 2]), x), ValueError, r"shape \(3, 2\)"),
     ):
         with pytest.raises(error, match=message):

@@ -330,12 +330,12 @@ TENON_DECOMPOSE(embedding_bag_grad) {
     Tensor found = ops::segment_argmax(scope, rows, bags.bag, bags.count + 1, true);
     found = ops::narrow(scope, found, 0, 0, bags.count);
     Tensor given = ops::where(scope, ops::less(scope, found, 0), 0, grad_out);
-    Tensor row = ops::index_select(scope, bags.indices, ops::clip(scope, found, int64_t{0}, nullptr), 0);
+    Tensor row =
+        ops::index_select(scope, bags.indices, ops::clip(scope, found, int64_t{0}, nullptr), 0);
     Tensor zeros = full_with(scope, grad_out, sizes_of(weight), 0);
     return finish(scope, outs, ops::scatter_add(scope, zeros, row, given, 0));
   }
-  if (reduce == "mean")
-    grad_out = ops::divide(scope, grad_out, lengths_of(scope, bags, grad_out));
+  if (reduce == "mean") grad_out = ops::divide(scope, grad_out, lengths_of(scope, bags, grad_out));
   Tensor rows = rows_of_bags(scope, bags, grad_out);
   if (scale) rows = ops::multiply(scope, rows, ops::unsqueeze(scope, scale, {1}));
   return finish(scope, outs, segment_sums(scope, rows, indices, weight->shape[0]));
@@ -347,8 +347,9 @@ TENON_DECOMPOSE(embedding_bag_scale_grad) {
          indices = operand(scope, args[2]), offsets = operand(scope, args[3]);
   const Bags bags = bags_of(scope, weight, indices, offsets, args[4]);
   Tensor rows = ops::index_select(scope, weight, indices, 0);
-  return finish(scope, outs,
-                ops::sum(scope, ops::multiply(scope, rows, rows_of_bags(scope, bags, grad_out)), {1}));
+  return finish(
+      scope, outs,
+      ops::sum(scope, ops::multiply(scope, rows, rows_of_bags(scope, bags, grad_out)), {1}));
 }
 
 namespace {

@@ -144,7 +144,8 @@ TENON_DECOMPOSE(embedding_grad) {
   if (!scope.ok()) return scope.status();
   const int64_t columns = product(shape.subspan(1));
   Tensor rows = ops::reshape(scope, grad_out, {indices->numel, columns});
-  Tensor sums = ops::segment_add(scope, rows, ops::reshape(scope, indices, {indices->numel}), shape[0]);
+  Tensor sums =
+      ops::segment_add(scope, rows, ops::reshape(scope, indices, {indices->numel}), shape[0]);
   return finish(scope, outs, ops::reshape(scope, sums, list_of(shape)));
 }
 

@@ -166,7 +166,8 @@ TENON_INFER(embedding_bag) {
                         static_cast<int>(reduce.size()), reduce.data());
   if (!is_none(args[3])) {
     if (args[3].tag != TENON_VALUE_TENSOR)
-      return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected scale to be a tensor, got a number");
+      return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                          "expected scale to be a tensor, got a number");
     const tenon_tensor& scale = tensor_of(args[3]);
     TENON_TRY(expect_dtype_of(op, "scale", scale, weight, err));
     if (!std::ranges::equal(shape_of(scale), shape_of(indices)))

@@ -35,7 +35,9 @@ def test_segments(shape):
     share = G.segment_softmax(T(x * 100), T(index), 5).numpy()
     for i in (0, 2, 4):
         np.testing.assert_allclose(share[index == i].sum(0), 1.0)
-    with pytest.raises(ValueError, match="expected a reduction of sum, add, mean, max, min, got 'mode'"):
+    with pytest.raises(
+        ValueError, match="expected a reduction of sum, add, mean, max, min, got 'mode'"
+    ):
         G.aggregate(T(x), T(index), 5, "mode")
 
 

@@ -258,7 +258,9 @@ def test_offsets_that_a_program_reads_late_are_refused_too():
         (tenon.tensor([0, 2]),),
     )
     assert program(tenon.tensor([0, 1])).reshape(-1).tolist() == [1.0, 6.0]
-    with pytest.raises(ValueError, match="expected ascending offsets from 0 to at most the 3 indices, got 1"):
+    with pytest.raises(
+        ValueError, match="expected ascending offsets from 0 to at most the 3 indices, got 1"
+    ):
         program(tenon.tensor([1, 2]))
 
 

@@ -60,11 +60,11 @@ tenon_status read_values(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tens
 }
 
 // Where the blocks of the result lie.
-struct Places {
+struct BlockLayout {
   Axes outer, inner;
   int64_t run = 1, runs = 1;  // a block is `runs` runs of `run` neighbouring elements
   int64_t step = 1;           // of one block to the next along the indexed axes
-  Places(const tenon_tensor* out, int axis, int last, const IndexedBlocks& indexed)
+  BlockLayout(const tenon_tensor* out, int axis, int last, const IndexedBlocks& indexed)
       : step(last - axis == 1 ? out->strides[axis] : 1) {
     for (int i = 0; i < axis; ++i) outer.add(out->shape[i], out->strides[i]);
     for (int i = last; i < out->ndim; ++i) inner.add(out->shape[i], out->strides[i]);
@@ -87,7 +87,7 @@ struct Add {
 };
 
 template <class Combine, class T>
-void place_run(T* to, const T* from, const Values& values, int64_t at, int64_t run) {
+void put_run(T* to, const T* from, const Values& values, int64_t at, int64_t run) {
   switch (values.inner) {
     case Values::kDense:
       if constexpr (std::is_same_v<Combine, Write>)
@@ -105,26 +105,26 @@ void place_run(T* to, const T* from, const Values& values, int64_t at, int64_t r
 }
 
 template <class Combine, class T>
-void place(const IndexedBlocks& indexed, const Places& places, const Values& values, const T* from,
-           T* to) {
-  const auto place_block = [&](T* block, const T* value) {
-    for (int64_t r = 0; r < places.runs; ++r)
-      place_run<Combine>(block + places.inner.offset(r), value, values, r * places.run, places.run);
+void put_blocks(const IndexedBlocks& indexed, const BlockLayout& layout, const Values& values,
+                const T* from, T* to) {
+  const auto put_block = [&](T* block, const T* value) {
+    for (int64_t r = 0; r < layout.runs; ++r)
+      put_run<Combine>(block + layout.inner.offset(r), value, values, r * layout.run, layout.run);
   };
   // All blocks of one index of the outer axes.
   const bool is_elements = indexed.inner == 1 && values.count.count() <= 1;
-  const auto place_all = [&](T* outer, const T* value) {
-    const int64_t step = places.step, value_step = values.count.stride();
+  const auto put_all = [&](T* outer, const T* value) {
+    const int64_t step = layout.step, value_step = values.count.stride();
     for (int64_t n = 0; n < indexed.count; ++n)
       if (is_elements)
         Combine::one(outer[indexed.blocks[n] * step], value[n * value_step]);
       else
-        place_block(outer + indexed.blocks[n] * step, value + values.count.offset(n));
+        put_block(outer + indexed.blocks[n] * step, value + values.count.offset(n));
   };
   if (indexed.outer > 1) {
     parallel(indexed.outer, indexed.count * indexed.inner, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o)
-        place_all(to + places.outer.offset(o), from + values.outer.offset(o));
+        put_all(to + layout.outer.offset(o), from + values.outer.offset(o));
     });
     return;
   }
@@ -132,12 +132,12 @@ void place(const IndexedBlocks& indexed, const Places& places, const Values& val
   constexpr int64_t kPassedWork = 16;
   const int64_t parts =
       indexed.inner >= kPassedWork ? workers_for(indexed.count, indexed.inner) : 1;
-  if (parts == 1) return place_all(to, from);
+  if (parts == 1) return put_all(to, from);
   parallel(parts, indexed.count * indexed.inner / parts, [&](int64_t begin, int64_t end) {
     for (int64_t n = 0; n < indexed.count; ++n) {
       const int64_t block = indexed.blocks[n], part = part_of(block, parts);
       if (part >= begin && part < end)
-        place_block(to + block * places.step, from + values.count.offset(n));
+        put_block(to + block * layout.step, from + values.count.offset(n));
     }
   });
 }
@@ -154,12 +154,13 @@ tenon_status write_blocks(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
   if (indexed.outer * indexed.count * indexed.inner == 0) return TENON_OK;
   Values values;
   TRY(read_values(ctx, x, value, indexed, first, last, &values, err));
-  const Places places(out, first, last, indexed);
+  const BlockLayout layout(out, first, last, indexed);
   const bool is_number = value->dtype != x->dtype;
   if (accumulate) {
     with_type(x->dtype, [&]<class T>(Type<T>) {
       const T number = is_number ? host_number<T>(value) : T{};
-      place<Add>(indexed, places, values, is_number ? &number : data_of<T>(value), data_of<T>(out));
+      put_blocks<Add>(indexed, layout, values, is_number ? &number : data_of<T>(value),
+                      data_of<T>(out));
     });
     return TENON_OK;
   }
@@ -173,7 +174,7 @@ tenon_status write_blocks(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
     });
   with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
     const T* from = is_number ? reinterpret_cast<const T*>(number) : data_of<T>(value);
-    place<Write>(indexed, places, values, from, data_of<T>(out));
+    put_blocks<Write>(indexed, layout, values, from, data_of<T>(out));
   });
   return TENON_OK;
 }
@@ -210,6 +211,6 @@ const tenon_kernel_def kKernels[] = {
 
 }  // namespace
 
-KernelList placement_kernels() { return kKernels; }
+KernelList index_put_kernels() { return kKernels; }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
