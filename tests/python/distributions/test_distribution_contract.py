@@ -196,15 +196,15 @@ def test_values_outside_of_the_support_are_refused(each, description, outside):
         (lambda: D.Categorical(T(1.0)), "Categorical: expected one axis or more, got a number"),
         (lambda: D.Categorical(T([0.0, 0.0])), "sum of probs to be numbers above 0, got 0.0"),
         (lambda: D.Multinomial(-1, T([1.0])), "total_count to be a whole number of at least 0, got -1"),
-        (lambda: D.Multinomial(1.5, T([1.0])), "a whole number of at least 0, got 1.5"),
+        (lambda: D.Multinomial(1.5, T([1.0])), "a whole number of at least 0, got 1.5"),  # type: ignore[arg-type]
         (lambda: D.Dirichlet(T(1.0)), "Dirichlet: expected a concentration of one axis or more"),
         (lambda: D.MultivariateNormal(T([0.0]), T([[1.0, 0.0]])), r"got shapes \(1,\) and \(1, 2\)"),
         (lambda: D.MultivariateNormal(T(0.0), T([[1.0]])), r"got shapes \(\) and \(1, 1\)"),
         (lambda: D.Independent(D.Normal(T([0.0]), 1.0), 2), "ndims from 0 to 1, the batch axes of"),
         (lambda: D.Independent(D.Normal(T([0.0]), 1.0), -1), "ndims from 0 to 1, .* got -1"),
-        (lambda: D.MixtureSameFamily(D.Normal(0.0, 1.0), D.Normal(0.0, 1.0)),
+        (lambda: D.MixtureSameFamily(D.Normal(0.0, 1.0), D.Normal(0.0, 1.0)),  # type: ignore[arg-type]
          "expected a Categorical to choose components, got Normal"),
-        (lambda: D.TransformedDistribution(D.Normal(0.0, 1.0), [D.ExpTransform(), abs]),
+        (lambda: D.TransformedDistribution(D.Normal(0.0, 1.0), [D.ExpTransform(), abs]),  # type: ignore[list-item]
          r"expected a Transform or a list of them, got \['ExpTransform', 'builtin_function"),
         (lambda: D.ReshapeTransform([2, 3], [4]), r"expected shapes of equal size, got \(2, 3\) and"),
         (lambda: D.ReshapeTransform([2, 3], [6])(T([[1.0] * 2])), r"the last axes to be \(2, 3\), got"),

@@ -64,7 +64,7 @@ AT_ONCE = {
     "sum of an axis": (lambda x: tenon.sum(x, 0), (BLOCKS,), (0,)),
     "sum of axes": (lambda x: tenon.sum(x, [0, -1], keepdim=True), (BLOCKS,), (0,)),
     "sum of numbers": (lambda x: x.sum(), (NUMBERS,), (0,)),
-    "var": (lambda x: tenon.var(x, -1, ddof=1), (BLOCKS,), (0,)),
+    "var": (lambda x: tenon.var(x, -1, correction=1), (BLOCKS,), (0,)),
     "argmax": (lambda x: tenon.argmax(x), (BLOCKS,), (0,)),
     "argmin of an axis": (lambda x: tenon.argmin(x, 1, keepdim=True), (BLOCKS,), (0,)),
     "softmax": (lambda x: tenon.softmax(x, 0), (BLOCKS,), (0,)),

@@ -245,7 +245,7 @@ PARAM = nn.Parameter(T([1.0, 2.0]))
         (lambda: optim.Ftrl([PARAM], lr=0.0), "Ftrl: expected lr > 0, got 0.0"),
         (lambda: optim.Ftrl([PARAM], lr_power=0.5), "Ftrl: expected lr_power <= 0, got 0.5"),
         (lambda: optim.Adafactor([PARAM], eps=(None, -1.0)), "Adafactor: expected eps >= 0, got -1"),
-        (lambda: optim.Muon([nn.Parameter(tenon.ones(2, 2, 2))]), "Muon: expected parameters of two axes"),
+        (lambda: optim.Muon([nn.Parameter(tenon.ones([2, 2, 2]))]), "Muon: expected parameters of two axes"),
         (lambda: optim.SGD([]), "SGD: got no parameters; is the model empty"),
         (lambda: optim.SGD([{"params": [PARAM]}, {"params": [PARAM]}]), "a parameter of shape .* appears twice"),
         (lambda: optim.SGD([PARAM, 3.0]), "SGD: expected tensors, got float"),
@@ -253,7 +253,7 @@ PARAM = nn.Parameter(T([1.0, 2.0]))
         (lambda: optim.LBFGS([{"params": [PARAM]}, {"params": [nn.Parameter(T([1.0]))]}]), "LBFGS: expected one group, got 2"),
         (lambda: optim.LBFGS([PARAM]).step(lambda: 0.0, found_inf=T(0.0)), "LBFGS.step: expected no found_inf"),
         (lambda: setattr(optim.LBFGS([PARAM]), "multi_precision", True), "LBFGS: expected multi_precision=False"),
-        (lambda: optim.LookAhead(3), "LookAhead: expected an optimizer, got int"),
+        (lambda: optim.LookAhead(3), "LookAhead: expected an optimizer, got int"),  # type: ignore[arg-type]
         (lambda: optim.LookAhead(optim.SGD([PARAM]), alpha=1.5), "LookAhead: expected alpha from 0 to 1, got 1.5"),
         (lambda: optim.LookAhead(optim.SGD([PARAM]), k=0), "LookAhead: expected k >= 1, got 0"),
     ],
