@@ -29,11 +29,9 @@ GROUPS = (
     Group("data", ("data/*.py",), 0.15),
     Group("distributions", ("distributions/*.py",), 0.15),
     Group("func", ("func/*.py", "_tensor/batched.py"), 0.1),
-    Group("io", ("io.py", "safetensors.py", "_sharded.py", "_foreign_files.py", "_pickling.py",
-                 "io/*.py", "_tensor/pickling.py"), 0.08),
-    Group("jit", ("jit.py", "_compile.py", "_outside.py", "_structure.py", "_control_flow.py",
-                  "_syntax/*.py", "_sizes.py", "jit/**/*.py"), 0.1),
-)  # fmt: skip
+    Group("io", ("io/*.py", "_tensor/pickling.py"), 0.08),
+    Group("jit", ("jit/**/*.py",), 0.1),
+)
 # All tests of the package, and those of tests/ops that go through its rules for batches.
 TESTS = ("tests/python/**/test_*.py", "tests/ops/test_vmap.py")
 # Tests that build extensions, start plugins' processes, kill workers or fill the memory.
