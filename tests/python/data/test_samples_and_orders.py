@@ -157,12 +157,12 @@ def test_seeds_of_samples_follow_from_seed_pass_and_index():
 
 
 def test_generators_outside_of_a_loader_differ():
-    drawn = {data.reading.pass_rng().random() for _ in range(300)}
+    drawn = {data.pass_rng().random() for _ in range(300)}
     assert len(drawn) == 300
     tenon.manual_seed(3)
-    first = data.reading.pass_rng().random()
+    first = data.pass_rng().random()
     tenon.manual_seed(3)
-    assert data.reading.pass_rng().random() == first
+    assert data.pass_rng().random() == first
 
 
 Pair = collections.namedtuple("Pair", "a b")
