@@ -22,6 +22,7 @@ WRITTEN = {
         "Training": [
             "training.md",
             "high_level.md",
+            "distributed.md",
             "data.md",
             "dtypes.md",
             "amp.md",
