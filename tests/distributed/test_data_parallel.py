@@ -281,8 +281,9 @@ def test_batches_of_ranks(count, drop_last):
     for epoch in range(2):
         two, four = read(2, 4, epoch), read(4, 2, epoch)
         for a, b in zip(two, four, strict=True):
-            assert set(a) == set(b)
             assert len(a) % 2 == 0 and len(b) % 4 == 0
+            if len(a) == 8:  # a short one may be filled with more samples for more ranks
+                assert a == b
         seen = sum(two, [])
         assert set(seen) <= set(range(count))
         if not drop_last:

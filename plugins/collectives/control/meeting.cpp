@@ -102,12 +102,16 @@ void Meeting::close_in_child() {
 }
 
 void Meeting::agree_on_token(Store& store, uint64_t deadline) {
-  const std::string key = options_.name + "/token";
-  if (options_.rank == 0) store.set(key, random_token());
-  token_ = get_patiently(store, key, 0, deadline);
-  const std::string place = options_.name + "/taken/" + token_.substr(0, 8) + "/" +
-                            std::to_string(options_.rank);
-  if (store.add(place, 1) != 1)
+  const std::string key = options_.name + "/token", own = random_token();
+  bool is_first = true;
+  if (options_.rank == 0) {
+    token_ = store.compare_set(key, "", own);
+    is_first = token_ == own;
+  } else {
+    token_ = get_patiently(store, key, 0, deadline);
+    is_first = store.add(options_.name + "/taken/" + std::to_string(options_.rank), 1) == 1;
+  }
+  if (!is_first)
     throw Error(TENON_INVALID_ARGUMENT, "rank " + std::to_string(options_.rank) + " of " +
                                             options_.name +
                                             " has come twice; ranks must be different");

@@ -16,8 +16,6 @@ namespace {
 
 // To each rank, with what describes the call: fits into the smallest of rings twice.
 constexpr size_t kRidesAlong = 4 << 10;
-// Of each rank's part of a large sum: what is moved while the piece before it is added.
-constexpr size_t kPieceBytes = 256 << 10;
 
 char* at(const void* memory, uint64_t bytes) {
   return static_cast<char*>(const_cast<void*>(memory)) + bytes;
@@ -90,8 +88,7 @@ CallHeader RankGroup::header_of(const tenon_group_call& call, uint64_t count) co
 }
 
 void RankGroup::move(std::vector<Piece> sends, std::vector<Piece> receives) {
-  mover_.move(std::move(sends), std::move(receives),
-              number_text(record_) + ", " + call_text(record_), may_interrupt_);
+  mover_.move(std::move(sends), std::move(receives), record_, may_interrupt_);
 }
 
 // All ranks tell all others what they call. Then the data move: with what describes the call if they are small.
@@ -215,7 +212,7 @@ void RankGroup::reduce_small(const tenon_group_call& call) {
 void RankGroup::reduce_large(const tenon_group_call& call) {
   meet(call, {}, {});
   const uint64_t ranks = ranks_.size(), item = host->dtype_size(call.dtype);
-  const uint64_t mine = static_cast<uint64_t>(rank_), piece = std::max<uint64_t>(kPieceBytes / item, 1);
+  const uint64_t mine = static_cast<uint64_t>(rank_), piece = std::max<uint64_t>(mover_.piece_bytes() / item, 1);
   const bool is_scatter = call.kind == TENON_CALL_REDUCE_SCATTER;
   const uint64_t whole = is_scatter ? call.count * ranks : call.count;
   struct Range {

@@ -21,6 +21,10 @@ std::vector<int32_t> peers_of(const std::vector<Piece>& pieces) {
   return peers;
 }
 
+std::string text_of(const tenon_group_record& call) {
+  return number_text(call) + ", " + call_text(call);
+}
+
 }  // namespace
 
 bool Mover::advance(std::vector<Piece>& pieces, bool is_sending) {
@@ -46,7 +50,7 @@ bool Mover::advance(std::vector<Piece>& pieces, bool is_sending) {
   return has_moved;
 }
 
-void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives, const std::string& what,
+void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives, const tenon_group_record& call,
                  bool may_interrupt) {
   uint64_t deadline = deadline_after(meeting_.timeout_ns());
   bool is_last_chance = false;
@@ -63,7 +67,7 @@ void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives, const st
     for (const auto* peers : {&readers, &writers})
       for (const int32_t peer : *peers) waited_for.push_back(ranks_[static_cast<size_t>(peer)]);
     // What a rank sent before it went away may have come since the look above.
-    if (is_last_chance) require_hope(waited_for, what);
+    if (is_last_chance) require_hope(waited_for, call);
     is_last_chance = meeting_.has_failed() || meeting_.first_dead(ranks_) >= 0 ||
                      std::any_of(waited_for.begin(), waited_for.end(),
                                  [&](int32_t rank) { return !meeting_.is_here(rank); });
@@ -74,11 +78,11 @@ void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives, const st
         meeting_.check_interrupt();
       } catch (const Error&) {
         meeting_.fail(TENON_GROUP_ABORTED, "rank " + std::to_string(meeting_.rank()) +
-                                               " was interrupted in " + what);
+                                               " was interrupted in " + text_of(call));
         throw;
       }
     }
-    if (time_left(deadline) == 0) give_up(waited_for, what);
+    if (time_left(deadline) == 0) give_up(waited_for, call);
     const uint64_t asleep_at = now_ns();
     links_->sleep(looked, readers, writers, std::min(deadline, deadline_after(kSecond / 4)));
     waiting_ns_.fetch_add(now_ns() - asleep_at, std::memory_order_relaxed);
@@ -91,19 +95,19 @@ void Mover::fail(int32_t kind, const std::string& text) {
   throw Error(TENON_INTERNAL, text);
 }
 
-void Mover::require_hope(const std::vector<int32_t>& waited_for, const std::string& what) {
+void Mover::require_hope(const std::vector<int32_t>& waited_for, const tenon_group_record& call) {
   meeting_.check();
   int32_t gone = meeting_.first_dead(ranks_);
   for (const int32_t rank : waited_for)
     if (gone < 0 && !meeting_.is_here(rank)) gone = rank;
   if (gone >= 0)
     fail(TENON_GROUP_PEER, meeting_.gone_text(gone) + "; rank " + std::to_string(meeting_.rank()) +
-                               " was in " + what);
+                               " was in " + text_of(call));
 }
 
-void Mover::give_up(const std::vector<int32_t>& waited_for, const std::string& what) {
+void Mover::give_up(const std::vector<int32_t>& waited_for, const tenon_group_record& call) {
   std::string text = "rank " + std::to_string(meeting_.rank()) + " waited " +
-                     seconds_text(meeting_.timeout_ns()) + " in " + what;
+                     seconds_text(meeting_.timeout_ns()) + " in " + text_of(call);
   std::vector<int32_t> ranks = waited_for;
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

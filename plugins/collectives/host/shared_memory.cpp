@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <tenon/error.hpp>
 
 #include "group/links.hpp"
@@ -31,8 +32,10 @@ struct Ring {
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// Smaller for many ranks: there are as many rings as pairs.
-size_t ring_bytes(size_t size) { return size <= 4 ? 512 << 10 : size <= 16 ? 128 << 10 : 32 << 10; }
+// Smaller for many ranks, as there is a ring for each pair and direction: 16 MiB for all of them up to 32 ranks.
+size_t ring_bytes(size_t size) {
+  return std::clamp(std::bit_floor((size_t{16} << 20) / (size * (size - 1))), size_t{16} << 10, size_t{1} << 20);
+}
 
 class SharedMemory : public Links {
  public:
@@ -87,6 +90,7 @@ class SharedMemory : public Links {
     return count;
   }
 
+  size_t room() const override { return room_; }
   void tell(int32_t peer) override { place(static_cast<size_t>(peer)).bell.ring(); }
   uint32_t look() override { return place(rank_).bell.look(); }
   void sleep(uint32_t looked, const std::vector<int32_t>&, const std::vector<int32_t>&,
@@ -99,12 +103,12 @@ class SharedMemory : public Links {
   Place& place(size_t rank) { return reinterpret_cast<Place*>(memory_)[rank]; }
   Ring& ring(size_t from, size_t to) {
     return *reinterpret_cast<Ring*>(memory_ + size_ * sizeof(Place) +
-                                    (from * size_ + to) * (sizeof(Ring) + room_));
+                                    (from * (size_ - 1) + (to < from ? to : to - 1)) * (sizeof(Ring) + room_));
   }
   static char* bytes(Ring& ring) { return reinterpret_cast<char*>(&ring + 1); }
 
   void map() {
-    bytes_ = size_ * sizeof(Place) + size_ * size_ * (sizeof(Ring) + room_);
+    bytes_ = size_ * sizeof(Place) + size_ * (size_ - 1) * (sizeof(Ring) + room_);
     const int file = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     // Every rank sets the same size. Room is taken now: a write into a full file system would be a signal later.
     int error = file < 0 ? errno : 0;

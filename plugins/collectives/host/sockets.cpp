@@ -44,6 +44,7 @@ class Sockets : public Links {
   size_t try_read(int32_t peer, void* data, size_t size) override {
     return attempt([&] { return sockets_[static_cast<size_t>(peer)].try_read(data, size); });
   }
+  size_t room() const override { return 512 << 10; }
   void tell(int32_t) override {}
   uint32_t look() override { return 0; }
   void sleep(uint32_t, const std::vector<int32_t>& readers, const std::vector<int32_t>& writers,
