@@ -64,7 +64,8 @@ tenon_status store_open(const tenon_store_options* options, tenon_store* out, te
   return guarded(err, [&] {
     if (!options || options->struct_size < sizeof *options ||
         (options->kind != TENON_STORE_LOCAL && !options->where))
-      throw Error(TENON_INVALID_ARGUMENT, "collectives: expected options with struct_size and a place");
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "collectives: expected options with struct_size and a place");
     *out = new tenon_store_s{make_store(*options)};
   });
 }
@@ -81,15 +82,16 @@ tenon_status store_get(tenon_store store, const char* key, uint64_t timeout_ns, 
     take(user, value.data(), value.size());
   });
 }
-tenon_status store_add(tenon_store store, const char* key, int64_t delta, int64_t* out, tenon_err* err) {
+tenon_status store_add(tenon_store store, const char* key, int64_t delta, int64_t* out,
+                       tenon_err* err) {
   return guarded(err, [&] { *out = store->store->add(key, delta); });
 }
 tenon_status store_compare_set(tenon_store store, const char* key, const void* expected,
                                uint64_t expected_size, const void* value, uint64_t size,
                                tenon_bytes_fn take, void* user, tenon_err* err) {
   return guarded(err, [&] {
-    const std::string result = store->store->compare_set(key, bytes_of(expected, expected_size),
-                                                         bytes_of(value, size));
+    const std::string result =
+        store->store->compare_set(key, bytes_of(expected, expected_size), bytes_of(value, size));
     take(user, result.data(), result.size());
   });
 }
@@ -99,13 +101,14 @@ tenon_status store_delete(tenon_store store, const char* key, int32_t* was_there
 
 // -- groups
 
-tenon_status group_create(tenon_store store, const tenon_group_options* options, tenon_rank_group* out,
-                          tenon_err* err) {
+tenon_status group_create(tenon_store store, const tenon_group_options* options,
+                          tenon_rank_group* out, tenon_err* err) {
   return guarded(err, [&] {
     if (!options || options->struct_size < sizeof *options || !options->name || options->size < 1 ||
         options->rank < 0 || options->rank >= options->size)
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "collectives: expected options with struct_size, a name, and a rank below the size");
+      throw Error(
+          TENON_INVALID_ARGUMENT,
+          "collectives: expected options with struct_size, a name, and a rank below the size");
     MeetingOptions meeting_options;
     meeting_options.name = options->name;
     meeting_options.rank = options->rank;
@@ -117,13 +120,13 @@ tenon_status group_create(tenon_store store, const tenon_group_options* options,
     std::vector<int32_t> ranks;
     for (int32_t rank = 0; rank < options->size; ++rank) ranks.push_back(rank);
     const std::string name = options->name;
-    *out = new tenon_rank_group_s{std::make_unique<RankGroup>(meeting, name.substr(0, name.find('/')),
-                                                              "0", ranks, options->rank)};
+    *out = new tenon_rank_group_s{std::make_unique<RankGroup>(
+        meeting, name.substr(0, name.find('/')), "0", ranks, options->rank)};
   });
 }
 
-tenon_status group_part(tenon_rank_group group, const char* name, const int32_t* ranks, uint32_t count,
-                        tenon_rank_group* out, tenon_err* err) {
+tenon_status group_part(tenon_rank_group group, const char* name, const int32_t* ranks,
+                        uint32_t count, tenon_rank_group* out, tenon_err* err) {
   return guarded(err, [&] {
     std::unique_ptr<RankGroup> part = group->group->part(name, {ranks, ranks + count});
     *out = part ? new tenon_rank_group_s{std::move(part)} : nullptr;
@@ -141,7 +144,8 @@ tenon_status run(tenon_rank_group group, const tenon_group_call* call, tenon_err
     group->group->run(*call);
   });
 }
-tenon_status start(tenon_rank_group group, const tenon_group_call* call, tenon_work* out, tenon_err* err) {
+tenon_status start(tenon_rank_group group, const tenon_group_call* call, tenon_work* out,
+                   tenon_err* err) {
   return guarded(err, [&] {
     require_call(call);
     *out = new tenon_work_s{group->group->start(*call)};
@@ -151,8 +155,8 @@ tenon_status start(tenon_rank_group group, const tenon_group_call* call, tenon_w
 tenon_status work_wait(tenon_work work, uint64_t timeout_ns, tenon_err* err) {
   return guarded(err, [&] {
     if (!work->work->wait(timeout_ns))
-      throw Error(TENON_DEADLINE_EXCEEDED, "the call is not done after " + seconds_text(timeout_ns) +
-                                               "; it goes on");
+      throw Error(TENON_DEADLINE_EXCEEDED,
+                  "the call is not done after " + seconds_text(timeout_ns) + "; it goes on");
     if (work->work->status() != TENON_OK) throw Error(work->work->status(), work->work->text());
   });
 }
@@ -170,7 +174,9 @@ int32_t failure(tenon_rank_group group, tenon_bytes_fn take, void* user) {
 uint32_t records(tenon_rank_group group, tenon_group_record* out, uint32_t capacity) {
   return group->group->meeting().records().copy(out, capacity);
 }
-void counters(tenon_rank_group group, tenon_group_counters* out) { *out = group->group->counters(); }
+void counters(tenon_rank_group group, tenon_group_counters* out) {
+  *out = group->group->counters();
+}
 uint32_t peers(tenon_rank_group group, tenon_group_peer* out, uint32_t capacity) {
   return group->group->meeting().copy_peers(out, capacity);
 }
@@ -205,7 +211,8 @@ constexpr tenon_collectives_api kService = {
 };
 
 tenon_status start_plugin(const tenon_host*, tenon_err* err) {
-  return host->service_register(TENON_COLLECTIVES_SERVICE, TENON_COLLECTIVES_VERSION, &kService, err);
+  return host->service_register(TENON_COLLECTIVES_SERVICE, TENON_COLLECTIVES_VERSION, &kService,
+                                err);
 }
 
 // `stop` is absent: threads of groups may run until the process ends.

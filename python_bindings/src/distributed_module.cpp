@@ -124,9 +124,8 @@ class Store {
   }
   bool erase(const std::string& key) {
     int32_t was_there = 0;
-    call_unlocked([&](tenon_err* err) {
-      return api_.store_delete(store_, key.c_str(), &was_there, err);
-    });
+    call_unlocked(
+        [&](tenon_err* err) { return api_.store_delete(store_, key.c_str(), &was_there, err); });
     return was_there != 0;
   }
   tenon_store handle() const { return store_; }
@@ -154,8 +153,8 @@ void check_group(const tenon_collectives_api& api, tenon_rank_group group, tenon
   if (kind == TENON_GROUP_WORKS || !said || text != said || PyErr_Occurred())
     return check(status, err);
   host->err_clear(err);
-  static constexpr const char* kNames[] = {"", "CollectiveMismatch", "PeerFailed", "CollectiveAborted",
-                                           "CollectiveTimeout"};
+  static constexpr const char* kNames[] = {"", "CollectiveMismatch", "PeerFailed",
+                                           "CollectiveAborted", "CollectiveTimeout"};
   nb::object type = nb::module_::import_("tenon.distributed.errors").attr(kNames[kind]);
   PyErr_SetString(type.ptr(), text.c_str());
   throw nb::python_error();
@@ -260,8 +259,8 @@ class RankGroup {
   std::unique_ptr<RankGroup> part(const std::string& name, std::vector<int32_t> ranks) {
     tenon_rank_group part = nullptr;
     run_unlocked([&](tenon_err* err) {
-      return api_.group_part(group_, name.c_str(), ranks.data(), static_cast<uint32_t>(ranks.size()),
-                             &part, err);
+      return api_.group_part(group_, name.c_str(), ranks.data(),
+                             static_cast<uint32_t>(ranks.size()), &part, err);
     });
     return part ? std::make_unique<RankGroup>(api_, part) : nullptr;
   }
@@ -272,7 +271,8 @@ class RankGroup {
     run_unlocked([&](tenon_err* err) { return api_.run(group_, &call.call, err); });
     call.bump();
   }
-  void run_list(int32_t kind, nb::list sends, nb::list receives, int32_t root, const std::string& site) {
+  void run_list(int32_t kind, nb::list sends, nb::list receives, int32_t root,
+                const std::string& site) {
     Call call(*this, kind, sends, receives, root, site);
     run_unlocked([&](tenon_err* err) { return api_.run(group_, &call.call, err); });
     call.bump();
@@ -381,7 +381,8 @@ class RankGroup {
 
   friend nb::object start(nb::object, int32_t, nb::handle, nb::handle, int32_t, int32_t,
                           const std::string&);
-  friend nb::object start_list(nb::object, int32_t, nb::list, nb::list, int32_t, const std::string&);
+  friend nb::object start_list(nb::object, int32_t, nb::list, nb::list, int32_t,
+                               const std::string&);
 
   void require_open() const {
     if (!group_) throw nb::value_error("the group was closed");
@@ -433,8 +434,8 @@ nb::object start(nb::object self, int32_t kind, nb::handle src, nb::handle dst, 
   RankGroup& group = nb::cast<RankGroup&>(self);
   return group.begin(self, RankGroup::Call(group, kind, src, dst, reduce, root, site));
 }
-nb::object start_list(nb::object self, int32_t kind, nb::list sends, nb::list receives, int32_t root,
-                      const std::string& site) {
+nb::object start_list(nb::object self, int32_t kind, nb::list sends, nb::list receives,
+                      int32_t root, const std::string& site) {
   RankGroup& group = nb::cast<RankGroup&>(self);
   return group.begin(self, RankGroup::Call(group, kind, sends, receives, root, site));
 }
@@ -463,8 +464,8 @@ void add_distributed_types(nb::module_& module) {
            nb::arg("name"), nb::arg("rank"), nb::arg("size"), nb::arg("timeout"))
       .def("close", &RankGroup::close)
       .def("part", &RankGroup::part)
-      .def("run", &RankGroup::run, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(),
-           nb::arg())
+      .def("run", &RankGroup::run, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(),
+           nb::arg(), nb::arg())
       .def("run_list", &RankGroup::run_list)
       .def("start", &start, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(),
            nb::arg())

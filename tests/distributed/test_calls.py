@@ -17,7 +17,9 @@ def in_ranks(size, work, **options):
 
 
 def own(shape=(4, 2), dtype="float32"):
-    return tenon.tensor((np.arange(np.prod(shape)).reshape(shape) + 10 * dist.get_rank()).astype(dtype))
+    return tenon.tensor(
+        (np.arange(np.prod(shape)).reshape(shape) + 10 * dist.get_rank()).astype(dtype)
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -94,7 +96,9 @@ def test_sizes_of_reductions(kind, count):
 )
 def test_dtypes_are_reduced_as_themselves(dtype):
     def work():
-        x = tenon.tensor([1.0, 2.0, 0.5 if "float" in dtype or "complex" in dtype else 3.0]).to(dtype)
+        x = tenon.tensor([1.0, 2.0, 0.5 if "float" in dtype or "complex" in dtype else 3.0]).to(
+            dtype
+        )
         y = dist.all_reduce(x)
         assert y.dtype.name == dtype
         return y.to("complex64" if "complex" in dtype else "float32").tolist()

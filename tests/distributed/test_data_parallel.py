@@ -142,7 +142,9 @@ def test_unused_in_a_branch():
 def test_unused_parameters_are_named():
     def work():
         model = dist.DistributedDataParallel(Branches())
-        with pytest.raises(RuntimeError, match=r"expected gradients of all parameters, got none of \['") as caught:
+        with pytest.raises(
+            RuntimeError, match=r"expected gradients of all parameters, got none of \['"
+        ) as caught:
             model(tenon.tensor(INPUTS[0][:2]), 0).sum().backward()
         assert "never.weight" in str(caught.value) and "find_unused_parameters" in str(caught.value)
 
@@ -173,7 +175,9 @@ def test_mixed_dtypes_in_a_bucket():
 
 def test_models_that_differ():
     def work():
-        with pytest.raises(ValueError, match="expected the same parameters on all ranks, got .*weight"):
+        with pytest.raises(
+            ValueError, match="expected the same parameters on all ranks, got .*weight"
+        ):
             dist.DistributedDataParallel(nn.Linear(2 + dist.get_rank(), 6 // (2 + dist.get_rank())))
 
     with dist.local(2) as ranks:
@@ -232,14 +236,20 @@ def test_the_state_of_zero_is_spread_and_gathered():
         again = dist.ZeroRedundancyOptimizer(model.parameters(), optim.Adam, stage=2, lr=0.1)
         again.load_state_dict(state)
         assert str(again.state_dict()) == str(state)
-        return held, norm, {k: v.tolist() for k, v in state["state"][0].items() if hasattr(v, "tolist")}
+        return (
+            held,
+            norm,
+            {k: v.tolist() for k, v in state["state"][0].items() if hasattr(v, "tolist")},
+        )
 
     model = make_model()
     optimizer = optim.Adam(model.parameters(), lr=0.1)
     (0.5 * (loss_of(model, 0, slice(0, 4)) + loss_of(model, 0, slice(4, 8)))).backward()
     norm = nn.utils.clip_grad_norm_(model.parameters(), 1e9).item()
     optimizer.step()
-    expected = {k: v.tolist() for k, v in optimizer.state_dict()["state"][0].items() if hasattr(v, "tolist")}
+    expected = {
+        k: v.tolist() for k, v in optimizer.state_dict()["state"][0].items() if hasattr(v, "tolist")
+    }
     count = sum(param.size for param in model.parameters())
     with dist.local(2) as ranks:
         told = ranks.run(work)
@@ -255,7 +265,9 @@ def test_zero_refuses_what_needs_whole_parameters():
     def work():
         params = list(make_model().parameters())
         for kind in (optim.Lamb, optim.LBFGS, optim.Adafactor):
-            with pytest.raises(NotImplementedError, match=f"got {kind.__name__}, which needs whole"):
+            with pytest.raises(
+                NotImplementedError, match=f"got {kind.__name__}, which needs whole"
+            ):
                 dist.ZeroRedundancyOptimizer(params, kind, lr=0.1)
         with pytest.raises(NotImplementedError, match="expected stage 1 or 2, got 3"):
             dist.ZeroRedundancyOptimizer(params, optim.Adam, stage=3, lr=0.1)
@@ -269,7 +281,9 @@ def test_zero_refuses_what_needs_whole_parameters():
 def test_batches_of_ranks(count, drop_last):
     def read(size, per_rank, epoch):
         samplers = [
-            dist.DistributedBatchSampler(range(count), per_rank, size, rank, True, drop_last, seed=5)
+            dist.DistributedBatchSampler(
+                range(count), per_rank, size, rank, True, drop_last, seed=5
+            )
             for rank in range(size)
         ]
         for sampler in samplers:

@@ -32,13 +32,17 @@ def told(output):
 
 
 def test_killed_rank():
-    program = STEPS.format(timeout=30, first="time.sleep(0.5); os.kill(os.getpid(), signal.SIGKILL)")
+    program = STEPS.format(
+        timeout=30, first="time.sleep(0.5); os.kill(os.getpid(), signal.SIGKILL)"
+    )
     with Processes(3, program) as processes:
         for output, errors in processes.finish(0, 2):
             name, seconds, text = told(output)
             assert name == "PeerFailed" and seconds < 2.0, errors
             assert "rank 1 is gone: its process ended or its connection was lost" in text
-            assert "of world, all_gather(float32[8])" in text or "all_reduce(float32[8], sum)" in text
+            assert (
+                "of world, all_gather(float32[8])" in text or "all_reduce(float32[8], sum)" in text
+            )
             assert "in call 3 of world, all_reduce(float32[8], sum) at <string>:" in text
 
 
@@ -71,7 +75,10 @@ def test_an_uncaught_exception_ends_the_others_with_its_text():
     """
     with Processes(3, program) as processes:
         for _, errors in processes.finish(0, 2):
-            assert "CollectiveAborted: rank 1 ended with ValueError: no such file at <string>:" in errors
+            assert (
+                "CollectiveAborted: rank 1 ended with ValueError: no such file at <string>:"
+                in errors
+            )
 
 
 def test_a_rank_that_never_comes():
@@ -155,7 +162,9 @@ def test_the_record_of_calls():
             assert told_by["rank"] == rank and told_by["size"] == 2
             assert (first["sequence"], first["kind"], first["count"]) == (1, "all_reduce", 8)
             assert (second["kind"], second["root"], second["dtype"]) == ("broadcast", 1, "float32")
-            assert first["site"].startswith("test_faults.py:") and first["end_ns"] > first["begin_ns"]
+            assert (
+                first["site"].startswith("test_faults.py:") and first["end_ns"] > first["begin_ns"]
+            )
             assert [peer["rank"] for peer in told_by["peers"]] == [1 - rank]
 
 
@@ -168,7 +177,9 @@ def dist_ones(count):
 def test_two_ranks_with_one_number():
     program = "dist.init_process_group(timeout=3.0)"
     with Processes(1, program, RANK="0", WORLD_SIZE="2") as processes:
-        other = Processes(1, program, RANK="0", WORLD_SIZE="2", MASTER_PORT=str(processes.server.port))
+        other = Processes(
+            1, program, RANK="0", WORLD_SIZE="2", MASTER_PORT=str(processes.server.port)
+        )
         with other:
             errors = [processes.finish()[0][1], other.finish()[0][1]]
     assert any("rank 0 of world" in text and "come twice" in text for text in errors)
@@ -180,4 +191,6 @@ def test_nothing_is_left_in_shared_memory():
     program = STEPS.format(timeout=20, first="os.kill(os.getpid(), signal.SIGKILL)")
     with Processes(2, program) as processes:
         processes.finish()
-    assert {name for name in set(os.listdir("/dev/shm")) - before if name.startswith("tenon-")} == set()
+    assert {
+        name for name in set(os.listdir("/dev/shm")) - before if name.startswith("tenon-")
+    } == set()

@@ -50,7 +50,9 @@ dist.all_reduce(tenon.ones([2]))
     _, errors = process.communicate(timeout=50)
     assert process.returncode == 1
     last = errors.splitlines()[-1]
-    assert last == "tenon run: the first failure: rank 2 ended with KeyError: 'weights' at train.py:5"
+    assert (
+        last == "tenon run: the first failure: rank 2 ended with KeyError: 'weights' at train.py:5"
+    )
 
 
 def test_a_killed_rank_ends_the_job(tmp_path):
@@ -122,9 +124,21 @@ def test_wrong_arguments(arguments, text, capsys):
 
 
 def test_variables_of_launchers():
-    torchrun = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "a", "MASTER_PORT": "29500"}
+    torchrun = {
+        "RANK": "3",
+        "WORLD_SIZE": "4",
+        "LOCAL_RANK": "1",
+        "MASTER_ADDR": "a",
+        "MASTER_PORT": "29500",
+    }
     found = read_environment({**torchrun, "TORCHELASTIC_USE_AGENT_STORE": "True"})
-    assert (found.rank, found.size, found.local_rank, found.address, found.port) == (3, 4, 1, "a", 29501)
+    assert (found.rank, found.size, found.local_rank, found.address, found.port) == (
+        3,
+        4,
+        1,
+        "a",
+        29501,
+    )
     assert not found.has_store
     mpi = {
         "OMPI_COMM_WORLD_RANK": "1",

@@ -48,7 +48,7 @@ def test_values(stores):
 def test_waiting(stores):
     a, b = stores
     began = time.monotonic()
-    with pytest.raises(TimeoutError, match='nobody has set "later" in time'):
+    with pytest.raises(TimeoutError, match='no rank has set "later" in time'):
         a.get("later", 0.2)
     assert 0.15 < time.monotonic() - began < 5
     thread = threading.Timer(0.2, lambda: b.set("later", b"now"))
@@ -118,5 +118,5 @@ def test_a_server_that_is_gone():
     server.close()
     with pytest.raises(tenon.DeviceError, match="store: the connection is lost"):
         store.set("x", b"")
-    with pytest.raises(TimeoutError, match="nobody answered at 127.0.0.1"):
+    with pytest.raises(TimeoutError, match="no server answered at 127.0.0.1"):
         dist.TcpStore("127.0.0.1", server.port, SECRET, timeout=0.1)

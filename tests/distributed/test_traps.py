@@ -87,7 +87,9 @@ def test_skipped_call_of_the_same_kind_is_told_when_the_rank_leaves():
     def work():
         dist.all_reduce(tenon.ones([8]))
         if dist.get_rank() == 0:
-            with pytest.raises(dist.PeerFailed, match="rank 1 is gone: it left its groups.*rank 0 was in call 2 of"):
+            with pytest.raises(
+                dist.PeerFailed, match="rank 1 is gone: it left its groups.*rank 0 was in call 2 of"
+            ):
                 dist.all_reduce(tenon.ones([8]))
 
     with dist.local(2, timeout=10.0) as ranks:
@@ -134,7 +136,9 @@ def test_all_to_all_with_unequal_ideas_of_a_part():
 def test_order_by_position(count):
     # Numbers whose sum depends on the order: it must be that of ranks, wherever an element lies.
     rng = np.random.default_rng(0)
-    parts = [(rng.normal(size=count) * 10.0 ** rng.integers(-6, 6, count)).astype("f4") for _ in range(3)]
+    parts = [
+        (rng.normal(size=count) * 10.0 ** rng.integers(-6, 6, count)).astype("f4") for _ in range(3)
+    ]
     expected = (parts[0] + parts[1]) + parts[2]
 
     def work():
@@ -255,7 +259,9 @@ def test_a_program_does_not_replay_collectives():
         return dist.all_reduce(x * 2)
 
     def work():
-        with pytest.raises(NotImplementedError, match="talks to other ranks, and a program does not"):
+        with pytest.raises(
+            NotImplementedError, match="talks to other ranks, and a program does not"
+        ):
             jit.export(step, tenon.ones([2]))
         return [tenon.compile(step)(tenon.full([2], float(i))).tolist() for i in range(2)]
 

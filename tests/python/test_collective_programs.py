@@ -333,7 +333,11 @@ def test_ranks_that_differ_are_told_so_through_the_host(name):
     first, second, parts = DIFFERENCES[name]
     for text in differing("cpu", first, second):
         assert "call 1 of comm: rank 0 " in text or "call 2 of comm: rank 0 " in text
-        assert any(part in text for part in parts) if name == "parts" else all(p in text for p in parts)
+        assert (
+            any(part in text for part in parts)
+            if name == "parts"
+            else all(p in text for p in parts)
+        )
         assert "the communicator was aborted" in text
 
 

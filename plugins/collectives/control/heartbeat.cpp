@@ -45,7 +45,8 @@ void Meeting::watch() {
     }
     if (poll(entries.data(), entries.size(), milliseconds_left(next_beat, 200)) <= 0) continue;
     uint64_t pokes;
-    if (entries[0].revents) [[maybe_unused]] const ssize_t count = read(pokes_, &pokes, sizeof pokes);
+    if (entries[0].revents) [[maybe_unused]]
+      const ssize_t count = read(pokes_, &pokes, sizeof pokes);
     if (entries[1].revents) accept_data();
     std::lock_guard lock(mutex_);
     for (size_t i = 2; i < entries.size(); ++i) {
@@ -75,7 +76,7 @@ void Meeting::accept_data() {
     if (!is_valid(hello, token_, options_.size) || hello.purpose != kData) return;
     std::lock_guard lock(mutex_);
     data_[{hello.from, text_of(hello.group)}] = std::move(socket);
-  } catch (const Error&) {  // whoever it is, it is no rank
+  } catch (const Error&) {  // the other side is no rank
   }
 }
 
@@ -105,7 +106,8 @@ void Meeting::read_frames(int32_t rank) {
   Peer& peer = peers_[static_cast<size_t>(rank)];
   try {
     char piece[4096];
-    while (const size_t count = peer.control.try_read(piece, sizeof piece)) peer.inbox.append(piece, count);
+    while (const size_t count = peer.control.try_read(piece, sizeof piece))
+      peer.inbox.append(piece, count);
   } catch (const Error&) {
     peer.is_here = false;
   }

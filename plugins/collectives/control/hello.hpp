@@ -44,8 +44,9 @@ inline Hello make_hello(const std::string& token, uint32_t purpose, int32_t from
 
 inline bool is_valid(const Hello& hello, const std::string& token, int32_t size) {
   return memcmp(hello.magic, kHelloMagic, sizeof hello.magic) == 0 &&
-         token.size() == sizeof hello.token && memcmp(hello.token, token.data(), token.size()) == 0 &&
-         hello.purpose <= kData && hello.from >= 0 && hello.from < size;
+         token.size() == sizeof hello.token &&
+         memcmp(hello.token, token.data(), token.size()) == 0 && hello.purpose <= kData &&
+         hello.from >= 0 && hello.from < size;
 }
 
 enum FrameKind : uint32_t { kHeartbeat, kFailure, kGoodbye };

@@ -157,7 +157,8 @@ void Meeting::never_came(const std::vector<int32_t>& missing) const {
   throw Error(TENON_DEADLINE_EXCEEDED,
               "rank " + std::to_string(options_.rank) + " of " + std::to_string(options_.size) +
                   " waited " + seconds_text(options_.timeout_ns) + " for ranks " +
-                  list_of(missing) + "; every rank must make its communicator with the same id and size");
+                  list_of(missing) +
+                  "; every rank must make its communicator with the same id and size");
 }
 
 void Meeting::call_lower_ranks(uint64_t deadline) {
@@ -185,7 +186,7 @@ void Meeting::await_higher_ranks(uint64_t deadline) {
     try {
       socket.read(&hello, sizeof hello, deadline_after(5 * kSecond));
     } catch (const Error&) {
-      continue;  // whoever it is, it is no rank
+      continue;  // the other side is no rank
     }
     if (!is_valid(hello, token_, options_.size)) continue;
     if (hello.purpose == kData) {  // that rank is ahead of this one
@@ -200,7 +201,8 @@ void Meeting::await_higher_ranks(uint64_t deadline) {
 
 bool Meeting::is_one_machine(const std::vector<int32_t>& ranks) const {
   for (const int32_t rank : ranks)
-    if (rank != options_.rank && peers_[static_cast<size_t>(rank)].machine != machine_) return false;
+    if (rank != options_.rank && peers_[static_cast<size_t>(rank)].machine != machine_)
+      return false;
   return true;
 }
 
@@ -211,8 +213,9 @@ Failure Meeting::failure() const {
 
 void Meeting::check() const {
   if (is_forked_)
-    throw Error(TENON_FAILED_PRECONDITION,
-                "this process was made by fork and is no rank; make the group in it, or start it anew");
+    throw Error(
+        TENON_FAILED_PRECONDITION,
+        "this process was made by fork and is no rank; make the group in it, or start it anew");
   if (!has_failed()) return;
   const Failure failure = this->failure();
   throw Error(failure.kind == TENON_GROUP_MISMATCH  ? TENON_INVALID_ARGUMENT
@@ -271,8 +274,7 @@ uint32_t Meeting::copy_peers(tenon_group_peer* out, uint32_t capacity) const {
   for (int32_t rank = 0; rank < options_.size; ++rank) {
     if (rank == options_.rank) continue;
     const Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (count < capacity)
-      out[count] = {rank, peer.is_here, now_ns() - peer.heard_at, peer.last};
+    if (count < capacity) out[count] = {rank, peer.is_here, now_ns() - peer.heard_at, peer.last};
     ++count;
   }
   return count;
@@ -311,8 +313,9 @@ Socket Meeting::await_data(int32_t rank, const std::string& group, uint64_t dead
       }
     }
     if (time_left(deadline) == 0)
-      throw Error(TENON_DEADLINE_EXCEEDED, "rank " + std::to_string(options_.rank) + " waited for " +
-                                               state_text(rank) + " to make the group " + group);
+      throw Error(TENON_DEADLINE_EXCEEDED, "rank " + std::to_string(options_.rank) +
+                                               " waited for " + state_text(rank) +
+                                               " to make the group " + group);
     const timespec pause = {0, 2'000'000};
     nanosleep(&pause, nullptr);
   }

@@ -24,7 +24,7 @@ struct Failure {
   std::string text;
 };
 
-// Somebody who waits for other ranks, and is woken when something happened to one.
+// A thread that waits for other ranks, and is woken when something happened to one.
 class Sleeper {
  public:
   virtual ~Sleeper() = default;
@@ -122,7 +122,7 @@ class Meeting {
   std::vector<Peer> peers_;   // the one of this rank stays empty
   Failure failure_;
   std::set<Sleeper*> sleepers_;
-  std::map<std::pair<int32_t, std::string>, Socket> data_;  // accepted, not yet asked for
+  std::map<std::pair<int32_t, std::string>, Socket> data_;  // accepted, not yet taken
   std::atomic<bool> has_failed_ = false, is_forked_ = false, is_stopping_ = false;
   std::thread thread_;
 };

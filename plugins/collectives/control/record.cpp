@@ -11,13 +11,14 @@
 namespace tenon::collectives {
 namespace {
 
-constexpr const char* kCalls[TENON_CALL_COUNT] = {"all_reduce", "all_gather", "reduce_scatter",
-                                                  "broadcast",  "reduce",     "all_to_all",
-                                                  "gather",     "scatter",    "barrier",
-                                                  "exchange"};
+constexpr const char* kCalls[TENON_CALL_COUNT] = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+    "all_to_all", "gather",     "scatter",        "barrier",   "exchange"};
 constexpr const char* kReductions[] = {"sum", "prod", "min", "max", "mean"};
 
-std::string text_of(const char* text, size_t room) { return std::string(text, strnlen(text, room)); }
+std::string text_of(const char* text, size_t room) {
+  return std::string(text, strnlen(text, room));
+}
 
 bool has_reduction(int32_t kind) {
   return kind == TENON_CALL_ALL_REDUCE || kind == TENON_CALL_REDUCE_SCATTER ||

@@ -21,8 +21,8 @@ namespace tenon::collectives {
 namespace {
 
 [[noreturn]] void lost(int error) {
-  throw Error(TENON_UNAVAILABLE,
-              std::string("the connection is lost: ") + (error ? strerror(error) : "it was closed"));
+  throw Error(TENON_UNAVAILABLE, std::string("the connection is lost: ") +
+                                     (error ? strerror(error) : "it was closed"));
 }
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -55,8 +55,9 @@ Addresses resolve(const char* address, uint32_t port, int flags) {
   addrinfo* list = nullptr;
   const int error = getaddrinfo(address, std::to_string(port).c_str(), &hints, &list);
   if (error)
-    throw Error(TENON_INVALID_ARGUMENT, std::string("expected the name or address of a machine, got \"") +
-                                            (address ? address : "") + "\": " + gai_strerror(error));
+    throw Error(TENON_INVALID_ARGUMENT,
+                std::string("expected the name or address of a machine, got \"") +
+                    (address ? address : "") + "\": " + gai_strerror(error));
   return Addresses(list);
 }
 
@@ -180,8 +181,9 @@ Socket connect_to(const std::string& address, uint32_t port, uint64_t deadline) 
       }
     }
     if (time_left(deadline) == 0)
-      throw Error(TENON_DEADLINE_EXCEEDED, "nobody answered at " + address + " port " +
-                                               std::to_string(port) + " in time: " + strerror(error));
+      throw Error(TENON_DEADLINE_EXCEEDED, "no server answered at " + address + " port " +
+                                               std::to_string(port) +
+                                               " in time: " + strerror(error));
     const timespec pause = {0, 10'000'000};
     nanosleep(&pause, nullptr);
   }

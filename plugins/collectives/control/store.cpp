@@ -23,7 +23,8 @@ std::string sum_of(const std::string& key, const std::string& value, int64_t del
   const int64_t number = value.empty() ? 0 : number_of(key, value);
   int64_t sum = 0;
   if (__builtin_add_overflow(number, delta, &sum))
-    throw Error(TENON_OUT_OF_RANGE, "store: the number under \"" + key + "\" is too large to add to");
+    throw Error(TENON_OUT_OF_RANGE,
+                "store: the number under \"" + key + "\" is too large to add to");
   return std::to_string(sum);
 }
 
@@ -59,7 +60,7 @@ int64_t number_of(const std::string& key, const std::string& value) {
 }
 
 void never_set(const std::string& key) {
-  throw Error(TENON_DEADLINE_EXCEEDED, "store: nobody has set \"" + key + "\" in time");
+  throw Error(TENON_DEADLINE_EXCEEDED, "store: no rank has set \"" + key + "\" in time");
 }
 
 // -- of one process
@@ -136,8 +137,8 @@ FileStore::FileStore(const std::string& folder) : folder_(folder) {
 
 std::string FileStore::path(const std::string& key) const {
   if (key.size() > kKeyBytes)
-    throw Error(TENON_INVALID_ARGUMENT, "store: expected a key of at most 100 bytes, got " +
-                                            std::to_string(key.size()));
+    throw Error(TENON_INVALID_ARGUMENT,
+                "store: expected a key of at most 100 bytes, got " + std::to_string(key.size()));
   std::string path = folder_ + "/k";
   for (const unsigned char letter : key) {
     path += "0123456789abcdef"[letter >> 4];
@@ -152,7 +153,8 @@ bool FileStore::read(const std::string& key, std::string& value) const {
   char piece[4096];
   ssize_t count;
   value.clear();
-  while ((count = ::read(file, piece, sizeof piece)) > 0) value.append(piece, static_cast<size_t>(count));
+  while ((count = ::read(file, piece, sizeof piece)) > 0)
+    value.append(piece, static_cast<size_t>(count));
   close(file);
   if (count < 0) throw Error(TENON_UNAVAILABLE, "store: cannot read \"" + key + "\"");
   return true;
@@ -173,12 +175,14 @@ void FileStore::set(const std::string& key, const std::string& value) {
   if (is_written && rename(draft.c_str(), name.c_str()) == 0) return;
   const std::string reason = strerror(errno);
   if (file >= 0) unlink(draft.c_str());
-  throw Error(TENON_UNAVAILABLE, "store: cannot write \"" + key + "\" in " + folder_ + ": " + reason);
+  throw Error(TENON_UNAVAILABLE,
+              "store: cannot write \"" + key + "\" in " + folder_ + ": " + reason);
 }
 
 std::string FileStore::get(const std::string& key, uint64_t deadline) {
   std::string value;
-  for (uint64_t pause = kMillisecond; !read(key, value); pause = std::min(2 * pause, 20 * kMillisecond)) {
+  for (uint64_t pause = kMillisecond; !read(key, value);
+       pause = std::min(2 * pause, 20 * kMillisecond)) {
     if (time_left(deadline) == 0) never_set(key);
     const timespec time = {0, static_cast<long>(pause)};
     nanosleep(&time, nullptr);

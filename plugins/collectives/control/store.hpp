@@ -90,7 +90,7 @@ class TcpStore : public Store {
 
 // The number that a value is; INVALID_ARGUMENT names the key of one that is none.
 int64_t number_of(const std::string& key, const std::string& value);
-// A deadline has passed before anybody set the key.
+// A deadline has passed before a rank set the key.
 [[noreturn]] void never_set(const std::string& key);
 
 }  // namespace tenon::collectives

@@ -37,12 +37,14 @@ std::string carry_out(LocalStore& values, const StoreRequest& request, const std
     case kCompareSet:
       if (request.wait_ns > value.size())
         throw Error(TENON_INVALID_ARGUMENT, "store: a request contradicts itself");
-      return values.compare_set(key, value.substr(0, request.wait_ns), value.substr(request.wait_ns));
+      return values.compare_set(key, value.substr(0, request.wait_ns),
+                                value.substr(request.wait_ns));
     case kErase:
       return values.erase(key) ? "1" : "0";
     default:
-      throw Error(TENON_UNSUPPORTED, "store: the server does not know this request; it is of another "
-                                     "version of Tenon");
+      throw Error(TENON_UNSUPPORTED,
+                  "store: the server does not know this request; it is of another "
+                  "version of Tenon");
   }
 }
 
@@ -135,7 +137,8 @@ void StoreServer::answer(Client& client) {
 
 // -- the other side
 
-TcpStore::TcpStore(const std::string& address, uint32_t port, const Secret& secret, uint64_t timeout_ns)
+TcpStore::TcpStore(const std::string& address, uint32_t port, const Secret& secret,
+                   uint64_t timeout_ns)
     : timeout_ns_(timeout_ns) {
   const uint64_t deadline = deadline_after(timeout_ns);
   socket_ = connect_to(address, port, deadline);
@@ -146,23 +149,25 @@ TcpStore::TcpStore(const std::string& address, uint32_t port, const Secret& secr
   StoreAnswer answer;
   socket_.read(&answer, sizeof answer, deadline);
   if (answer.status != TENON_OK)
-    throw Error(TENON_UNAUTHENTICATED, "store: the server at " + address + " port " +
-                                           std::to_string(port) +
-                                           " expects another secret; ranks of one job have the same "
-                                           "TENON_JOB_SECRET");
+    throw Error(TENON_UNAUTHENTICATED,
+                "store: the server at " + address + " port " + std::to_string(port) +
+                    " expects another secret; ranks of one job have the same "
+                    "TENON_JOB_SECRET");
 }
 
 std::string TcpStore::ask(uint32_t operation, const std::string& key, const std::string& value,
                           uint64_t wait_ns) {
   if (key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes)
-    throw Error(TENON_INVALID_ARGUMENT, "store: expected 64 KiB of key and 64 MiB of value at most");
+    throw Error(TENON_INVALID_ARGUMENT,
+                "store: expected 64 KiB of key and 64 MiB of value at most");
   std::lock_guard lock(mutex_);
   if (!socket_) throw Error(TENON_UNAVAILABLE, "store: the connection to the server was lost");
   // A get waits at the server; it answers when its time is over.
   const uint64_t patience = operation == kGet ? wait_ns : 0;
   const uint64_t deadline =
       deadline_after(patience > kForever - timeout_ns_ ? kForever : patience + timeout_ns_);
-  const StoreRequest request = {operation, static_cast<uint32_t>(key.size()), value.size(), wait_ns};
+  const StoreRequest request = {operation, static_cast<uint32_t>(key.size()), value.size(),
+                                wait_ns};
   StoreAnswer answer;
   std::string bytes;
   try {
@@ -170,7 +175,8 @@ std::string TcpStore::ask(uint32_t operation, const std::string& key, const std:
     socket_.write(key.data(), key.size(), deadline);
     socket_.write(value.data(), value.size(), deadline);
     socket_.read(&answer, sizeof answer, deadline);
-    if (answer.bytes > kMaxValueBytes) throw Error(TENON_DATA_LOSS, "store: the answer is too large");
+    if (answer.bytes > kMaxValueBytes)
+      throw Error(TENON_DATA_LOSS, "store: the answer is too large");
     bytes.resize(answer.bytes);
     socket_.read(bytes.data(), bytes.size(), deadline);
   } catch (const Error& error) {

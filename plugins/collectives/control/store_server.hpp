@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store that other processes ask over TCP. Whoever knows the secret may ask; nothing is encrypted.
+// A store that other processes ask over TCP. A program that knows the secret may ask; nothing is encrypted.
 #pragma once
 
 #include <array>

@@ -34,14 +34,16 @@ inline uint64_t time_left(uint64_t deadline) {
 
 // For poll(): what is left, rounded up, of `limit_ms` at most.
 inline int milliseconds_left(uint64_t deadline, int limit_ms) {
-  const uint64_t left = (std::min(time_left(deadline), kSecond * 1000) + kMillisecond - 1) / kMillisecond;
+  const uint64_t left =
+      (std::min(time_left(deadline), kSecond * 1000) + kMillisecond - 1) / kMillisecond;
   return static_cast<int>(std::min<uint64_t>(left, static_cast<uint64_t>(limit_ms)));
 }
 
 // "0.2 s"
 inline std::string seconds_text(uint64_t ns) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(ns) / static_cast<double>(kSecond));
+  std::snprintf(text, sizeof text, "%.3g s",
+                static_cast<double>(ns) / static_cast<double>(kSecond));
   return text;
 }
 

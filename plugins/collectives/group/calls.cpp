@@ -47,10 +47,12 @@ bool is_list(int32_t kind) {
 
 void RankGroup::validate(const tenon_group_call& call) const {
   if (call.kind < 0 || call.kind >= TENON_CALL_COUNT)
-    throw Error(TENON_UNSUPPORTED, "collectives: call " + std::to_string(call.kind) + " is not known");
+    throw Error(TENON_UNSUPPORTED,
+                "collectives: call " + std::to_string(call.kind) + " is not known");
   if (call.kind == TENON_CALL_BARRIER) return;
   if (call.dtype < 0 || call.dtype >= TENON_DTYPE_COUNT)
-    throw Error(TENON_TYPE_MISMATCH, "collectives: dtype " + std::to_string(call.dtype) + " is not known");
+    throw Error(TENON_TYPE_MISMATCH,
+                "collectives: dtype " + std::to_string(call.dtype) + " is not known");
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(call.count, uint64_t{host->dtype_size(call.dtype)}, &bytes) ||
       __builtin_mul_overflow(bytes, uint64_t{static_cast<uint32_t>(size())}, &bytes))
@@ -92,14 +94,18 @@ void RankGroup::move(std::vector<Piece> sends, std::vector<Piece> receives) {
 }
 
 // All ranks tell all others what they call. Then the data move: with what describes the call if they are small.
-void RankGroup::meet(const tenon_group_call& call, std::vector<Piece> sends, std::vector<Piece> receives) {
-  const size_t size = ranks_.size(), item = call.kind == TENON_CALL_BARRIER ? 1 : host->dtype_size(call.dtype);
+void RankGroup::meet(const tenon_group_call& call, std::vector<Piece> sends,
+                     std::vector<Piece> receives) {
+  const size_t size = ranks_.size(),
+               item = call.kind == TENON_CALL_BARRIER ? 1 : host->dtype_size(call.dtype);
   std::vector<CallHeader> own(size, header_of(call, call.count)), expected = own, heard(size);
   if (is_list(call.kind)) {
     for (CallHeader& header : own) header.count = 0;
     for (CallHeader& header : expected) header.count = 0;
-    for (const Piece& piece : sends) own[static_cast<size_t>(piece.peer)].count += piece.size / item;
-    for (const Piece& piece : receives) expected[static_cast<size_t>(piece.peer)].count += piece.size / item;
+    for (const Piece& piece : sends)
+      own[static_cast<size_t>(piece.peer)].count += piece.size / item;
+    for (const Piece& piece : receives)
+      expected[static_cast<size_t>(piece.peer)].count += piece.size / item;
   }
   bytes_sent_ += bytes_of(sends);
   bytes_received_ += bytes_of(receives);
@@ -127,8 +133,9 @@ void RankGroup::compare(const CallHeader& own, const std::vector<CallHeader>& ex
     is_equal = is_equal && (peer == mine || is_same_call(expected[peer], heard[peer]));
   if (is_equal) return;
   // Ranks that say the same are named together. Where only numbers of elements between two ranks differ, both say so.
-  std::string text = "expected all ranks to make the same call, with as many elements of one dtype, got " +
-                     number_text(record_) + ":";
+  std::string text =
+      "expected all ranks to make the same call, with as many elements of one dtype, got " +
+      number_text(record_) + ":";
   std::vector<std::string> calls(ranks_.size());
   for (size_t peer = 0; peer < ranks_.size(); ++peer) {
     CallHeader said = peer == mine ? own : heard[peer];
@@ -212,15 +219,16 @@ void RankGroup::reduce_small(const tenon_group_call& call) {
 void RankGroup::reduce_large(const tenon_group_call& call) {
   meet(call, {}, {});
   const uint64_t ranks = ranks_.size(), item = host->dtype_size(call.dtype);
-  const uint64_t mine = static_cast<uint64_t>(rank_), piece = std::max<uint64_t>(mover_.piece_bytes() / item, 1);
+  const uint64_t mine = static_cast<uint64_t>(rank_),
+                 piece = std::max<uint64_t>(mover_.piece_bytes() / item, 1);
   const bool is_scatter = call.kind == TENON_CALL_REDUCE_SCATTER;
   const uint64_t whole = is_scatter ? call.count * ranks : call.count;
   struct Range {
     uint64_t begin, count;
   };
   const auto range = [&](uint64_t rank, uint64_t step) {
-    const uint64_t begin = std::min(part_begin(whole, rank, ranks) + step * piece,
-                                    part_begin(whole, rank + 1, ranks));
+    const uint64_t begin =
+        std::min(part_begin(whole, rank, ranks) + step * piece, part_begin(whole, rank + 1, ranks));
     return Range{begin, std::min(piece, part_begin(whole, rank + 1, ranks) - begin)};
   };
   const uint64_t steps = ((whole + ranks - 1) / ranks + piece - 1) / piece;
@@ -241,7 +249,8 @@ void RankGroup::reduce_large(const tenon_group_call& call) {
         const Range done = range(mine, step - 1), theirs = range(other, step - 1);
         if (call.kind == TENON_CALL_ALL_REDUCE || peer == call.root)
           sends.push_back({peer, sum_of(done), done.count * item});
-        if (keeps) receives.push_back({peer, at(call.dst, theirs.begin * item), theirs.count * item});
+        if (keeps)
+          receives.push_back({peer, at(call.dst, theirs.begin * item), theirs.count * item});
       }
       if (step < steps) {
         const Range given = range(other, step), taken = range(mine, step);
@@ -256,7 +265,8 @@ void RankGroup::reduce_large(const tenon_group_call& call) {
     const Range own = range(mine, step);
     std::vector<const void*> parts(ranks_.size());
     for (uint64_t rank = 0; rank < ranks; ++rank)
-      parts[rank] = rank == mine ? at(call.src, own.begin * item) : scratch_.data() + rank * piece * item;
+      parts[rank] =
+          rank == mine ? at(call.src, own.begin * item) : scratch_.data() + rank * piece * item;
     reduce_parts(parts, sum_of(own), own.count, call.dtype, call.reduce);
   }
 }
@@ -269,8 +279,9 @@ void RankGroup::copy_to_self(const tenon_group_call& call) const {
   bool is_equal = out.size() == in.size();
   for (size_t i = 0; is_equal && i < out.size(); ++i) is_equal = out[i]->count == in[i]->count;
   if (!is_equal)
-    throw Error(TENON_INVALID_ARGUMENT, "rank " + std::to_string(rank_) +
-                                            " sends itself other numbers of elements than it receives");
+    throw Error(TENON_INVALID_ARGUMENT,
+                "rank " + std::to_string(rank_) +
+                    " sends itself other numbers of elements than it receives");
   for (size_t i = 0; i < out.size(); ++i)
     if (out[i]->count > 0)
       memmove(in[i]->memory, out[i]->memory, out[i]->count * host->dtype_size(call.dtype));
@@ -307,12 +318,12 @@ void RankGroup::exchange_messages(const tenon_group_call& call) {
     }
     const auto compare_one = [this, &own = said[i], &other = heard[i], peer = transfer.peer] {
       if (is_same_call(own, other)) return;
-      meeting_->fail(TENON_GROUP_MISMATCH,
-                     "rank " + std::to_string(rank_) + " expected a message of " + call_text(own) +
-                         " by rank " + std::to_string(peer) + " of " + name_ + ", got " +
-                         call_text(other) +
-                         "; both sides have to name as many elements of one dtype, in the same order; the "
-                         "communicator was aborted");
+      meeting_->fail(
+          TENON_GROUP_MISMATCH,
+          "rank " + std::to_string(rank_) + " expected a message of " + call_text(own) +
+              " by rank " + std::to_string(peer) + " of " + name_ + ", got " + call_text(other) +
+              "; both sides have to name as many elements of one dtype, in the same order; the "
+              "communicator was aborted");
       meeting_->check();
     };
     receives.push_back({transfer.peer, &heard[i], sizeof(CallHeader), compare_one});

@@ -15,7 +15,8 @@ namespace tenon::collectives {
 struct CallHeader {
   uint32_t magic;
   int32_t kind;
-  uint64_t count;  // of elements; where ranks differ in it, of those from the sender to the receiver
+  uint64_t
+      count;  // of elements; where ranks differ in it, of those from the sender to the receiver
   int32_t dtype;
   int32_t reduce;
   int32_t root;

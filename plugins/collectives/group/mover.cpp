@@ -10,7 +10,8 @@ namespace tenon::collectives {
 namespace {
 
 bool is_done(const std::vector<Piece>& pieces) {
-  return std::all_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.size == 0; });
+  return std::all_of(pieces.begin(), pieces.end(),
+                     [](const Piece& piece) { return piece.size == 0; });
 }
 
 std::vector<int32_t> peers_of(const std::vector<Piece>& pieces) {
@@ -50,8 +51,8 @@ bool Mover::advance(std::vector<Piece>& pieces, bool is_sending) {
   return has_moved;
 }
 
-void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives, const tenon_group_record& call,
-                 bool may_interrupt) {
+void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives,
+                 const tenon_group_record& call, bool may_interrupt) {
   uint64_t deadline = deadline_after(meeting_.timeout_ns());
   bool is_last_chance = false;
   while (!is_done(sends) || !is_done(receives)) {

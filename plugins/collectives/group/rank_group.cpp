@@ -42,9 +42,13 @@ void Work::complete(tenon_status status, const std::string& text) {
   changed_.notify_all();
 }
 
-RankGroup::RankGroup(std::shared_ptr<Meeting> meeting, const std::string& name, const std::string& path,
-                     const std::vector<int32_t>& ranks, int32_t rank)
-    : meeting_(std::move(meeting)), name_(name), path_(path), ranks_(ranks), rank_(rank),
+RankGroup::RankGroup(std::shared_ptr<Meeting> meeting, const std::string& name,
+                     const std::string& path, const std::vector<int32_t>& ranks, int32_t rank)
+    : meeting_(std::move(meeting)),
+      name_(name),
+      path_(path),
+      ranks_(ranks),
+      rank_(rank),
       mover_(*meeting_, make_links(*meeting_, path, ranks, rank), ranks) {}
 
 RankGroup::~RankGroup() {
@@ -64,13 +68,15 @@ tenon_group_counters RankGroup::counters() const {
   return {calls_, bytes_sent_, bytes_received_, mover_.waiting_ns()};
 }
 
-std::unique_ptr<RankGroup> RankGroup::part(const std::string& name, const std::vector<int32_t>& ranks) {
+std::unique_ptr<RankGroup> RankGroup::part(const std::string& name,
+                                           const std::vector<int32_t>& ranks) {
   std::vector<int32_t> members;
   int32_t place = -1;
   for (const int32_t rank : ranks) {
     if (rank < 0 || rank >= size() || std::count(ranks.begin(), ranks.end(), rank) != 1)
-      throw Error(TENON_INVALID_ARGUMENT, "expected each rank from 0 to " + std::to_string(size() - 1) +
-                                              " once at most, got " + std::to_string(rank));
+      throw Error(TENON_INVALID_ARGUMENT, "expected each rank from 0 to " +
+                                              std::to_string(size() - 1) + " once at most, got " +
+                                              std::to_string(rank));
     if (rank == rank_) place = static_cast<int32_t>(members.size());
     members.push_back(ranks_[static_cast<size_t>(rank)]);
   }
@@ -98,7 +104,9 @@ void RankGroup::run(const tenon_group_call& call) {
 std::shared_ptr<Work> RankGroup::start(const tenon_group_call& call) {
   validate(call);
   meeting_->check();
-  Job job = {call, {call.transfers, call.transfers + call.transfer_count}, call.site ? call.site : "",
+  Job job = {call,
+             {call.transfers, call.transfers + call.transfer_count},
+             call.site ? call.site : "",
              std::make_shared<Work>()};
   const std::shared_ptr<Work> work = job.work;
   {

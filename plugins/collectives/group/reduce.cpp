@@ -14,7 +14,8 @@ namespace {
 
 template <class T>
 struct Wide {
-  using Type = std::conditional_t<std::is_convertible_v<T, float> && !std::is_arithmetic_v<T>, float, T>;
+  using Type =
+      std::conditional_t<std::is_convertible_v<T, float> && !std::is_arithmetic_v<T>, float, T>;
 };
 
 template <class T>
@@ -27,7 +28,8 @@ template <class T>
 T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
+    return static_cast<T>(
+        static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
   } else {
     return a + b;
   }
@@ -57,8 +59,8 @@ T larger(T a, T b) {
 constexpr uint64_t kBlock = 1024;  // elements that stay in the first cache
 
 template <class T, class Combine>
-void reduce_with(const std::vector<const void*>& parts, void* out, uint64_t count, Combine&& combine,
-                 bool is_mean) {
+void reduce_with(const std::vector<const void*>& parts, void* out, uint64_t count,
+                 Combine&& combine, bool is_mean) {
   using W = typename Wide<T>::Type;
   W sum[kBlock];
   for (uint64_t start = 0; start < count; start += kBlock) {
@@ -100,23 +102,40 @@ using Function = void (*)(const std::vector<const void*>&, void*, uint64_t, int3
 // NULL: dtypes that are moved only.
 Function function_of(int32_t dtype) {
   switch (dtype) {
-    case TENON_DTYPE_U8: return reduce_as<uint8_t>;
-    case TENON_DTYPE_I8: return reduce_as<int8_t>;
-    case TENON_DTYPE_U16: return reduce_as<uint16_t>;
-    case TENON_DTYPE_I16: return reduce_as<int16_t>;
-    case TENON_DTYPE_U32: return reduce_as<uint32_t>;
-    case TENON_DTYPE_I32: return reduce_as<int32_t>;
-    case TENON_DTYPE_U64: return reduce_as<uint64_t>;
-    case TENON_DTYPE_I64: return reduce_as<int64_t>;
-    case TENON_DTYPE_F8E4M3: return reduce_as<Float8E4M3>;
-    case TENON_DTYPE_F8E5M2: return reduce_as<Float8E5M2>;
-    case TENON_DTYPE_F16: return reduce_as<Float16>;
-    case TENON_DTYPE_BF16: return reduce_as<BFloat16>;
-    case TENON_DTYPE_F32: return reduce_as<float>;
-    case TENON_DTYPE_F64: return reduce_as<double>;
-    case TENON_DTYPE_C64: return reduce_as<std::complex<float>>;
-    case TENON_DTYPE_C128: return reduce_as<std::complex<double>>;
-    default: return nullptr;
+    case TENON_DTYPE_U8:
+      return reduce_as<uint8_t>;
+    case TENON_DTYPE_I8:
+      return reduce_as<int8_t>;
+    case TENON_DTYPE_U16:
+      return reduce_as<uint16_t>;
+    case TENON_DTYPE_I16:
+      return reduce_as<int16_t>;
+    case TENON_DTYPE_U32:
+      return reduce_as<uint32_t>;
+    case TENON_DTYPE_I32:
+      return reduce_as<int32_t>;
+    case TENON_DTYPE_U64:
+      return reduce_as<uint64_t>;
+    case TENON_DTYPE_I64:
+      return reduce_as<int64_t>;
+    case TENON_DTYPE_F8E4M3:
+      return reduce_as<Float8E4M3>;
+    case TENON_DTYPE_F8E5M2:
+      return reduce_as<Float8E5M2>;
+    case TENON_DTYPE_F16:
+      return reduce_as<Float16>;
+    case TENON_DTYPE_BF16:
+      return reduce_as<BFloat16>;
+    case TENON_DTYPE_F32:
+      return reduce_as<float>;
+    case TENON_DTYPE_F64:
+      return reduce_as<double>;
+    case TENON_DTYPE_C64:
+      return reduce_as<std::complex<float>>;
+    case TENON_DTYPE_C128:
+      return reduce_as<std::complex<double>>;
+    default:
+      return nullptr;
   }
 }
 
@@ -124,11 +143,13 @@ Function function_of(int32_t dtype) {
 
 void check_reduction(int32_t dtype, int32_t reduce) {
   if (reduce < TENON_REDUCE_SUM || reduce > TENON_REDUCE_MEAN)
-    throw Error(TENON_INVALID_ARGUMENT, "expected a reduction from 0 to 4, got " + std::to_string(reduce));
+    throw Error(TENON_INVALID_ARGUMENT,
+                "expected a reduction from 0 to 4, got " + std::to_string(reduce));
   const bool is_complex = dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128;
   const bool is_integer = dtype <= TENON_DTYPE_I64;
   const bool has_order = reduce == TENON_REDUCE_MIN || reduce == TENON_REDUCE_MAX;
-  if (function_of(dtype) && !(is_complex && has_order) && !(is_integer && reduce == TENON_REDUCE_MEAN))
+  if (function_of(dtype) && !(is_complex && has_order) &&
+      !(is_integer && reduce == TENON_REDUCE_MEAN))
     return;
   constexpr const char* kNames[] = {"sum", "product", "minimum", "maximum", "mean"};
   throw Error(TENON_TYPE_MISMATCH, std::string("the ") + kNames[reduce] + " of " +

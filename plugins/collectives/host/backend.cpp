@@ -40,7 +40,8 @@ tenon_status comm_id_create(tenon_device, tenon_comm_id* out, tenon_err* err) {
     const char* base = getenv("TMPDIR");
     std::string folder = std::string(base && strlen(base) < 64 ? base : "/tmp") + "/tenon-XXXXXX";
     if (!mkdtemp(folder.data()))
-      throw Error(TENON_UNAVAILABLE, "cannot make a folder to meet in: " + folder + ": " + strerror(errno));
+      throw Error(TENON_UNAVAILABLE,
+                  "cannot make a folder to meet in: " + folder + ": " + strerror(errno));
     memset(out->bytes, 0, sizeof out->bytes);
     const std::string text = kMagic + folder;
     memcpy(out->bytes, text.data(), std::min(text.size(), sizeof out->bytes - 1));
@@ -53,7 +54,8 @@ tenon_status comm_create(tenon_device, const tenon_comm_id* id, int32_t rank, in
     const char* text = reinterpret_cast<const char*>(id->bytes);
     const std::string whole(text, strnlen(text, sizeof id->bytes));
     if (whole.rfind(kMagic, 0) != 0)
-      throw Error(TENON_INVALID_ARGUMENT, "expected an id that comm_id_create of this backend made");
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "expected an id that comm_id_create of this backend made");
     if (size < 1 || rank < 0 || rank >= size)
       throw Error(TENON_INVALID_ARGUMENT, "expected a rank from 0 to " + std::to_string(size - 1) +
                                               ", got " + std::to_string(rank));
@@ -84,10 +86,10 @@ void comm_abort(tenon_device, tenon_comm comm) {
   group_of(comm).meeting().fail(TENON_GROUP_ABORTED, "the communicator was aborted");
 }
 
-tenon_status run(tenon_comm comm, tenon_stream stream, const tenon_group_call& call, tenon_err* err) {
+tenon_status run(tenon_comm comm, tenon_stream stream, const tenon_group_call& call,
+                 tenon_err* err) {
   return guarded(err, [&] {
-    if (stream)
-      throw Error(TENON_INVALID_ARGUMENT, "host memory has no streams; expected NULL");
+    if (stream) throw Error(TENON_INVALID_ARGUMENT, "host memory has no streams; expected NULL");
     group_of(comm).run(call);
   });
 }
@@ -114,13 +116,16 @@ tenon_status all_gather(tenon_device, tenon_comm comm, const void* src, void* ds
                         int32_t dtype, tenon_stream stream, tenon_err* err) {
   return run(comm, stream, call_of(TENON_CALL_ALL_GATHER, src, dst, count, dtype, 0, 0), err);
 }
-tenon_status reduce_scatter(tenon_device, tenon_comm comm, const void* src, void* dst, uint64_t count,
-                            int32_t dtype, int32_t reduce, tenon_stream stream, tenon_err* err) {
-  return run(comm, stream, call_of(TENON_CALL_REDUCE_SCATTER, src, dst, count, dtype, reduce, 0), err);
+tenon_status reduce_scatter(tenon_device, tenon_comm comm, const void* src, void* dst,
+                            uint64_t count, int32_t dtype, int32_t reduce, tenon_stream stream,
+                            tenon_err* err) {
+  return run(comm, stream, call_of(TENON_CALL_REDUCE_SCATTER, src, dst, count, dtype, reduce, 0),
+             err);
 }
 tenon_status broadcast(tenon_device, tenon_comm comm, void* buffer, uint64_t count, int32_t dtype,
                        int32_t root, tenon_stream stream, tenon_err* err) {
-  return run(comm, stream, call_of(TENON_CALL_BROADCAST, buffer, buffer, count, dtype, 0, root), err);
+  return run(comm, stream, call_of(TENON_CALL_BROADCAST, buffer, buffer, count, dtype, 0, root),
+             err);
 }
 
 tenon_status transfer_list(tenon_comm comm, const tenon_transfer* transfers, uint32_t count,
@@ -136,13 +141,13 @@ tenon_status send(tenon_device, tenon_comm comm, const void* src, uint64_t count
   const tenon_transfer one = {TENON_TRANSFER_SEND, to, const_cast<void*>(src), count};
   return transfer_list(comm, &one, 1, dtype, stream, err);
 }
-tenon_status recv(tenon_device, tenon_comm comm, void* dst, uint64_t count, int32_t dtype, int32_t from,
-                  tenon_stream stream, tenon_err* err) {
+tenon_status recv(tenon_device, tenon_comm comm, void* dst, uint64_t count, int32_t dtype,
+                  int32_t from, tenon_stream stream, tenon_err* err) {
   const tenon_transfer one = {TENON_TRANSFER_RECV, from, dst, count};
   return transfer_list(comm, &one, 1, dtype, stream, err);
 }
-tenon_status transfer(tenon_device, tenon_comm comm, const tenon_transfer* transfers, uint32_t count,
-                      int32_t dtype, tenon_stream stream, tenon_err* err) {
+tenon_status transfer(tenon_device, tenon_comm comm, const tenon_transfer* transfers,
+                      uint32_t count, int32_t dtype, tenon_stream stream, tenon_err* err) {
   return transfer_list(comm, transfers, count, dtype, stream, err);
 }
 
@@ -157,10 +162,12 @@ tenon_status comm_split(tenon_device, tenon_comm comm, int32_t color, int32_t ke
   RankGroup& group = group_of(comm);
   const int32_t own[2] = {color, key};
   std::vector<int32_t> all;
-  if (tenon_status status = guarded(err, [&] { all.resize(2 * static_cast<size_t>(group.size())); }))
+  if (tenon_status status =
+          guarded(err, [&] { all.resize(2 * static_cast<size_t>(group.size())); }))
     return status;
-  if (tenon_status status = run(
-          comm, nullptr, call_of(TENON_CALL_ALL_GATHER, own, all.data(), 2, TENON_DTYPE_I32, 0, 0), err))
+  if (tenon_status status =
+          run(comm, nullptr,
+              call_of(TENON_CALL_ALL_GATHER, own, all.data(), 2, TENON_DTYPE_I32, 0, 0), err))
     return status;
   return guarded(err, [&] {
     std::vector<std::pair<int32_t, int32_t>> members;  // key, rank

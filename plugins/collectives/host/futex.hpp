@@ -19,22 +19,25 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free, "the words are shared 
 class Doorbell {
  public:
   uint32_t look() const { return rings_.load(std::memory_order_seq_cst); }
-  // Until it rings after that look, or the deadline; may return early. Nobody spins: with fewer processors than ranks,
+  // Until it rings after that look, or the deadline; may return early. It does not spin: with fewer processors than ranks,
   // who spins keeps the other from answering.
   void sleep(uint32_t looked, uint64_t deadline) {
     // First the announcement, then the look: who rings changes the word before it looks for sleepers.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     if (look() == looked) {
       const uint64_t left = time_left(deadline);
-      const timespec time = {static_cast<time_t>(left / kSecond), static_cast<long>(left % kSecond)};
-      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&rings_), FUTEX_WAIT, looked, &time, nullptr, 0);
+      const timespec time = {static_cast<time_t>(left / kSecond),
+                             static_cast<long>(left % kSecond)};
+      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&rings_), FUTEX_WAIT, looked, &time, nullptr,
+              0);
     }
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
   void ring() {
     rings_.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst))
-      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&rings_), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&rings_), FUTEX_WAKE, INT_MAX, nullptr,
+              nullptr, 0);
   }
 
  private:

@@ -2,7 +2,7 @@
 // Links between ranks of one machine: a ring of bytes for each pair and direction, and a doorbell for each rank.
 //
 // The memory has a name only until all ranks have mapped it. It begins as zeros, which is the state of an empty ring
-// and of a doorbell that nobody has rung, so that nobody has to initialise it.
+// and of a doorbell that has not been rung, so that no rank has to initialise it.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -34,14 +34,20 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 // Smaller for many ranks, as there is a ring for each pair and direction: 16 MiB for all of them up to 32 ranks.
 size_t ring_bytes(size_t size) {
-  return std::clamp(std::bit_floor((size_t{16} << 20) / (size * (size - 1))), size_t{16} << 10, size_t{1} << 20);
+  return std::clamp(std::bit_floor((size_t{16} << 20) / (size * (size - 1))), size_t{16} << 10,
+                    size_t{1} << 20);
 }
 
 class SharedMemory : public Links {
  public:
-  SharedMemory(Meeting& meeting, const std::string& path, const std::vector<int32_t>& ranks, int32_t rank)
-      : meeting_(meeting), ranks_(ranks), rank_(static_cast<size_t>(rank)), size_(ranks.size()),
-        room_(ring_bytes(size_)), name_("/tenon-" + meeting.token() + "-" + path) {
+  SharedMemory(Meeting& meeting, const std::string& path, const std::vector<int32_t>& ranks,
+               int32_t rank)
+      : meeting_(meeting),
+        ranks_(ranks),
+        rank_(static_cast<size_t>(rank)),
+        size_(ranks.size()),
+        room_(ring_bytes(size_)),
+        name_("/tenon-" + meeting.token() + "-" + path) {
     map();
     meeting_.add_sleeper(this);
     try {
@@ -103,7 +109,8 @@ class SharedMemory : public Links {
   Place& place(size_t rank) { return reinterpret_cast<Place*>(memory_)[rank]; }
   Ring& ring(size_t from, size_t to) {
     return *reinterpret_cast<Ring*>(memory_ + size_ * sizeof(Place) +
-                                    (from * (size_ - 1) + (to < from ? to : to - 1)) * (sizeof(Ring) + room_));
+                                    (from * (size_ - 1) + (to < from ? to : to - 1)) *
+                                        (sizeof(Ring) + room_));
   }
   static char* bytes(Ring& ring) { return reinterpret_cast<char*>(&ring + 1); }
 
@@ -120,9 +127,9 @@ class SharedMemory : public Links {
     if (file >= 0) ::close(file);
     if (error) {
       shm_unlink(name_.c_str());
-      throw Error(TENON_OUT_OF_MEMORY, "cannot share " + std::to_string(bytes_ >> 20) +
-                                           " MiB of memory (/dev/shm) with the other ranks: " +
-                                           strerror(error));
+      throw Error(TENON_OUT_OF_MEMORY,
+                  "cannot share " + std::to_string(bytes_ >> 20) +
+                      " MiB of memory (/dev/shm) with the other ranks: " + strerror(error));
     }
     memory_ = static_cast<char*>(memory);
   }
@@ -139,11 +146,12 @@ class SharedMemory : public Links {
         meeting_.check();
         meeting_.check_interrupt();
         if (!meeting_.is_here(ranks_[rank]))
-          throw Error(TENON_UNAVAILABLE, meeting_.gone_text(ranks_[rank]) + "; a group with it was to be made");
+          throw Error(TENON_UNAVAILABLE,
+                      meeting_.gone_text(ranks_[rank]) + "; a group with it was to be made");
         if (time_left(deadline) == 0)
-          throw Error(TENON_DEADLINE_EXCEEDED,
-                      "waited " + seconds_text(meeting_.timeout_ns()) +
-                          " for a rank to make the same group: " + meeting_.state_text(ranks_[rank]));
+          throw Error(TENON_DEADLINE_EXCEEDED, "waited " + seconds_text(meeting_.timeout_ns()) +
+                                                   " for a rank to make the same group: " +
+                                                   meeting_.state_text(ranks_[rank]));
         place(rank_).bell.sleep(looked, std::min(deadline, deadline_after(kSecond / 4)));
       }
   }

@@ -15,7 +15,8 @@ namespace {
 
 class Sockets : public Links {
  public:
-  Sockets(Meeting& meeting, const std::string& path, const std::vector<int32_t>& ranks, int32_t rank)
+  Sockets(Meeting& meeting, const std::string& path, const std::vector<int32_t>& ranks,
+          int32_t rank)
       : meeting_(meeting), sockets_(ranks.size()), wakes_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wakes_ < 0) throw Error(TENON_UNAVAILABLE, "the system has no descriptor left");
     try {
@@ -50,12 +51,15 @@ class Sockets : public Links {
   void sleep(uint32_t, const std::vector<int32_t>& readers, const std::vector<int32_t>& writers,
              uint64_t deadline) override {
     std::vector<pollfd> entries = {{wakes_, POLLIN, 0}};
-    for (const int32_t peer : readers) entries.push_back({sockets_[static_cast<size_t>(peer)].get(), POLLIN, 0});
-    for (const int32_t peer : writers) entries.push_back({sockets_[static_cast<size_t>(peer)].get(), POLLOUT, 0});
+    for (const int32_t peer : readers)
+      entries.push_back({sockets_[static_cast<size_t>(peer)].get(), POLLIN, 0});
+    for (const int32_t peer : writers)
+      entries.push_back({sockets_[static_cast<size_t>(peer)].get(), POLLOUT, 0});
     if (has_lost_) entries.resize(1);  // an ended connection is always ready
     poll(entries.data(), entries.size(), milliseconds_left(deadline, 60'000));
     uint64_t count;
-    if (entries[0].revents) [[maybe_unused]] const ssize_t taken = read(wakes_, &count, sizeof count);
+    if (entries[0].revents) [[maybe_unused]]
+      const ssize_t taken = read(wakes_, &count, sizeof count);
   }
   void wake() override {
     const uint64_t one = 1;

@@ -123,7 +123,7 @@ def _of_scheduler(variables: Mapping[str, str]) -> Environment:
             )
         found.folder = f"/tmp/tenon-{os.geteuid()}-{_job_of(variables)}"
         return found
-    return Environment("nobody", 0, 1, 0)
+    return Environment("no launcher", 0, 1, 0)
 
 
 def _job_of(variables: Mapping[str, str]) -> str:

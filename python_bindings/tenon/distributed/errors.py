@@ -25,7 +25,7 @@ class PeerFailed(CollectiveError, _core.DeviceError):
 
 
 class CollectiveAborted(CollectiveError):
-    """A rank has ended the group: by abort(), by an exception that nobody caught, or by an interrupt."""
+    """A rank has ended the group: by abort(), by an exception that was not caught, or by an interrupt."""
 
 
 class CollectiveTimeout(CollectiveError, TimeoutError):

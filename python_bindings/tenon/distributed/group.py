@@ -446,9 +446,7 @@ class ProcessGroup:
         id = _core.comm_id_create(x.device) if self.rank == 0 else bytes(128)
         shared = tenon.tensor(list(id), dtype=tenon.uint8)
         self._host.call(host.BROADCAST, shared, shared)
-        self._own[name] = _core.Communicator(
-            x.device, bytes(shared.tolist()), self.rank, self.size
-        )
+        self._own[name] = _core.Communicator(x.device, bytes(shared.tolist()), self.rank, self.size)
         return self._own[name]
 
     def _agree(

@@ -101,7 +101,10 @@ class _Rank:
             start_new_session=True,  # signals of the terminal reach ranks once: through the launcher
             preexec_fn=_end_with_parent(),
         )
-        for source, target in ((self.process.stdout, sys.stdout), (self.process.stderr, sys.stderr)):
+        for source, target in (
+            (self.process.stdout, sys.stdout),
+            (self.process.stderr, sys.stderr),
+        ):
             reader = threading.Thread(target=self._pass_on, args=(source, target), daemon=True)
             reader.start()
             self._readers.append(reader)

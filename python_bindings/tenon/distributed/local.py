@@ -56,9 +56,7 @@ class _Turn:
         own = self._sections[rank]
         return all(
             over or section > own or (section == own and other >= rank)
-            for other, (section, over) in enumerate(
-                zip(self._sections, self._is_over, strict=True)
-            )
+            for other, (section, over) in enumerate(zip(self._sections, self._is_over, strict=True))
         )
 
 
@@ -102,7 +100,9 @@ class LocalRanks:
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
         """function(*args, **kwargs) on every rank. The exception of the rank that failed first is raised here."""
         if not hasattr(self, "_store"):
-            raise RuntimeError("run: expected to be called inside of `with tenon.distributed.local(n) as ranks`")
+            raise RuntimeError(
+                "run: expected to be called inside of `with tenon.distributed.local(n) as ranks`"
+            )
         self._runs += 1
         turn, meeting = _Turn(self.size), f"world/local/{self._runs}"
         results: list[Any] = [None] * self.size

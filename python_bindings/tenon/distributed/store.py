@@ -47,5 +47,5 @@ def serve_store(
     address: str | None = None, port: int = 0, secret: bytes = NO_SECRET
 ) -> _core.StoreServer:
     """A server for stores, until `close()`; `.port` is the one that it listens on. Without an address it listens on all
-    of this machine. Whoever knows the secret may read and write; nothing is encrypted."""
+    of this machine. A program that knows the secret may read and write; nothing is encrypted."""
     return _core.StoreServer(address, port, secret)

@@ -236,8 +236,7 @@ class ZeroRedundancyOptimizer:
             bucket = next(b for b, members in enumerate(self._buckets) if index in members)
             self._missing[bucket] -= 1
             while (
-                len(self._pending) < len(self._buckets)
-                and self._missing[len(self._pending)] == 0
+                len(self._pending) < len(self._buckets) and self._missing[len(self._pending)] == 0
             ):
                 self._scatter(len(self._pending))
 
@@ -303,8 +302,7 @@ class ZeroRedundancyOptimizer:
         for members in self._buckets:
             shards = [self._shards[index] for index in members]
             lengths = [
-                sum(shard.of(shard.param, other).size for shard in shards)
-                for other in range(size)
+                sum(shard.of(shard.param, other).size for shard in shards) for other in range(size)
             ]
             like = shards[0].param
             missing = max(lengths) - lengths[rank]

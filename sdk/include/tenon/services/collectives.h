@@ -120,9 +120,9 @@ typedef struct tenon_group_counters {
 } tenon_group_counters;
 
 typedef struct tenon_group_peer {
-  int32_t rank;      /* in the meeting that the group was made from */
-  int32_t is_here;   /* 0: it is dead, or has left */
-  uint64_t heard_ns; /* since its last sign of life */
+  int32_t rank;            /* in the meeting that the group was made from */
+  int32_t is_here;         /* 0: it is dead, or has left */
+  uint64_t heard_ns;       /* since its last sign of life */
   tenon_group_record last; /* its last call */
 } tenon_group_peer;
 
