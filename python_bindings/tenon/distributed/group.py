@@ -503,7 +503,7 @@ class ProcessGroup:
     def _reduction(self, op: str, x: Tensor) -> int:
         if op not in REDUCTIONS:
             raise ValueError(f"expected a reduction out of {', '.join(REDUCTIONS)}, got {op!r}")
-        if x.dtype == _core.bool or (x.dtype.is_complex and op in ("min", "max")):
+        if x.dtype.name == "bool" or (x.dtype.is_complex and op in ("min", "max")):
             raise TypeError(f"{op} of {x.dtype} has no meaning; convert the tensor first")
         if op == "mean" and not (x.dtype.is_floating_point or x.dtype.is_complex):
             raise TypeError(f"the mean of {x.dtype} is no {x.dtype}; convert the tensor first")
