@@ -150,7 +150,7 @@ void check_group(const tenon_collectives_api& api, tenon_rank_group group, tenon
   std::string text;
   const int32_t kind = api.failure(group, take_bytes, &text);
   const char* said = host->err_text(err);
-  if (kind == TENON_GROUP_WORKS || !said || text != said || PyErr_Occurred())
+  if (kind == TENON_COLLECTIVE_WORKS || !said || text != said || PyErr_Occurred())
     return check(status, err);
   host->err_clear(err);
   static constexpr const char* kNames[] = {"", "CollectiveMismatch", "PeerFailed",

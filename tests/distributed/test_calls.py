@@ -22,8 +22,9 @@ def own(shape=(4, 2), dtype="float32"):
     )
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_every_call(size):
+@pytest.mark.parametrize("size, transport", [(1, ""), (2, ""), (3, ""), (3, "tcp")])
+def test_every_call(size, transport, monkeypatch):
+    monkeypatch.setenv("TENON_COLLECTIVES_TRANSPORT", transport)
     arrays = [np.arange(12 * size).reshape(6 * size, 2).astype("f4") + 100 * r for r in range(size)]
 
     def work():
@@ -67,8 +68,12 @@ def test_every_call(size):
 
 
 @pytest.mark.parametrize("kind", ["all_reduce", "reduce", "reduce_scatter"])
-@pytest.mark.parametrize("count", [0, 1, 1025, 700_001])
-def test_sizes_of_reductions(kind, count):
+@pytest.mark.parametrize(
+    "count, transport", [(0, ""), (1, ""), (1025, ""), (700_001, ""), (700_001, "tcp")]
+)
+def test_sizes_of_reductions(kind, count, transport, monkeypatch):
+    monkeypatch.setenv("TENON_COLLECTIVES_TRANSPORT", transport)
+
     def work():
         group, x = dist.world(), tenon.full([3 * count], 1.0 + dist.get_rank())
         before = x.clone()

@@ -147,7 +147,7 @@ void Meeting::lose(int32_t rank) {
 }
 
 void Meeting::record_failure(int32_t kind, const std::string& text) {
-  if (failure_.kind != TENON_GROUP_WORKS) return;
+  if (failure_.kind != TENON_COLLECTIVE_WORKS) return;
   failure_ = {kind, text};
   has_failed_.store(true, std::memory_order_release);
   wake_all();
@@ -160,7 +160,7 @@ void Meeting::wake_all() {
 void Meeting::fail(int32_t kind, const std::string& text) {
   if (is_forked_) return;
   std::lock_guard lock(mutex_);
-  if (failure_.kind != TENON_GROUP_WORKS) return;
+  if (failure_.kind != TENON_COLLECTIVE_WORKS) return;
   std::string frame(reinterpret_cast<const char*>(&kind), sizeof kind);
   frame += text.substr(0, kMaxFrameBytes - sizeof kind);
   for (Peer& peer : peers_)

@@ -3,6 +3,7 @@
 #include "control/meeting.hpp"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -18,16 +19,6 @@
 namespace tenon::collectives {
 namespace {
 
-// Ranks with the same text see the same /dev/shm.
-std::string machine_text() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat status = {};
-  stat("/dev/shm", &status);
-  return boot + "-" + std::to_string(status.st_dev) + "-" + std::to_string(status.st_ino) + "-" +
-         std::to_string(geteuid());
-}
-
 std::string random_token() {
   unsigned char bytes[16];
   if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
@@ -38,6 +29,18 @@ std::string random_token() {
     text += "0123456789abcdef"[byte & 15];
   }
   return text;
+}
+
+// Ranks with the same text see the same /dev/shm, and use it.
+std::string machine_text() {
+  const char* transport = getenv("TENON_COLLECTIVES_TRANSPORT");
+  if (transport && strcmp(transport, "tcp") == 0) return random_token();
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  struct stat status = {};
+  stat("/dev/shm", &status);
+  return boot + "-" + std::to_string(status.st_dev) + "-" + std::to_string(status.st_ino) + "-" +
+         std::to_string(geteuid());
 }
 
 std::mutex all_mutex;
@@ -218,9 +221,9 @@ void Meeting::check() const {
         "this process was made by fork and is no rank; make the group in it, or start it anew");
   if (!has_failed()) return;
   const Failure failure = this->failure();
-  throw Error(failure.kind == TENON_GROUP_MISMATCH  ? TENON_INVALID_ARGUMENT
-              : failure.kind == TENON_GROUP_PEER    ? TENON_UNAVAILABLE
-              : failure.kind == TENON_GROUP_TIMEOUT ? TENON_DEADLINE_EXCEEDED
+  throw Error(failure.kind == TENON_COLLECTIVE_MISMATCH  ? TENON_INVALID_ARGUMENT
+              : failure.kind == TENON_COLLECTIVE_PEER_FAILED    ? TENON_UNAVAILABLE
+              : failure.kind == TENON_COLLECTIVE_TIMEOUT ? TENON_DEADLINE_EXCEEDED
                                                     : TENON_ABORTED,
               failure.text);
 }

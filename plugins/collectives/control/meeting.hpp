@@ -20,7 +20,7 @@
 namespace tenon::collectives {
 
 struct Failure {
-  int32_t kind = TENON_GROUP_WORKS;
+  int32_t kind = TENON_COLLECTIVE_WORKS;
   std::string text;
 };
 

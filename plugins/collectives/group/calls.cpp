@@ -156,7 +156,7 @@ void RankGroup::compare(const CallHeader& own, const std::vector<CallHeader>& ex
     text += (list.find(',') == std::string::npos ? "rank " : "ranks ") + list + " " + calls[first];
     separator = "; ";
   }
-  meeting_->fail(TENON_GROUP_MISMATCH, text + "; the communicator was aborted");
+  meeting_->fail(TENON_COLLECTIVE_MISMATCH, text + "; the communicator was aborted");
   meeting_->check();
 }
 
@@ -319,7 +319,7 @@ void RankGroup::exchange_messages(const tenon_group_call& call) {
     const auto compare_one = [this, &own = said[i], &other = heard[i], peer = transfer.peer] {
       if (is_same_call(own, other)) return;
       meeting_->fail(
-          TENON_GROUP_MISMATCH,
+          TENON_COLLECTIVE_MISMATCH,
           "rank " + std::to_string(rank_) + " expected a message of " + call_text(own) +
               " by rank " + std::to_string(peer) + " of " + name_ + ", got " + call_text(other) +
               "; both sides have to name as many elements of one dtype, in the same order; the "

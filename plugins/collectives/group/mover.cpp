@@ -78,7 +78,7 @@ void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives,
       try {
         meeting_.check_interrupt();
       } catch (const Error&) {
-        meeting_.fail(TENON_GROUP_ABORTED, "rank " + std::to_string(meeting_.rank()) +
+        meeting_.fail(TENON_COLLECTIVE_ABORTED, "rank " + std::to_string(meeting_.rank()) +
                                                " was interrupted in " + text_of(call));
         throw;
       }
@@ -102,7 +102,7 @@ void Mover::require_hope(const std::vector<int32_t>& waited_for, const tenon_gro
   for (const int32_t rank : waited_for)
     if (gone < 0 && !meeting_.is_here(rank)) gone = rank;
   if (gone >= 0)
-    fail(TENON_GROUP_PEER, meeting_.gone_text(gone) + "; rank " + std::to_string(meeting_.rank()) +
+    fail(TENON_COLLECTIVE_PEER_FAILED, meeting_.gone_text(gone) + "; rank " + std::to_string(meeting_.rank()) +
                                " was in " + text_of(call));
 }
 
@@ -113,7 +113,7 @@ void Mover::give_up(const std::vector<int32_t>& waited_for, const tenon_group_re
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   for (const int32_t rank : ranks) text += "; " + meeting_.state_text(rank);
-  fail(TENON_GROUP_TIMEOUT, text);
+  fail(TENON_COLLECTIVE_TIMEOUT, text);
 }
 
 }  // namespace tenon::collectives

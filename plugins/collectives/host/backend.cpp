@@ -83,7 +83,7 @@ tenon_status comm_create(tenon_device, const tenon_comm_id* id, int32_t rank, in
 void comm_destroy(tenon_device, tenon_comm comm) { delete &group_of(comm); }
 
 void comm_abort(tenon_device, tenon_comm comm) {
-  group_of(comm).meeting().fail(TENON_GROUP_ABORTED, "the communicator was aborted");
+  group_of(comm).meeting().fail(TENON_COLLECTIVE_ABORTED, "the communicator was aborted");
 }
 
 tenon_status run(tenon_comm comm, tenon_stream stream, const tenon_group_call& call,

@@ -69,7 +69,7 @@ class HostGroup:
         src = None if x is None else self._to_host(kind, x)
         dst = src if out is x else None if out is None else self._room(out)
         if not async_op:
-            with self._waiting():
+            with self._waiting(self._size):
                 self.ranks.run(kind, src, dst, reduction, root, call_site())
             self._back(out, dst)
             return None
@@ -94,7 +94,7 @@ class HostGroup:
                 self._back(x, host)
 
         if not async_op:
-            with self._waiting():
+            with self._waiting(0 if kind == EXCHANGE else self._size):
                 self.ranks.run_list(kind, outgoing, incoming, root, call_site())
             finish()
             return None
@@ -126,8 +126,8 @@ class HostGroup:
 
             raise errors.PeerFailed(f"ranks {gone} are gone")
 
-    def _waiting(self) -> Any:
-        return contextlib.nullcontext() if self._turn is None else self._turn.given_away()
+    def _waiting(self, size: int = 0) -> Any:
+        return contextlib.nullcontext() if self._turn is None else self._turn.given_away(size)
 
     def _to_host(self, kind: int, x: Tensor) -> Tensor:
         if x.device.kind == "cpu":

@@ -14,18 +14,15 @@ from tenon import _core
 from .host_group import LOCAL_STORE, NO_SECRET
 from .world import DEFAULT_TIMEOUT, _make_world, _thread_world
 
-# How long the rank whose turn it is may wait for others before another one runs: ranks that have as many calls as
-# the others never need it.
-_PATIENCE = 0.02
-
-
 class _Turn:
-    """Lets one rank run at a time. Between two calls each rank runs once, in the order of ranks; a rank that waits for
-    another one inside a call is passed over after a moment."""
+    """Lets one rank run at a time. Behind each call of all ranks they run in the order of ranks; behind messages, calls
+    of parts of the ranks, and waits for works, as they come."""
 
     def __init__(self, size: int) -> None:
+        self.size = size
         self._changed = threading.Condition()
-        self._sections = [0] * size  # how often each rank has waited
+        self._meetings = [0] * size  # of all ranks, that each has come out of
+        self._has_run = [0] * size  # behind how many of them each has run
         self._is_over = [False] * size
         self._running: int | None = None
         self._random: list[Any] = [tenon.random.get_state()] * size
@@ -33,14 +30,12 @@ class _Turn:
     def of(self, rank: int) -> _TurnOfRank:
         return _TurnOfRank(self, rank)
 
-    def take(self, rank: int) -> None:
+    def take(self, rank: int, is_meeting: bool) -> None:
         with self._changed:
-            while True:
-                if self._running is None and self._is_next(rank):
-                    break
-                is_idle = self._running is None
-                if not self._changed.wait(_PATIENCE if is_idle else None) and self._running is None:
-                    break
+            if is_meeting:
+                self._meetings[rank] += 1
+            self._changed.wait_for(lambda: self._running is None and self._is_next(rank))
+            self._has_run[rank] = self._meetings[rank]
             self._running = rank
         tenon.random.set_state(self._random[rank])
 
@@ -48,15 +43,20 @@ class _Turn:
         self._random[rank] = tenon.random.get_state()
         with self._changed:
             self._running = None
-            self._sections[rank] += 1
             self._is_over[rank] = is_over
             self._changed.notify_all()
 
+    def leave(self, rank: int) -> None:
+        """It has never run, and never will."""
+        with self._changed:
+            self._is_over[rank] = True
+            self._changed.notify_all()
+
     def _is_next(self, rank: int) -> bool:
-        own = self._sections[rank]
+        """A meeting that one rank has come out of all others have entered: the lower ones are about to come."""
         return all(
-            over or section > own or (section == own and other >= rank)
-            for other, (section, over) in enumerate(zip(self._sections, self._is_over, strict=True))
+            self._is_over[other] or self._has_run[other] >= self._meetings[rank]
+            for other in range(rank)
         )
 
 
@@ -65,12 +65,13 @@ class _TurnOfRank:
         self._turn, self._rank = turn, rank
 
     @contextlib.contextmanager
-    def given_away(self) -> Iterator[None]:
+    def given_away(self, size: int = 0) -> Iterator[None]:
+        """While this rank waits, for `size` ranks that make the same call."""
         self._turn.give(self._rank)
         try:
             yield
         finally:
-            self._turn.take(self._rank)
+            self._turn.take(self._rank, is_meeting=size == self._turn.size)
 
 
 class LocalRanks:
@@ -114,7 +115,7 @@ class LocalRanks:
                 self._store, meeting, "world", rank, self.size, self.timeout, turn.of(rank)
             )
             _thread_world.group = group
-            turn.take(rank)
+            turn.take(rank, is_meeting=True)
             try:
                 results[rank] = function(*args, **kwargs)
             except BaseException as error:
@@ -130,6 +131,7 @@ class LocalRanks:
                 work(rank)
             except BaseException as error:
                 errors.append((rank, error))
+                turn.leave(rank)
 
         before = tenon.random.get_state()
         threads = [

@@ -89,11 +89,11 @@ typedef struct tenon_group_options {
 
 /* Why a group has ended. */
 enum {
-  TENON_GROUP_WORKS = 0,
-  TENON_GROUP_MISMATCH = 1, /* ranks were in different calls */
-  TENON_GROUP_PEER = 2,     /* a rank is dead, or left while others waited for it */
-  TENON_GROUP_ABORTED = 3,
-  TENON_GROUP_TIMEOUT = 4
+  TENON_COLLECTIVE_WORKS = 0,
+  TENON_COLLECTIVE_MISMATCH = 1, /* ranks were in different calls */
+  TENON_COLLECTIVE_PEER_FAILED = 2,     /* a rank is dead, or left while others waited for it */
+  TENON_COLLECTIVE_ABORTED = 3,
+  TENON_COLLECTIVE_TIMEOUT = 4
 };
 
 /* One call of the last 2,048 of all groups that were made from one meeting. Times are nanoseconds of CLOCK_MONOTONIC. */
@@ -171,7 +171,7 @@ typedef struct tenon_collectives_api {
 
   /* From any thread: end this group and all made from the same meeting, on all ranks, with this text. */
   void (*abort)(tenon_rank_group, const char* text);
-  /* TENON_GROUP_WORKS, or why it has ended; waits for nothing. */
+  /* TENON_COLLECTIVE_WORKS, or why it has ended; waits for nothing. */
   int32_t (*failure)(tenon_rank_group, tenon_bytes_fn text, void* user);
   /* Up to `capacity` records, oldest first; returns how many there are. */
   uint32_t (*records)(tenon_rank_group, tenon_group_record* out, uint32_t capacity);
