@@ -4,8 +4,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from typing_extensions import Buffer, Self
 
-from tenon._late_methods import LateMethods
 from tenon._operators import TensorLike, TensorMethods
+from tenon._tensor.late_methods import LateMethods
 
 class _DLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -488,6 +488,14 @@ class Program:
     def settle(self, second: Program) -> Program: ...
     def optimize(self, passes: str) -> Program: ...
     def leaves(self) -> list[tuple[str, Tensor, bool]]: ...
+    def parts(
+        self,
+    ) -> tuple[
+        list[tuple[int, str]],
+        list[tuple[int, str]],
+        list[tuple[str, list[int], list[int], int]],
+        list[int],
+    ]: ...
     def dimensions(self) -> list[tuple[str, int, int, int, int]]: ...
     def bind(self, tensors: Sequence[Tensor | None], names: Sequence[str]) -> Program: ...
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tenon
-from tenon import Tensor, _core, _validation
+from tenon import Tensor, _core
+from tenon.host import validation as _validation
 
 from . import host_group as host
 from .errors import CollectiveMismatch

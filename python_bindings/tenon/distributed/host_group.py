@@ -13,7 +13,8 @@ import shutil
 from typing import Any
 
 import tenon
-from tenon import Tensor, _core, _fallback
+from tenon import Tensor, _core
+from tenon.host import fallback as _fallback
 
 from .call_site import call_site
 from .work import Work

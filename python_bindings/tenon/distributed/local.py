@@ -14,6 +14,7 @@ from tenon import _core
 from .host_group import LOCAL_STORE, NO_SECRET
 from .world import DEFAULT_TIMEOUT, _make_world, _thread_world
 
+
 class _Turn:
     """Lets one rank run at a time. Behind each call of all ranks they run in the order of ranks; behind messages, calls
     of parts of the ranks, and waits for works, as they come."""
