@@ -12,6 +12,7 @@ from tenon import Tensor, _core
 from tenon.nn import Module
 
 from .buckets import MEGABYTE, buckets_of
+from .calls import all_gather_object
 from .group import ProcessGroup
 from .work import Work
 from .world import world
@@ -87,8 +88,6 @@ class DistributedDataParallel(Module):
 
     def _agree_on_shapes(self) -> None:
         """Models that differ would be taken for each other where only the numbers of elements are equal."""
-        from .calls import all_gather_object
-
         own = [(name, tuple(p.shape), p.dtype.name) for name, p in self.module.named_parameters()]
         for rank, theirs in enumerate(all_gather_object(own, self.process_group)):
             if theirs == own:

@@ -16,6 +16,7 @@ import tenon
 from tenon import Tensor, _core
 from tenon.host import fallback as _fallback
 
+from . import errors
 from .call_site import call_site
 from .work import Work
 
@@ -113,8 +114,6 @@ class HostGroup:
     def check(self) -> None:
         kind, text = self.ranks.failure()
         if kind:
-            from . import errors
-
             raise (
                 errors.CollectiveMismatch,
                 errors.PeerFailed,
@@ -123,8 +122,6 @@ class HostGroup:
             )[kind - 1](text)
         gone = [peer["rank"] for peer in self.ranks.peers() if not peer["is_here"]]
         if gone:
-            from . import errors
-
             raise errors.PeerFailed(f"ranks {gone} are gone")
 
     def _waiting(self, size: int = 0) -> Any:

@@ -16,7 +16,7 @@ from tenon import _core
 
 from .environment import Environment, read_environment
 from .group import ProcessGroup
-from .host_group import FILE_STORE, LOCAL_STORE, NO_SECRET, TCP_STORE, HostGroup
+from .host_group import FILE_STORE, LOCAL_STORE, NAMES, NO_SECRET, TCP_STORE, HostGroup
 
 DEFAULT_TIMEOUT = 60.0
 FIRST_FAILURE = "first-failure"  # a key of the launcher's store
@@ -203,7 +203,6 @@ def dump(group: ProcessGroup | None = None) -> dict[str, Any]:
     """What this rank did last, for people who look for the first difference between ranks: the last 2,048 calls of all
     groups, and what is known of the other ranks. Can be written as JSON."""
     group = group or world()
-    from .host_group import NAMES
 
     def named(record: dict[str, Any]) -> dict[str, Any]:
         return {**record, "kind": NAMES[record["kind"]]} if record["sequence"] else {}

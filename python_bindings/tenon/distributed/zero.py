@@ -11,6 +11,7 @@ from tenon import Tensor, _core
 from tenon.optim import LBFGS, Lamb, Lars, LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
+from .calls import all_gather_object
 from .group import ProcessGroup
 from .work import Work
 from .world import world
@@ -176,8 +177,6 @@ class ZeroRedundancyOptimizer:
     def state_dict(self) -> dict[str, Any]:
         """That of the same optimizer on one rank, on every rank. Every rank calls this."""
         own = self.inner.state_dict()
-        from .calls import all_gather_object
-
         keys = [{index: list(state) for index, state in own["state"].items()}]
         for theirs in all_gather_object(keys[0], self.group):
             keys.append(theirs)
@@ -191,8 +190,6 @@ class ZeroRedundancyOptimizer:
 
     def _whole_state(self, shard: _Shard, mine: Any) -> Any:
         """A tensor with the rows of all ranks, or what every rank that has the state has."""
-        from .calls import all_gather_object
-
         is_rows = (
             isinstance(mine, Tensor) and tuple(mine.shape) == tuple(shard.mine.shape) and mine.ndim
         )
