@@ -38,11 +38,9 @@ UPWARD = {
 PRIVATE = {
     "_core": "the compiled half",
     "_tensor": "the room of functions and methods of tensors, whose public names are `tenon.NAME`",
-    "_mesh": "of `collective`",
-    "_host_collective": "of `collective`",
 }
 # Files that belong to a room of another name.
-SAME_ROOM = {"_mesh": "collective", "_host_collective": "collective"}
+SAME_ROOM = {"collective": "distributed"}
 
 
 class Import:

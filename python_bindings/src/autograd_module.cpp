@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "after_backward.hpp"
 #include "errors.hpp"
 #include "python_thread.hpp"
 #include "recording.hpp"
@@ -167,13 +168,15 @@ bool run_backward(std::span<tenon_tensor* const> outputs, std::span<tenon_tensor
   const tenon_autograd_api* api = require_autograd();
   if (!api) return false;
   note_backward(flags, true);
+  BackwardPass pass;
   ErrorSink err;
   PyThreadState* thread = PyEval_SaveThread();
   tenon_status status = api->backward(outputs.data(), grads.data(),
                                       static_cast<uint32_t>(outputs.size()), flags, err);
   PyEval_RestoreThread(thread);
   note_backward_end();
-  return status == TENON_OK || raise(status, err);
+  if (status != TENON_OK) return raise(status, err);
+  return pass.finish();
 }
 
 void add_autograd_functions(nb::module_& module) {
@@ -183,6 +186,9 @@ void add_autograd_functions(nb::module_& module) {
       "is_grad_enabled", [] { return ensure_loaded() && autograd && autograd->enabled(); },
       "Whether this thread records operators for gradients.");
   module.def("_set_grad_enabled", [](bool on) { return service().set_enabled(on) != 0; });
+  module.def("_call_after_backward", [](nb::callable callable) {
+    if (!call_after_backward(callable.ptr())) throw nb::python_error();
+  });
   module.def("_record", &record);
   nb::class_<SavedTensor>(module, "SavedTensor",
                           "A tensor kept for backward, with the version it had.")

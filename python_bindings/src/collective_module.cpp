@@ -40,20 +40,6 @@ nb::bytes comm_id_create(nb::handle device) {
   return nb::bytes(id.bytes, sizeof id.bytes);
 }
 
-// The bytes of a contiguous tensor, as a tensor that shares its memory.
-nb::object byte_view(nb::handle object) {
-  tenon_tensor* tensor = tensor_argument(object, "byte_view");
-  if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS))
-    throw nb::value_error("the tensor is not contiguous; use .contiguous()");
-  int64_t bytes = tensor->numel * host->dtype_size(tensor->dtype), stride = 1;
-  tenon_tensor* view = nullptr;
-  ErrorSink err;
-  check(host->tensor_view(tensor, TENON_DTYPE_U8, 1, &bytes, &stride, 0, &view, err), err);
-  nb::object result = nb::steal(wrap(view));
-  if (!result.is_valid()) throw nb::python_error();
-  return result;
-}
-
 class Communicator {
  public:
   Communicator(tenon_device_id device, nb::bytes id_bytes, int32_t rank, int32_t size)
@@ -218,7 +204,6 @@ class Communicator {
 
 void add_collective_type(nb::module_& module) {
   module.def("has_collective", &has_collective, nb::arg("device").none() = nb::none());
-  module.def("byte_view", &byte_view, nb::arg("tensor"));
   module.def("comm_id_create", &comm_id_create, nb::arg("device").none() = nb::none());
   nb::class_<Communicator>(module, "Communicator")
       .def(

@@ -39,6 +39,7 @@ NB_MODULE(_core, module) {
   add_ipc_functions(module);
   add_shared_memory(module);
   add_collective_type(module);
+  add_distributed_types(module);
   add_definition_types(module);
   add_batched_functions(module);
   add_default_dtype_functions(module);

@@ -15,6 +15,7 @@ void add_profile_type(nanobind::module_& module);             // profile_module.
 void add_ipc_functions(nanobind::module_& module);            // ipc_module.cpp
 void add_shared_memory(nanobind::module_& module);            // shared_memory_module.cpp
 void add_collective_type(nanobind::module_& module);          // collective_module.cpp
+void add_distributed_types(nanobind::module_& module);        // distributed_module.cpp
 void add_definition_types(nanobind::module_& module);         // definition_module.cpp
 void add_batched_functions(nanobind::module_& module);        // batched.cpp
 void add_default_dtype_functions(nanobind::module_& module);  // added_keywords.cpp

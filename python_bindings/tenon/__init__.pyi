@@ -5,6 +5,7 @@ from tenon import audio as audio
 from tenon import autograd as autograd
 from tenon import collective as collective
 from tenon import data as data
+from tenon import distributed as distributed
 from tenon import distributions as distributions
 from tenon import fft as fft
 from tenon import func as func

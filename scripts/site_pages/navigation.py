@@ -23,6 +23,7 @@ WRITTEN = {
         "Training": [
             "training.md",
             "high_level.md",
+            "distributed.md",
             "data.md",
             "dtypes.md",
             "amp.md",

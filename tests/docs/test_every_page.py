@@ -16,6 +16,7 @@ TESTED = {
     "data.md": "test_snippets.py",
     "compat_namespaces.md": "test_snippets.py",
     "cpp_extension.md": "test_cpp_extension_guide.py",
+    "distributed.md": "test_snippets.py",
     "distributions.md": "test_snippets.py",
     "dtypes.md": "test_snippets.py",
     "domains.md": "test_snippets.py",

@@ -37,7 +37,15 @@ def run(program, folder="."):
 
 
 @pytest.mark.parametrize(
-    "page", ["array_api.md", "compat_namespaces.md", "dtypes.md", "func.md", "random.md"]
+    "page",
+    [
+        "array_api.md",
+        "compat_namespaces.md",
+        "distributed.md",
+        "dtypes.md",
+        "func.md",
+        "random.md",
+    ],
 )
 def test_pages_about_python(page):
     """The programs of a page, one after the other in one process."""

@@ -149,7 +149,7 @@ def test_wrong_arguments(device):
 def test_lengths_that_differ_are_an_error_through_the_host():
     def work(comm, rank):
         room = tenon.zeros([3 if rank else 2])
-        with pytest.raises((ValueError, RuntimeError), match="sent 8 bytes|aborted|is gone"):
+        with pytest.raises((ValueError, RuntimeError), match="exchange.*aborted"):
             comm.exchange([(tenon.ones([2]), 1 - rank)], [(room, 1 - rank)])
             comm.barrier()
         return True

@@ -22,6 +22,7 @@ COMMANDS = {
     "new-pass": "tenon.cli.new_pass",
     "plugins": "tenon.cli.plugins",
     "report": "tenon.cli.report",
+    "run": "tenon.cli.run",
 }
 
 # Exit codes that every command shares; `tenon plugins doctor` has more, one for each reason.

@@ -13,7 +13,7 @@ from .module import Module
 from .normalization import _BatchNorm
 
 if TYPE_CHECKING:
-    from tenon.collective import Communicator
+    from tenon.distributed import ProcessGroup
 
 
 class _SumOverRanks(autograd.Function):
@@ -21,7 +21,7 @@ class _SumOverRanks(autograd.Function):
     gradient is the sum of all ranks' gradients."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, communicator: Communicator) -> Tensor:
+    def forward(ctx: Any, x: Tensor, communicator: ProcessGroup) -> Tensor:
         ctx.communicator = communicator
         return communicator.all_reduce(x)
 
@@ -49,7 +49,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        communicator: Communicator | None = None,
+        communicator: ProcessGroup | None = None,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -62,7 +62,7 @@ class SyncBatchNorm(_BatchNorm):
         if batch and self.communicator is None:
             raise RuntimeError(
                 "SyncBatchNorm: expected a communicator to train with the batches of all ranks, got "
-                "None; pass SyncBatchNorm(..., communicator=tenon.collective.Communicator(...)), or "
+                "None; pass SyncBatchNorm(..., communicator=tenon.distributed.world()), or "
                 "use BatchNorm, which normalises over the batch of this rank"
             )
         if not batch or self.communicator is None or self.communicator.size == 1:
@@ -90,7 +90,7 @@ class SyncBatchNorm(_BatchNorm):
         return out.to(x.dtype)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Module, communicator: Communicator) -> Module:
+    def convert_sync_batchnorm(cls, module: Module, communicator: ProcessGroup) -> Module:
         """`module` with its BatchNorm layers replaced, at any depth, by ones of all ranks that have
         the same parameters and buffers. A module that is a BatchNorm itself is returned replaced."""
         if isinstance(module, _BatchNorm):

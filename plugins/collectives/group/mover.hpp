@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves bytes between one rank and the others, all at once, until they are there or cannot be any more.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "group/links.hpp"
+
+namespace tenon::collectives {
+
+struct Piece {
+  int32_t peer;  // in the group
+  void* data;
+  size_t size;
+  // (optional) Called when the piece is whole, before the next one of the same rank is begun; may throw.
+  std::function<void()> then = {};
+};
+
+class Mover {
+ public:
+  // `ranks` are those of the meeting. `links` is NULL for a group of one.
+  Mover(Meeting& meeting, std::unique_ptr<Links> links, const std::vector<int32_t>& ranks)
+      : meeting_(meeting), links_(std::move(links)), ranks_(ranks) {}
+
+  // Between two ranks, pieces are moved in the order of the lists. `call` is for messages.
+  // `may_interrupt`: the thread is one of the program.
+  void move(std::vector<Piece> sends, std::vector<Piece> receives, const tenon_group_record& call,
+            bool may_interrupt);
+  // Of each rank's part of a large sum: so that a piece and the sums of the one before it are on their way at a time.
+  size_t piece_bytes() const { return links_ ? links_->room() / 2 : 256 << 10; }
+  uint64_t waiting_ns() const { return waiting_ns_; }
+
+ private:
+  bool advance(std::vector<Piece>& pieces, bool is_sending);
+  [[noreturn]] void fail(int32_t kind, const std::string& text);
+  void require_hope(const std::vector<int32_t>& waited_for, const tenon_group_record& call);
+  [[noreturn]] void give_up(const std::vector<int32_t>& waited_for, const tenon_group_record& call);
+
+  Meeting& meeting_;
+  std::unique_ptr<Links> links_;
+  std::vector<int32_t> ranks_;
+  std::vector<char> states_;  // of ranks, in one pass
+  std::atomic<uint64_t> waiting_ns_ = 0;
+};
+
+}  // namespace tenon::collectives

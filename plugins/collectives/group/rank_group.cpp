@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "group/rank_group.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <tenon/error.hpp>
+
+#include "control/time.hpp"
+
+namespace tenon::collectives {
+namespace {
+
+std::unique_ptr<Links> make_links(Meeting& meeting, const std::string& path,
+                                  const std::vector<int32_t>& ranks, int32_t rank) {
+  if (ranks.size() == 1) return nullptr;
+  return meeting.is_one_machine(ranks) ? make_shared_memory(meeting, path, ranks, rank)
+                                       : make_sockets(meeting, path, ranks, rank);
+}
+
+}  // namespace
+
+bool Work::wait(uint64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  const auto limit = std::chrono::nanoseconds(std::min(timeout_ns, 365 * 24 * 3600 * kSecond));
+  return changed_.wait_for(lock, limit, [&] { return is_completed_; });
+}
+
+bool Work::is_completed() {
+  std::lock_guard lock(mutex_);
+  return is_completed_;
+}
+
+void Work::complete(tenon_status status, const std::string& text) {
+  {
+    std::lock_guard lock(mutex_);
+    status_ = status;
+    text_ = text;
+    is_completed_ = true;
+  }
+  changed_.notify_all();
+}
+
+RankGroup::RankGroup(std::shared_ptr<Meeting> meeting, const std::string& name,
+                     const std::string& path, const std::vector<int32_t>& ranks, int32_t rank)
+    : meeting_(std::move(meeting)),
+      name_(name),
+      path_(path),
+      ranks_(ranks),
+      rank_(rank),
+      mover_(*meeting_, make_links(*meeting_, path, ranks, rank), ranks) {}
+
+RankGroup::~RankGroup() {
+  {
+    std::lock_guard lock(mutex_);
+    is_closing_ = true;
+  }
+  changed_.notify_all();
+  if (!thread_.joinable()) return;
+  if (meeting_->is_forked())
+    thread_.detach();  // it is in the parent
+  else
+    thread_.join();
+}
+
+tenon_group_counters RankGroup::counters() const {
+  return {calls_, bytes_sent_, bytes_received_, mover_.waiting_ns()};
+}
+
+std::unique_ptr<RankGroup> RankGroup::part(const std::string& name,
+                                           const std::vector<int32_t>& ranks) {
+  std::vector<int32_t> members;
+  int32_t place = -1;
+  for (const int32_t rank : ranks) {
+    if (rank < 0 || rank >= size() || std::count(ranks.begin(), ranks.end(), rank) != 1)
+      throw Error(TENON_INVALID_ARGUMENT, "expected each rank from 0 to " +
+                                              std::to_string(size() - 1) + " once at most, got " +
+                                              std::to_string(rank));
+    if (rank == rank_) place = static_cast<int32_t>(members.size());
+    members.push_back(ranks_[static_cast<size_t>(rank)]);
+  }
+  const uint64_t number = parts_++;
+  if (place < 0) return nullptr;
+  meeting_->check();
+  // Parts that are made at the same time have no rank in common.
+  const std::string path = path_ + "." + std::to_string(number) + "-" + std::to_string(members[0]);
+  return std::make_unique<RankGroup>(meeting_, name, path, members, place);
+}
+
+void RankGroup::run(const tenon_group_call& call) {
+  {
+    std::unique_lock lock(mutex_);
+    if (jobs_.empty()) {
+      lock.unlock();
+      return carry_out(call, true);
+    }
+  }
+  const std::shared_ptr<Work> work = start(call);
+  while (!work->wait(kSecond / 4)) meeting_->check_interrupt();
+  if (work->status() != TENON_OK) throw Error(work->status(), work->text());
+}
+
+std::shared_ptr<Work> RankGroup::start(const tenon_group_call& call) {
+  validate(call);
+  meeting_->check();
+  Job job = {call,
+             {call.transfers, call.transfers + call.transfer_count},
+             call.site ? call.site : "",
+             std::make_shared<Work>()};
+  const std::shared_ptr<Work> work = job.work;
+  {
+    std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    if (!thread_.joinable()) {
+      sigset_t all, before;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      thread_ = std::thread([this] { serve(); });
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+  }
+  changed_.notify_all();
+  return work;
+}
+
+void RankGroup::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return is_closing_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    Job& job = jobs_.front();  // a deque: later ones do not move it
+    lock.unlock();
+    job.call.transfers = job.transfers.data();
+    job.call.site = job.site.c_str();
+    tenon_status status = TENON_OK;
+    std::string text;
+    try {
+      carry_out(job.call, false);
+    } catch (const Error& error) {
+      status = error.code();
+      text = error.what();
+    } catch (const std::bad_alloc&) {
+      status = TENON_OUT_OF_MEMORY;
+      text = "out of host memory";
+    } catch (const std::exception& error) {
+      status = TENON_UNKNOWN;
+      text = error.what();
+    }
+    const std::shared_ptr<Work> work = job.work;
+    lock.lock();
+    jobs_.pop_front();
+    work->complete(status, text);
+  }
+}
+
+void RankGroup::carry_out(const tenon_group_call& call, bool may_interrupt) {
+  validate(call);
+  meeting_->check();
+  may_interrupt_ = may_interrupt;
+  if (call.kind != TENON_CALL_EXCHANGE) ++sequence_;
+  ++calls_;
+  record_ = {};
+  record_.sequence = sequence_;
+  record_.begin_ns = now_ns();
+  record_.count = call.count;
+  record_.kind = call.kind;
+  record_.dtype = call.dtype;
+  record_.reduce = call.reduce;
+  record_.root = call.root;
+  copy_text(record_.group, name_);
+  copy_text(record_.site, call.site ? call.site : "");
+  const uint64_t number = meeting_->records().begin(record_);
+  try {
+    dispatch(call);
+  } catch (const Error& error) {
+    meeting_->records().finish(number, error.code());
+    throw;
+  } catch (...) {
+    meeting_->records().finish(number, TENON_UNKNOWN);
+    throw;
+  }
+  meeting_->records().finish(number, TENON_OK);
+}
+
+void RankGroup::dispatch(const tenon_group_call& call) {
+  switch (call.kind) {
+    case TENON_CALL_ALL_REDUCE:
+    case TENON_CALL_REDUCE_SCATTER:
+    case TENON_CALL_REDUCE:
+      return reduce(call);
+    case TENON_CALL_ALL_GATHER:
+      return gather(call);
+    case TENON_CALL_BROADCAST:
+      return broadcast(call);
+    case TENON_CALL_BARRIER:
+      return meet(call, {}, {});
+    case TENON_CALL_EXCHANGE:
+      return exchange_messages(call);
+    default:
+      return exchange_all(call);
+  }
+}
+
+}  // namespace tenon::collectives

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start a program once for each rank, on this machine.
+
+  tenon run -n 4 train.py --epochs 3
+  tenon run -n 8 -m package.train
+
+With several machines, start this on each of them, with one secret of 32 hexadecimal digits in TENON_JOB_SECRET:
+
+  tenon run --nnodes 2 --node-rank 0 --rendezvous host:29400 -n 8 train.py
+
+Output lines begin with the rank. Signals are passed on. When one rank fails, the others are ended, and the first failure
+is printed last; the exit code is that of the rank.
+"""
+
+import argparse
+import os
+import sys
+
+HELP = "start a program once for each rank"
+
+
+def add_arguments(parser):
+    parser.add_argument("-n", type=int, default=1, metavar="RANKS", help="ranks on this machine")
+    parser.add_argument("--nnodes", type=int, default=1, help="machines")
+    parser.add_argument("--node-rank", type=int, default=0, help="the number of this one, from 0")
+    parser.add_argument(
+        "--rendezvous",
+        metavar="HOST:PORT",
+        help="where ranks meet, on machine 0; default: a free port of this machine",
+    )
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as a script")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help="script and its arguments")
+
+
+def run(arguments):
+    from tenon.cli import CommandError
+    from tenon.distributed.launch import Job
+    from tenon.distributed.launch import run as run_job
+
+    if arguments.n < 1:
+        raise CommandError(f"expected one rank at least, got -n {arguments.n}")
+    if not 0 <= arguments.node_rank < arguments.nnodes:
+        raise CommandError(
+            f"expected --node-rank from 0 to {arguments.nnodes - 1}, got {arguments.node_rank}"
+        )
+    program = arguments.program
+    if not program and not arguments.module:
+        raise CommandError("expected a script to run, as in: tenon run -n 4 train.py")
+    command = [sys.executable, *(["-m", arguments.module] if arguments.module else []), *program]
+    job = Job(command, arguments.n, arguments.nnodes, arguments.node_rank)
+    if arguments.rendezvous:
+        host, _, port = arguments.rendezvous.rpartition(":")
+        if not host or not port.isdecimal():
+            raise CommandError(f"expected --rendezvous HOST:PORT, got {arguments.rendezvous!r}")
+        job.address, job.port = host, int(port)
+    secret = os.environ.get("TENON_JOB_SECRET")
+    if secret is not None:
+        try:
+            job.secret = bytes.fromhex(secret)
+        except ValueError:
+            job.secret = b""
+        if len(job.secret) != 16:
+            raise CommandError("expected 32 hexadecimal digits in TENON_JOB_SECRET")
+    if arguments.nnodes > 1 and (job.secret is None or not arguments.rendezvous):
+        raise CommandError(
+            "several machines need --rendezvous HOST:PORT, and the same TENON_JOB_SECRET on all of them"
+        )
+    return run_job(job)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training on several ranks: groups and their calls, data parallel models, optimizers that share their state.
+
+    import tenon.distributed as dist
+    dist.init_process_group()                  # tenon run -n 4 train.py
+    model = dist.DistributedDataParallel(model)
+
+Ranks that differ in a call, and ranks that died, hang or failed, are named on all the others (docs/distributed.md).
+What a rank says is neither encrypted nor hidden from other users of the network: trusted networks only.
+"""
+
+from . import functional
+from .calls import (
+    P2POp,
+    ReduceOp,
+    all_gather,
+    all_gather_into_tensor,
+    all_gather_object,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    batch_isend_irecv,
+    broadcast,
+    broadcast_object,
+    gather,
+    irecv,
+    isend,
+    recv,
+    reduce,
+    reduce_scatter_tensor,
+    scatter,
+    send,
+)
+from .data_parallel import DistributedDataParallel
+from .errors import (
+    CollectiveAborted,
+    CollectiveError,
+    CollectiveMismatch,
+    CollectiveTimeout,
+    PeerFailed,
+)
+from .group import ProcessGroup
+from .local import LocalRanks, local
+from .sampler import DistributedBatchSampler
+from .store import FileStore, LocalStore, Store, TcpStore, serve_store
+from .work import Work
+from .world import (
+    abort,
+    destroy_process_group,
+    dump,
+    get_local_rank,
+    get_rank,
+    get_world_size,
+    init_process_group,
+    is_initialized,
+    new_group,
+    world,
+)
+from .zero import ZeroRedundancyOptimizer
+
+__all__ = [
+    "CollectiveAborted",
+    "CollectiveError",
+    "CollectiveMismatch",
+    "CollectiveTimeout",
+    "DistributedBatchSampler",
+    "DistributedDataParallel",
+    "FileStore",
+    "LocalRanks",
+    "LocalStore",
+    "P2POp",
+    "PeerFailed",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "TcpStore",
+    "Work",
+    "ZeroRedundancyOptimizer",
+    "abort",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object",
+    "destroy_process_group",
+    "dump",
+    "functional",
+    "gather",
+    "get_local_rank",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "irecv",
+    "is_initialized",
+    "isend",
+    "local",
+    "new_group",
+    "recv",
+    "reduce",
+    "reduce_scatter_tensor",
+    "scatter",
+    "send",
+    "serve_store",
+    "world",
+]

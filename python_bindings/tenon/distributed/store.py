@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small values under names, where ranks meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tenon import _core
+
+from .host_group import FILE_STORE, LOCAL_STORE, NO_SECRET, TCP_STORE
+
+
+class Store(_core.Store):
+    """Keys are texts, values bytes. `set`, `get(key, timeout)`, which waits, `add(key, number)`, which gives the sum,
+    `compare_set(key, expected, value)`, which gives the value that the key has then, and `delete`. Time limits are in
+    seconds; TimeoutError names the key."""
+
+    def wait(self, keys: Iterable[str], timeout: float) -> None:
+        """Return when all keys are there."""
+        for key in keys:
+            self.get(key, timeout)
+
+
+class LocalStore(Store):
+    """Of this process: its threads share the object."""
+
+    def __init__(self) -> None:
+        super().__init__(LOCAL_STORE, "", 0, NO_SECRET, 60.0)
+
+
+class FileStore(Store):
+    """In a folder that exists, that only this user may enter, and that processes of one machine, or of a shared file
+    system with locks, see."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(FILE_STORE, folder, 0, NO_SECRET, 60.0)
+
+
+class TcpStore(Store):
+    """At a server, which serve_store started with the same 16 bytes as secret."""
+
+    def __init__(self, address: str, port: int, secret: bytes = NO_SECRET, timeout: float = 60.0):
+        super().__init__(TCP_STORE, address, port, secret, timeout)
+
+
+def serve_store(
+    address: str | None = None, port: int = 0, secret: bytes = NO_SECRET
+) -> _core.StoreServer:
+    """A server for stores, until `close()`; `.port` is the one that it listens on. Without an address it listens on all
+    of this machine. A program that knows the secret may read and write; nothing is encrypted."""
+    return _core.StoreServer(address, port, secret)
