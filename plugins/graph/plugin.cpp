@@ -13,6 +13,7 @@
 #include "outside.hpp"
 #include "passes.hpp"
 #include "passes/registry.hpp"
+#include "program/builder.hpp"
 #include "rewrite/check.hpp"
 #include "rewrite/registry.hpp"
 #include "run.hpp"
@@ -450,6 +451,53 @@ tenon_status program_run(const tenon_graph_program* program, tenon_tensor* const
   return run_program(*program, inputs, ninputs, results, nresults, err);
 }
 
+// -- programs that are built ------------------------------------------------------------------------
+
+tenon_status builder_begin(tenon_device_id device, tenon_graph_builder** out, tenon_err* err) {
+  return guarded(err, [&] {
+    *out = new tenon_graph_builder(device == TENON_DEVICE_NONE ? host->device_host() : device);
+  });
+}
+
+tenon_status builder_input(tenon_graph_builder* builder, int32_t dtype, int32_t ndim,
+                           const int64_t* shape, tenon_device_id device, tenon_tensor** value,
+                           tenon_err* err) {
+  return guarded(err, [&] {
+    *value = builder->add_input({dtype, device, Axes(shape, shape + ndim)}).release();
+  });
+}
+
+tenon_status builder_leaf(tenon_graph_builder* builder, tenon_tensor* tensor, const char* name,
+                          int32_t is_constant, tenon_tensor** value, tenon_err* err) {
+  return guarded(err,
+                 [&] { *value = builder->add_leaf(tensor, name, is_constant != 0).release(); });
+}
+
+tenon_status builder_call(tenon_graph_builder* builder, const tenon_op* op, const tenon_value* args,
+                          uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  return builder->call(op, args, nargs, outs, nouts, err);
+}
+
+tenon_status builder_value(const tenon_graph_builder* builder, const tenon_tensor* value,
+                           tenon_device_id* device, tenon_tensor** constant, tenon_err* err) {
+  return guarded(err, [&] {
+    *device = builder->device(value);
+    *constant = builder->constant(value);
+  });
+}
+
+void builder_locate(tenon_graph_builder* builder, const char* file, int32_t line) {
+  guarded(nullptr, [&] { builder->locate(file, line); });
+}
+
+tenon_status builder_end(tenon_graph_builder* builder, tenon_tensor* const* results,
+                         uint32_t nresults, tenon_graph_program** out, tenon_err* err) {
+  const std::unique_ptr<tenon_graph_builder> owned(builder);
+  return guarded(err, [&] { *out = owned->finish(results, nresults).release(); });
+}
+
+void builder_abandon(tenon_graph_builder* builder) { delete builder; }
+
 constexpr tenon_graph_service_api kService = {
     .struct_size = sizeof(tenon_graph_service_api),
     .version = TENON_GRAPH_VERSION,
@@ -500,6 +548,14 @@ constexpr tenon_graph_service_api kService = {
     .record_effect = record_effect,
     .record_look = record_look,
     .program_effects = program_effects,
+    .builder_begin = builder_begin,
+    .builder_input = builder_input,
+    .builder_leaf = builder_leaf,
+    .builder_call = builder_call,
+    .builder_value = builder_value,
+    .builder_locate = builder_locate,
+    .builder_end = builder_end,
+    .builder_abandon = builder_abandon,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -21,10 +21,11 @@ from typing import Any
 from tenon import _core, _sizes, _structure, _syntax, safetensors
 from tenon._control_flow import cond, scan, while_loop
 from tenon._core import Tensor
+from tenon._program_builder import Builder
 from tenon._sizes import Dim
 from tenon._syntax import not_to_static
 
-__all__ = ["Dim", "Program", "cond", "export", "load", "not_to_static", "scan", "while_loop"]
+__all__ = ["Builder", "Dim", "Program", "cond", "export", "load", "not_to_static", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PASSES = ("dce", "cse", "rewrites", "copies", "views")

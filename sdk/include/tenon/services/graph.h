@@ -29,6 +29,8 @@ typedef struct tenon_graph_program tenon_graph_program;
 typedef struct tenon_graph_recording tenon_graph_recording;
 /* A part that was recorded for a structural step. It belongs to its recording. */
 typedef struct tenon_graph_region tenon_graph_region;
+/* A program that is put together call by call. One thread at a time. */
+typedef struct tenon_graph_builder tenon_graph_builder;
 
 /* Where the caller's program is: writes a NUL-terminated name of at most `room` bytes and returns the
  * line, or 0 if that is unknown. */
@@ -347,6 +349,39 @@ typedef struct tenon_graph_service_api {
   /* (appended) What running the program changes; the caller sets struct_size. A program of many sizes does the same
    * at all of them. */
   void (*program_effects)(const tenon_graph_program*, tenon_graph_effects*);
+
+  /* -- programs that are built (appended) -----------------------------------------------------------
+   * For those who know the calls and have no function to record: readers of files, other frameworks' graphs. Nothing
+   * runs. A value is a tensor of the device "meta", which has a dtype and a shape and no data; it is told apart by its
+   * address, and belongs to one builder.
+   *
+   * `device`: where the program runs, of inputs and of calls without operands; TENON_DEVICE_NONE: the host device. */
+  tenon_status (*builder_begin)(tenon_device_id device, tenon_graph_builder** out, tenon_err*);
+  /* The next input of the program. `device`: TENON_DEVICE_NONE for the builder's. `*value` owned. */
+  tenon_status (*builder_input)(tenon_graph_builder*, int32_t dtype, int32_t ndim,
+                                const int64_t* shape, tenon_device_id device, tenon_tensor** value,
+                                tenon_err*);
+  /* A tensor that the program uses as it is at each run, by reference; the same tensor again is the same value. `name`: NULL
+   * for none. `is_constant`: its elements never change, and passes may compute with them. `*value` owned. */
+  tenon_status (*builder_leaf)(tenon_graph_builder*, tenon_tensor* tensor, const char* name,
+                               int32_t is_constant, tenon_tensor** value, tenon_err*);
+  /* op_call, of values: the operator's own rules say what the results are, and errors are the operator's own. Results are owned
+   * by the caller; given ones are written into when the program runs. Tensors with data among `args` become leaves without a name.
+   * A composite becomes its parts, unless the device has a kernel for the whole of it. The steps are recorded with gradients on if they
+   * are on for the calling thread. */
+  tenon_status (*builder_call)(tenon_graph_builder*, const tenon_op*, const tenon_value* args,
+                               uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err*);
+  /* Where a run has the value, and the tensor behind it if it is a constant, else NULL; borrowed. A caller whose operands are all
+   * constants may call the operator at once and add the result as a constant. */
+  tenon_status (*builder_value)(const tenon_graph_builder*, const tenon_tensor* value,
+                                tenon_device_id* device, tenon_tensor** constant, tenon_err*);
+  /* The steps that follow are at this place of the caller's program: line from 1 on. NULL: nowhere. The text is copied. */
+  void (*builder_locate)(tenon_graph_builder*, const char* file, int32_t line);
+  /* Ends and frees the builder, also on failure. The program is as one that was recorded: program_optimize has done nothing
+   * to it yet. */
+  tenon_status (*builder_end)(tenon_graph_builder*, tenon_tensor* const* results, uint32_t nresults,
+                              tenon_graph_program** out, tenon_err*);
+  void (*builder_abandon)(tenon_graph_builder*); /* NULL is ignored */
 } tenon_graph_service_api;
 
 #ifdef __cplusplus

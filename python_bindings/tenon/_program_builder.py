@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that are put together call by call, for those who know the calls and have no function to record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tenon import _core, _structure
+from tenon._core import Tensor
+
+if TYPE_CHECKING:
+    from tenon.jit import Program
+
+
+class Builder:
+    """Builds a program without running it.
+
+        builder = tenon.jit.Builder()
+        x = builder.input((3, 4))
+        y = builder.call("relu", builder.call("linear", x, builder.leaf(weight, "weight")))
+        program = builder.finish(y)
+
+    A value is a tensor of the device `meta`: it has a shape and a dtype and no data. What a call makes is what the
+    operator's own rule says, and its errors are the operator's own. `device` is where the program will run: of
+    inputs, and of calls that create tensors. A builder belongs to one thread at a time.
+    """
+
+    def __init__(self, device: _core.device | str | None = None) -> None:
+        self._native = _core.ProgramBuilder(device)
+        self._ninputs = 0
+
+    def input(
+        self,
+        shape: Sequence[int],
+        dtype: _core.dtype | str = "float32",
+        device: _core.device | str | None = None,
+    ) -> Tensor:
+        """The next argument of the program, which has this shape and dtype at every run."""
+        self._ninputs += 1
+        return self._native.input(dtype, shape, device)
+
+    def leaf(self, tensor: Tensor, name: str = "") -> Tensor:
+        """A tensor that the program uses, by reference, as it is at each run: a weight. The same tensor again is the
+        same value."""
+        return self._native.leaf(tensor, name)
+
+    def constant(self, tensor: Tensor) -> Tensor:
+        """A tensor whose elements never change, so that passes may compute with it; it is not copied."""
+        return self._native.leaf(tensor, "", True)
+
+    def call(self, name: str, *args: Any, **keywords: Any) -> Any:
+        """Add a call of the operator `name`, "relu" or "acme::swiglu", with the arguments of `tenon.<name>`; tensors among
+        them are values, or with data and become leaves. Returns the value of its result, a list where it has several.
+        `add_` and `out=` write into a value when the program runs.
+
+        A composite operator becomes its parts, unless the device has a kernel for the whole.
+        """
+        return self._native.call(name, *args, **keywords)
+
+    def constant_of(self, value: Tensor) -> Tensor | None:
+        """The tensor that a value stands for if it is a constant, else None."""
+        return self._native.constant_of(value)
+
+    def device_of(self, value: Tensor) -> _core.device:
+        """Where a run has the value."""
+        return self._native.device_of(value)
+
+    def locate(self, file: str, line: int) -> None:
+        """The calls that follow stand at this place of the caller's program or file, as errors and the text form say."""
+        self._native.locate(file, line)
+
+    def finish(self, results: Any, *, arguments: Any = None) -> Program:
+        """The program, with `results` as its results: values in tuples, lists and dicts. It is optimized as `tenon.export`
+        does. `arguments`: a tuple with the structure of what it is called with; default: one for each input."""
+        from tenon.jit import _PASSES, Program
+
+        values: list[Tensor] = []
+        outputs = _structure.flatten(results, values)
+        given: list[Tensor] = []
+        inputs: list[Any] = ["tuple", [_structure.TENSOR] * self._ninputs]
+        if arguments is not None:
+            inputs = _structure.flatten(tuple(arguments), given)
+            if len(given) != self._ninputs:
+                raise ValueError(
+                    f"builder: expected arguments with {self._ninputs} tensors, as many as inputs, got {len(given)}"
+                )
+        native = self._native.finish(values).optimize(",".join(_PASSES))
+        return Program(native, inputs, outputs)
