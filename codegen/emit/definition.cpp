@@ -77,6 +77,8 @@ std::string traits_text(const Operator& op) {
   if (!op.flops.empty()) text += cat("flops: ", op.flops, "\n");
   if (!op.rows.empty()) text += cat("rows: ", op.rows, "\n");
   for (const std::string& line : op.earlier) text += cat("earlier: ", line, "\n");
+  for (const OnnxLine& line : op.onnx)
+    text += cat("onnx: ", line.name, " ", line.since, line.is_native ? " native " : " import ", line.text, "\n");
   return text;
 }
 

@@ -2,6 +2,8 @@
 #include "expression.hpp"
 
 #include <cmath>
+#include <tenon/schema/words.hpp>
+
 #include <limits>
 #include <map>
 
@@ -83,7 +85,7 @@ class Evaluator {
     if (node.text == "outputs") return static_cast<int64_t>(conversion_.node.outputs.size());
     if (node.text == "inf") return std::numeric_limits<double>::infinity();
     if (node.text == "nan") return std::numeric_limits<double>::quiet_NaN();
-    if (const auto dtype = schema::find_dtype(node.text)) return Dtype{*dtype};
+    if (const auto dtype = tenon::schema::find_dtype(node.text)) return Dtype{*dtype};
     // A line serves several versions: what this one does not have is absent.
     return {};
   }
@@ -212,7 +214,10 @@ Values evaluate(const std::string& text, const std::string& origin, Conversion& 
     // One result that is a sequence, or several results.
     const bool is_sequence =
         conversion.schema.outputs.size() == 1 && !conversion.schema.outputs[0].is_variadic;
-    return is_sequence ? Values{*list} : *list;
+    if (!is_sequence) return *list;
+    Values results;
+    results.push_back(result);
+    return results;
   }
   return {result};
 }

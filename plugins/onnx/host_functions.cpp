@@ -14,6 +14,7 @@ constexpr int64_t kMaxList = int64_t{1} << 20;  // numbers of a list that is mad
 
 int64_t divide_down(int64_t a, int64_t b, const std::string& what) {
   if (b == 0) throw Error(TENON_INVALID_ARGUMENT, what + ": division by 0");
+  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
   const int64_t quotient = a / b;
   return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
@@ -54,8 +55,6 @@ int32_t dtype_argument(const Values& arguments, const std::string& what) {
   if (!dtype) throw Error(TENON_INTERNAL, what + ": expected a dtype, got " + value.describe());
   return dtype->id;
 }
-
-using Row = std::pair<const std::string, HostFunction>;
 
 // Of host values.
 const std::map<std::string, HostFunction>& plain_functions() {
@@ -222,9 +221,11 @@ const std::map<std::string, HostFunction>& own_functions() {
          return Value(id == TENON_DTYPE_I8 || id == TENON_DTYPE_I16 || id == TENON_DTYPE_I32 ||
                       id == TENON_DTYPE_I64 || id >= TENON_DTYPE_F8E4M3);
        }},
-      {"same_dtype", [](const Values& a, Conversion&, const std::string& what) {
-         const Dtype* other = at(a, 1, what).get<Dtype>();
-         return Value(other && dtype_argument(a, what) == other->id);
+      // The tensor in this dtype; a step where it has another one.
+      {"as_dtype", [](const Values& a, Conversion& conversion, const std::string& what) {
+         const Dtype* dtype = at(a, 1, what).get<Dtype>();
+         if (!dtype) throw Error(TENON_INTERNAL, what + ": expected a dtype");
+         return Value(conversion.cast(at(a, 0, what).tensor(what), dtype->id));
        }},
       // A known tensor of these integers.
       {"known", [](const Values& a, Conversion&, const std::string& what) {
@@ -242,10 +243,6 @@ const std::map<std::string, HostFunction>& own_functions() {
       {"refuse", [](const Values& a, Conversion& conversion, const std::string& what) -> Value {
          const std::string* text = at(a, 0, what).get<std::string>();
          conversion.refuse(text ? *text : what);
-       }},
-      // A sequence with what is given.
-      {"sequence", [](const Values& a, Conversion&, const std::string&) {
-         return Value(Values{Value(a)});
        }},
   };
   return table;
@@ -298,7 +295,7 @@ Value host_arithmetic(const std::string& sign, const Value& left, const Value& r
   if (are_integers) {
     const int64_t a = int_of(left, what), b = int_of(right, what);
     if (sign == "//") return divide_down(a, b, what);
-    if (sign == "%") return a - b * divide_down(a, b, what);
+    if (sign == "%") return b == -1 ? 0 : a - b * divide_down(a, b, what);
     if (sign == "/") return static_cast<double>(a) / static_cast<double>(b);
     // Sizes of a hostile model may be of any magnitude: they wrap around, and the operator refuses them.
     const auto wrapped = [&](uint64_t number) { return Value(static_cast<int64_t>(number)); };

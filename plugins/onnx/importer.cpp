@@ -182,8 +182,22 @@ void Importer::add_inputs(const Graph& graph, Scope& scope) {
   // Before IR 4 initializers are inputs, too.
   std::set<std::string> initialized;
   for (const auto& data : graph.initializers) initialized.insert(data->name);
-  for (const NamedType& input : graph.inputs)
-    if (!initialized.count(input.name)) scope.set(input.name, make_input(input.name, input.type));
+  for (const NamedType& input : graph.inputs) {
+    if (initialized.count(input.name)) continue;
+    const auto constant = options_.constants.find(input.name);
+    scope.set(input.name, constant == options_.constants.end()
+                              ? make_input(input.name, input.type)
+                              : make_constant(input.name, input.type, constant->second));
+  }
+}
+
+Value Importer::make_constant(const std::string& name, const Type& type, const Tensor& value) const {
+  const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
+  if (type.kind != Type::Tensor || value->dtype != dtype)
+    throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected a value of " +
+                                            host->dtype_name(dtype) + ", got " +
+                                            describe(*value.get()));
+  return value;
 }
 
 Value Importer::result_of(const std::string& name, const Scope& scope) const {

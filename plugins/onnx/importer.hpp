@@ -38,6 +38,7 @@ using Sizes = std::map<std::string, int64_t>;
 struct ImportOptions {
   Sizes sizes;                                   // by dim_param
   std::map<std::string, std::vector<Ints>> shapes;  // of inputs by name; several: a sequence
+  std::map<std::string, Tensor> constants;          // inputs that the program does not have
 };
 
 class Importer {
@@ -61,6 +62,7 @@ class Importer {
   void check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
                    std::set<std::string>& problems, int depth) const;
   void add_inputs(const Graph& graph, Scope& scope);
+  Value make_constant(const std::string& name, const Type& type, const Tensor& value) const;
   Value make_input(const std::string& name, const Type& type);
   Ints input_shape(const std::string& name, const Type& type) const;
   void add_initializers(const Graph& graph, Scope& scope);
