@@ -24,7 +24,8 @@ struct Options {
   std::string out = ".", signatures;
   EmitOptions emit_options;
   std::string onnx_schemas;
-  bool bindings = false, rewrites = false, bridge = false, check_only = false, list = false, help = false;
+  bool bindings = false, rewrites = false, bridge = false, check_only = false, list = false,
+       help = false;
 };
 
 void print_help() {
@@ -33,7 +34,8 @@ void print_help() {
          "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n"
          "  tenon-codegen --bindings --out FOLDER --import FILE.yaml... BINDINGS.yaml...\n"
          "  tenon-codegen --rewrites --out FOLDER REWRITES.yaml...\n"
-         "  tenon-codegen --bridge --signatures FILE --out FOLDER --import FILE.yaml... CALLS.yaml...\n\n"
+         "  tenon-codegen --bridge --signatures FILE --out FOLDER --import FILE.yaml... "
+         "CALLS.yaml...\n\n"
          "  --emit NAMES         what to write, below\n"
          "  --out FOLDER         where; files that would not change are not touched\n"
          "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
@@ -42,7 +44,8 @@ void print_help() {
          "  --bindings           the files bind operators of a library: write bindings.hpp and "
          ".cpp\n"
          "  --rewrites           the files hold rewrites of programs: write rewrites.hpp\n"
-         "  --bridge             the files tell another library's calls: write python/_<library>_calls.py\n"
+         "  --bridge             the files tell another library's calls: write "
+         "python/_<library>_calls.py\n"
          "  --signatures FILE    the calls that the library has\n"
          "  --onnx SCHEMAS.txt   the files say what imports operators of ONNX: write onnx_lines.hpp\n"
          "  --list               print the files that would be written, one per line\n"
@@ -97,8 +100,9 @@ Options parse_options(int argc, char** argv) {
     } else if (word.rfind("--", 0) == 0) {
       throw std::runtime_error(
           cat("unknown option ", word,
-              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder",
-                                  "--bindings", "--bridge", "--signatures", "--check", "--list", "--help"})));
+              did_you_mean(word,
+                           {"--emit", "--out", "--import", "--namespace", "--folder", "--bindings",
+                            "--bridge", "--signatures", "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }

@@ -63,7 +63,9 @@ def main() -> int:
             continue
         packet = schema.name.partition("::")[2]
         name = f"{packet}.{schema.overload_name}" if schema.overload_name else packet
-        writes = any(argument.alias_info and argument.alias_info.is_write for argument in schema.arguments)
+        writes = any(
+            argument.alias_info and argument.alias_info.is_write for argument in schema.arguments
+        )
         overloads = getattr(torch.ops.aten, packet, None)
         overload = getattr(overloads, schema.overload_name or "default", None)
         if writes or overload is None:
@@ -72,7 +74,9 @@ def main() -> int:
         if packet.startswith("_") and not is_core and name not in told:
             continue
         texts.append(signature_text(schema, is_core))
-    print(f"# Signatures of ATen, from PyTorch {torch.__version__.split('+')[0]}, written by scripts/bridge_signatures.py.")
+    print(
+        f"# Signatures of ATen, from PyTorch {torch.__version__.split('+')[0]}, written by scripts/bridge_signatures.py."
+    )
     print("\n".join(sorted(set(texts), key=lambda text: text.removeprefix("core "))))
     return 0
 

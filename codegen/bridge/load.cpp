@@ -34,9 +34,9 @@ class Checker {
     known.insert(known.end(), steps_.begin(), steps_.end());
     if (std::find(known.begin(), known.end(), node.text) != known.end()) return;
     if (schema::find_dtype(node.text)) return;
-    throw Error(node.where, cat("`", node.text, "` is no parameter that the line names",
-                                did_you_mean(node.text, known), "; it names ",
-                                join(call_.params, " ")));
+    throw Error(node.where,
+                cat("`", node.text, "` is no parameter that the line names",
+                    did_you_mean(node.text, known), "; it names ", join(call_.params, " ")));
   }
 
   void check_call(const Node& node) const {
@@ -53,8 +53,8 @@ class Checker {
       if (index < 0 || index >= static_cast<int>(params.size()) ||
           (keyword.empty() && params[static_cast<size_t>(index)].keyword_only))
         throw Error(node.where,
-                    cat("`", node.text, "`: ",
-                        keyword.empty() ? cat("argument ", i + 1) : cat("`", keyword, "`"),
+                    cat("`", node.text,
+                        "`: ", keyword.empty() ? cat("argument ", i + 1) : cat("`", keyword, "`"),
                         " is none of ", op->schema()));
       given[static_cast<size_t>(index)] = true;
     }

@@ -478,6 +478,21 @@ tenon_status builder_call(tenon_graph_builder* builder, const tenon_op* op, cons
   return builder->call(op, args, nargs, outs, nouts, err);
 }
 
+tenon_status builder_control(tenon_graph_builder* builder, int32_t kind,
+                             tenon_tensor* const* operands, uint32_t noperands, uint32_t ncarried,
+                             uint32_t nscanned, tenon_graph_program* const* regions,
+                             uint32_t nregions, tenon_tensor** results, uint32_t nresults,
+                             tenon_err* err) {
+  return guarded(err, [&] {
+    if (kind < TENON_GRAPH_STEP_COND || kind > TENON_GRAPH_STEP_SCAN)
+      throw Error(TENON_INVALID_ARGUMENT, "builder: expected a step of kind COND, WHILE or SCAN");
+    std::vector<Tensor> made =
+        builder->add_control(static_cast<StepKind>(kind), operands, noperands, ncarried, nscanned,
+                             regions, nregions, nresults);
+    for (uint32_t i = 0; i < nresults; ++i) results[i] = made[i].release();
+  });
+}
+
 tenon_status builder_value(const tenon_graph_builder* builder, const tenon_tensor* value,
                            tenon_device_id* device, tenon_tensor** constant, tenon_err* err) {
   return guarded(err, [&] {
@@ -556,6 +571,7 @@ constexpr tenon_graph_service_api kService = {
     .builder_locate = builder_locate,
     .builder_end = builder_end,
     .builder_abandon = builder_abandon,
+    .builder_control = builder_control,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -21,8 +21,8 @@ class ProgramBuilder {
   explicit ProgramBuilder(nb::handle device) {
     const tenon_device_id id = device_id(device);
     const tenon_graph_service_api& service = graph_service();
-    constexpr uint32_t kNeeded = offsetof(tenon_graph_service_api, builder_abandon) +
-                                 sizeof(tenon_graph_service_api::builder_abandon);
+    constexpr uint32_t kNeeded = offsetof(tenon_graph_service_api, builder_control) +
+                                 sizeof(tenon_graph_service_api::builder_control);
     if (service.struct_size < kNeeded) {
       raise_error(PyExc_RuntimeError,
                   "the graph plugin is older than this package and builds no programs; update it");
@@ -109,6 +109,25 @@ class ProgramBuilder {
     return results;
   }
 
+  // `kind`: TENON_GRAPH_STEP_COND, _WHILE or _SCAN.
+  nb::list control(int32_t kind, nb::handle operands, uint32_t ncarried, uint32_t nscanned,
+                   nb::handle regions, uint32_t nresults) {
+    const auto handles = tensor_handles(operands, "control flow");
+    std::vector<tenon_graph_program*> programs;
+    for (nb::handle region : nb::iter(regions))
+      programs.push_back(nb::cast<const Program&>(region).handle());
+    std::vector<tenon_tensor*> results(nresults);
+    ErrorSink err;
+    check(graph_service().builder_control(alive(), kind, handles.data(),
+                                          static_cast<uint32_t>(handles.size()), ncarried, nscanned,
+                                          programs.data(), static_cast<uint32_t>(programs.size()),
+                                          results.data(), nresults, err),
+          err);
+    nb::list values;
+    for (tenon_tensor* result : results) values.append(nb::steal(wrap(result)));
+    return values;
+  }
+
   nb::object device_of(nb::handle value) {
     tenon_device_id id;
     tenon_tensor* constant;
@@ -171,6 +190,8 @@ void add_builder_type(nb::module_& module) {
       .def("leaf", &ProgramBuilder::leaf, nb::arg("tensor"), nb::arg("name") = "",
            nb::arg("is_constant") = false)
       .def("call", &ProgramBuilder::call)
+      .def("control", &ProgramBuilder::control, nb::arg("kind"), nb::arg("operands"),
+           nb::arg("ncarried"), nb::arg("nscanned"), nb::arg("regions"), nb::arg("nresults"))
       .def("device_of", &ProgramBuilder::device_of, nb::arg("value"))
       .def("constant_of", &ProgramBuilder::constant_of, nb::arg("value"))
       .def("locate", &ProgramBuilder::locate, nb::arg("file"), nb::arg("line"))

@@ -12,6 +12,8 @@ from tenon._core import Tensor
 if TYPE_CHECKING:
     from tenon.jit import Program
 
+_COND, _WHILE, _SCAN = 3, 4, 5  # TENON_GRAPH_STEP_COND, ...
+
 
 class Builder:
     """Builds a program without running it.
@@ -57,6 +59,48 @@ class Builder:
         A composite operator becomes its parts, unless the device has a kernel for the whole.
         """
         return self._native.call(name, *args, **keywords)
+
+    def cond(
+        self, predicate: Tensor, operands: Sequence[Tensor], then: Program, otherwise: Program
+    ) -> list[Tensor]:
+        """A branch. Both regions are programs that other builders made, of as many inputs as there are `operands` and
+        with results of the same types; tensors that they read are read here."""
+        regions = [then._native, otherwise._native]
+        return self._native.control(
+            _COND, [predicate, *operands], 0, 0, regions, regions[0].nresults
+        )
+
+    def while_loop(
+        self, carried: Sequence[Tensor], others: Sequence[Tensor], condition: Program, body: Program
+    ) -> list[Tensor]:
+        """A loop as long as `condition(*carried, *others)`, a bool tensor of one element, holds;
+        `body(*carried, *others)` returns the next carried values."""
+        return self._native.control(
+            _WHILE,
+            [*carried, *others],
+            len(carried),
+            0,
+            [condition._native, body._native],
+            len(carried),
+        )
+
+    def scan(
+        self,
+        carried: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        others: Sequence[Tensor],
+        body: Program,
+    ) -> list[Tensor]:
+        """`body(*carried, *elements, *others)` for the elements of `xs` along their first axis. It returns the next carried
+        values, then others; these are stacked, and come behind the last carried values."""
+        return self._native.control(
+            _SCAN,
+            [*carried, *xs, *others],
+            len(carried),
+            len(xs),
+            [body._native],
+            body._native.nresults,
+        )
 
     def constant_of(self, value: Tensor) -> Tensor | None:
         """The tensor that a value stands for if it is a constant, else None."""

@@ -81,9 +81,10 @@ Tensor Builder::add_input(Type type) {
 
 Tensor Builder::add_leaf(tenon_tensor* tensor, const char* name, bool is_constant) {
   if (tensor->device == TENON_DEVICE_META)
-    throw Error(TENON_INVALID_ARGUMENT,
-                "builder: expected a tensor with data as a leaf, got one of the device meta; what a "
-                "program is given at each run is an input");
+    throw Error(
+        TENON_INVALID_ARGUMENT,
+        "builder: expected a tensor with data as a leaf, got one of the device meta; what a "
+        "program is given at each run is an input");
   if (const auto known = leaves_.find(tensor); known != leaves_.end())
     return Tensor::borrow(known->second);
   Leaf leaf;
@@ -153,8 +154,8 @@ tenon_status Builder::call(const tenon_op* op, const tenon_value* args, uint32_t
   const tenon_op_def& def = *host->op_def(op);
   if (nargs > def.nparams)
     return fail_format(err, TENON_INVALID_ARGUMENT,
-                       "[%s] expected at most %u arguments, got %u: %s", def.name, def.nparams, nargs,
-                       def.schema);
+                       "[%s] expected at most %u arguments, got %u: %s", def.name, def.nparams,
+                       nargs, def.schema);
   std::vector<tenon_value> given(args, args + nargs);
   std::deque<std::vector<tenon_tensor*>> lists;
   TENON_TRY(guarded(err, [&] {
@@ -260,9 +261,10 @@ tenon_status Builder::record(const tenon_op* op, const tenon_value* args, uint32
       for (const tenon_value& value : asked)
         if (const tenon_tensor* arg = as_tensor(value);
             arg && !(def.flags & TENON_OP_VIEW) && shares_memory(out, arg))
-          throw Error(TENON_UNSUPPORTED, "builder: the result of `" + std::string(def.name) +
-                                             "` shares memory with an argument, though the operator "
-                                             "is no view");
+          throw Error(TENON_UNSUPPORTED,
+                      "builder: the result of `" + std::string(def.name) +
+                          "` shares memory with an argument, though the operator "
+                          "is no view");
       Type type = type_of(*out);
       type.device = device;
       step.results[i] = graph_.add_value(std::move(type));
@@ -288,9 +290,10 @@ ProgramPtr Builder::finish(tenon_tensor* const* results, uint32_t nresults) {
   const Aliases memory(program->graph);
   for (const Leaf& leaf : program->graph.leaves)
     if (leaf.is_constant && memory.is_written(leaf.value))
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "builder: a step writes into a constant, which holds the same elements at the begin "
-                  "of every run; expected a leaf, or a clone of the constant");
+      throw Error(
+          TENON_INVALID_ARGUMENT,
+          "builder: a step writes into a constant, which holds the same elements at the begin "
+          "of every run; expected a leaf, or a clone of the constant");
   return program;
 }
 

@@ -30,6 +30,12 @@ class Builder {
   tenon_status record(const tenon_op* op, const tenon_value* args, uint32_t nargs,
                       tenon_value* outs, uint32_t nouts, Below below, tenon_err* err);
 
+  // A branch or loop (builder_control.cpp). Results are values; throws Error.
+  std::vector<Tensor> add_control(StepKind kind, tenon_tensor* const* operands, uint32_t noperands,
+                                  uint32_t carried, uint32_t scanned,
+                                  tenon_graph_program* const* regions, uint32_t nregions,
+                                  uint32_t nresults);
+
   // The program's own data that the value stands for; NULL: it is none.
   tenon_tensor* constant(const tenon_tensor* value) const;
   // The device on which a run has the value.
@@ -44,6 +50,9 @@ class Builder {
   tenon_tensor* stand_in(tenon_tensor* tensor, bool is_constant);
   void bind(tenon_tensor* meta, ValueId value);
   Tensor add(Type type);
+  // Types of the results of a branch or loop.
+  std::vector<Type> check_regions(const Step& step) const;
+  void hoist_leaves(Step& step);
   bool is_served_whole(const tenon_op* op, const tenon_value* args, uint32_t nargs) const;
 
   tenon_device_id device_;  // of what has no operand that says another one

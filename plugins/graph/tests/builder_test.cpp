@@ -76,7 +76,8 @@ TEST(Builder, GivesTheOperatorsOwnErrors) {
   Builder builder;
   Tensor a = builder.input({2, 3}), b = builder.input({4, 5});
   const std::string own = error_of([&] {
-    call("matmul", {boxed(tensor({2, 3}, Values(6)).get()), boxed(tensor({4, 5}, Values(20)).get())});
+    call("matmul",
+         {boxed(tensor({2, 3}, Values(6)).get()), boxed(tensor({4, 5}, Values(20)).get())});
   });
   EXPECT_EQ(error_of([&] { builder.call("matmul", {boxed(a.get()), boxed(b.get())}); }), own);
   EXPECT_FALSE(own.empty());
@@ -88,8 +89,9 @@ TEST(Builder, GivesTheOperatorsOwnErrors) {
 TEST(Builder, RefusesValuesOfOthers) {
   Builder builder, other;
   Tensor foreign = other.input({2});
-  EXPECT_NE(error_of([&] { builder.call("relu", {boxed(foreign.get())}); })
-                .find("expected values of this builder"),
+  EXPECT_NE(error_of([&] {
+              builder.call("relu", {boxed(foreign.get())});
+            }).find("expected values of this builder"),
             std::string::npos);
 }
 
@@ -111,7 +113,8 @@ TEST(Builder, CreatesOnTheProgramsDevice) {
   const int64_t shape[] = {2};
   Tensor zeros = builder.call("zeros", {boxed(shape, 1)});
   EXPECT_EQ(zeros->device, TENON_DEVICE_META);
-  const Program program = builder.finish({builder.call("add", {boxed(x.get()), boxed(zeros.get())})});
+  const Program program =
+      builder.finish({builder.call("add", {boxed(x.get()), boxed(zeros.get())})});
   EXPECT_EQ(values(run(program, {tensor({2}, {3, 4})})[0]), (Values{3, 4}));
 }
 
@@ -130,11 +133,13 @@ TEST(Builder, WritesIntoLeavesAndNotIntoConstants) {
   Tensor x = builder.input({2}), state = builder.leaf(counter, nullptr, true);
   tenon_device_id device;
   tenon_tensor* constant;
-  ASSERT_EQ(graph->builder_value(builder.handle(), state.get(), &device, &constant, nullptr), TENON_OK);
+  ASSERT_EQ(graph->builder_value(builder.handle(), state.get(), &device, &constant, nullptr),
+            TENON_OK);
   EXPECT_EQ(constant, counter.get());
   EXPECT_EQ(device, host->device_host());
   builder.call("add", {boxed(state.get()), boxed(x.get())}, state);
-  EXPECT_NE(error_of([&] { builder.finish({}); }).find("writes into a constant"), std::string::npos);
+  EXPECT_NE(error_of([&] { builder.finish({}); }).find("writes into a constant"),
+            std::string::npos);
 }
 
 // Parts of composites stand in the program where no kernel serves the whole, as in a recording.
@@ -143,8 +148,11 @@ TEST(Builder, TakesCompositesApart) {
   auto steps = [&](const Program& program) { return graph->program_steps(program.get()); };
   Builder builder;
   Tensor input = builder.input({4});
-  const Program built = builder.finish({builder.call("normalize", {boxed(input.get()), boxed(2.0), boxed(int64_t{0})})});
-  const Program recorded = record({x}, [&] { return std::vector{call("normalize", {boxed(x.get()), boxed(2.0), boxed(int64_t{0})})}; });
+  const Program built = builder.finish(
+      {builder.call("normalize", {boxed(input.get()), boxed(2.0), boxed(int64_t{0})})});
+  const Program recorded = record({x}, [&] {
+    return std::vector{call("normalize", {boxed(x.get()), boxed(2.0), boxed(int64_t{0})})};
+  });
   EXPECT_EQ(steps(built), steps(recorded)) << text_of(built) << text_of(recorded);
   EXPECT_EQ(values(run(built, {x})[0]), values(run(recorded, {x})[0]));
 }

@@ -123,7 +123,17 @@ class GraphBuilder:
         try:
             result = self._call(node, kind)
         except Exception as error:
-            if not isinstance(error, (_lines.Refused, ValueError, TypeError, RuntimeError, LookupError, NotImplementedError)):
+            if not isinstance(
+                error,
+                (
+                    _lines.Refused,
+                    ValueError,
+                    TypeError,
+                    RuntimeError,
+                    LookupError,
+                    NotImplementedError,
+                ),
+            ):
                 raise
             place = "" if isinstance(error, _lines.Refused) else f"{node.name}: "
             self._failures.setdefault(kind, f"{place}{error or type(error).__name__}")
@@ -159,7 +169,9 @@ class GraphBuilder:
     def _is_of_numbers(self, target: Any) -> bool:
         module = getattr(target, "__module__", "")
         name = getattr(target, "__name__", "")
-        return module in ("_operator", "math") or (module.startswith("torch") and name.startswith("sym_"))
+        return module in ("_operator", "math") or (
+            module.startswith("torch") and name.startswith("sym_")
+        )
 
     def _inlined(self, module: Any, arguments: Sequence[Any]) -> Any:
         """A part of the graph that stands in a graph of its own."""

@@ -108,5 +108,7 @@ def _program(builder: GraphBuilder, entry: Report) -> Program:
                 raise NotImplementedError(
                     f"torch.load: results have another structure at {text_of(row)}"
                 )
-        native = _core.program_unify(sizes.dimensions, [each[0] for each in built], [""] * len(built))
+        native = _core.program_unify(
+            sizes.dimensions, [each[0] for each in built], [""] * len(built)
+        )
     return Program(native, arguments, results)

@@ -132,7 +132,9 @@ def nothing(call: Add, **_: Any) -> None:
 # -- new tensors ------------------------------------------------------------------------------------------
 
 
-def arange(call: Add, end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **_: Any) -> Value:
+def arange(
+    call: Add, end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **_: Any
+) -> Value:
     return call("arange", start, end, step, dtype=dtype)
 
 
@@ -172,7 +174,9 @@ def ones_like(call: Add, self: Value, dtype: Any = None, **_: Any) -> Value:
     return call("ones", list(self.shape), dtype=dtype or self.dtype)
 
 
-def new_full(call: Add, self: Value, size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Value:
+def new_full(
+    call: Add, self: Value, size: Any, fill_value: Any, dtype: Any = None, **_: Any
+) -> Value:
     return call("full", list(size), fill_value, dtype=dtype or self.dtype)
 
 
@@ -319,7 +323,12 @@ def index_put(call: Add, self: Value, indices: Any, values: Value, accumulate: b
 
 
 def embedding(
-    call: Add, weight: Value, indices: Value, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+    call: Add,
+    weight: Value,
+    indices: Value,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+    sparse: bool,
 ) -> Value:
     """The last three are about gradients alone."""
     return call("embedding", weight, indices)
@@ -367,7 +376,14 @@ def _batched(call: Add, self: Value, ndim: int) -> tuple[Value, bool]:
 
 
 def conv(
-    call: Add, input: Value, weight: Value, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    call: Add,
+    input: Value,
+    weight: Value,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
 ) -> Value:
     spatial = weight.ndim - 2
     if spatial > 2:
@@ -376,12 +392,21 @@ def conv(
     if spatial == 1:
         out = call("conv1d", x, weight, bias, _one(stride), _one(padding), _one(dilation), groups)
     else:
-        out = call("conv2d", x, weight, bias, _pair(stride), _pair(padding), _pair(dilation), groups)
+        out = call(
+            "conv2d", x, weight, bias, _pair(stride), _pair(padding), _pair(dilation), groups
+        )
     return call("squeeze", out, [0]) if is_single else out
 
 
 def conv_same(
-    call: Add, input: Value, weight: Value, bias: Any, stride: Any, padding: str, dilation: Any, groups: int
+    call: Add,
+    input: Value,
+    weight: Value,
+    bias: Any,
+    stride: Any,
+    padding: str,
+    dilation: Any,
+    groups: int,
 ) -> Value:
     spatial = weight.ndim - 2
     if padding == "valid":
@@ -460,27 +485,53 @@ def convolution(
 
 
 def max_pool_with_indices(
-    call: Add, self: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
 ) -> Any:
     x, is_single = _batched(call, self, 4)
     step = _pair(stride) if stride else None
     results = call(
-        "max_pool2d_with_indices", x, _pair(kernel_size), step, _pair(padding), _pair(dilation), ceil_mode
+        "max_pool2d_with_indices",
+        x,
+        _pair(kernel_size),
+        step,
+        _pair(padding),
+        _pair(dilation),
+        ceil_mode,
     )
     return [call("squeeze", each, [0]) for each in results] if is_single else results
 
 
 def max_pool2d(
-    call: Add, self: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
 ) -> Value:
     x, is_single = _batched(call, self, 4)
     step = _pair(stride) if stride else None
-    out = call("max_pool2d", x, _pair(kernel_size), step, _pair(padding), _pair(dilation), ceil_mode)
+    out = call(
+        "max_pool2d", x, _pair(kernel_size), step, _pair(padding), _pair(dilation), ceil_mode
+    )
     return call("squeeze", out, [0]) if is_single else out
 
 
 def max_pool1d(
-    call: Add, self: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
 ) -> Value:
     x, is_single = _batched(call, self, 3)
     step = _one(stride) if stride else None
@@ -489,20 +540,36 @@ def max_pool1d(
 
 
 def avg_pool2d(
-    call: Add, self: Value, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
 ) -> Value:
     x, is_single = _batched(call, self, 4)
     step = _pair(stride) if stride else None
-    out = call("avg_pool2d", x, _pair(kernel_size), step, _pair(padding), ceil_mode, count_include_pad)
+    out = call(
+        "avg_pool2d", x, _pair(kernel_size), step, _pair(padding), ceil_mode, count_include_pad
+    )
     return call("squeeze", out, [0]) if is_single else out
 
 
 def avg_pool1d(
-    call: Add, self: Value, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
 ) -> Value:
     x, is_single = _batched(call, self, 3)
     step = _one(stride) if stride else None
-    out = call("avg_pool1d", x, _one(kernel_size), step, _one(padding), ceil_mode, count_include_pad)
+    out = call(
+        "avg_pool1d", x, _one(kernel_size), step, _one(padding), ceil_mode, count_include_pad
+    )
     return call("squeeze", out, [0]) if is_single else out
 
 
@@ -520,7 +587,12 @@ def adaptive_avg_pool1d(call: Add, self: Value, output_size: Any) -> Value:
 
 
 def _upsample(
-    call: Add, input: Value, output_size: Any, scale_factors: Any, mode: str, align_corners: bool = False
+    call: Add,
+    input: Value,
+    output_size: Any,
+    scale_factors: Any,
+    mode: str,
+    align_corners: bool = False,
 ) -> Value:
     size = None if output_size is None else list(output_size)
     factors = None if scale_factors is None else [float(factor) for factor in scale_factors]
@@ -550,7 +622,12 @@ def upsample_bicubic(
 
 
 def grid_sampler(
-    call: Add, input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+    call: Add,
+    input: Value,
+    grid: Value,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
 ) -> Value:
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     outside = ("zeros", "border", "reflection")[padding_mode]
@@ -560,7 +637,9 @@ def grid_sampler(
 # -- normalisation, softmax, losses -----------------------------------------------------------------------
 
 
-def rms_norm(call: Add, input: Value, normalized_shape: Any, weight: Any, eps: float | None) -> Value:
+def rms_norm(
+    call: Add, input: Value, normalized_shape: Any, weight: Any, eps: float | None
+) -> Value:
     if len(normalized_shape) != 1:
         raise Refused("it normalises several axes together")
     if eps is None:  # the distance from 1 to the next number

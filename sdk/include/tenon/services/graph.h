@@ -382,6 +382,15 @@ typedef struct tenon_graph_service_api {
   tenon_status (*builder_end)(tenon_graph_builder*, tenon_tensor* const* results, uint32_t nresults,
                               tenon_graph_program** out, tenon_err*);
   void (*builder_abandon)(tenon_graph_builder*); /* NULL is ignored */
+  /* A branch or loop: `kind` is TENON_GRAPH_STEP_COND, _WHILE or _SCAN. Operands of COND are the predicate, then what
+   * both regions get; of WHILE `ncarried` values, then others; of SCAN `ncarried` values, `nscanned` that are taken apart along
+   * their first axis, then others. `regions` are programs of one size whose inputs the operands are, without the predicate: for COND then and
+   * else, for WHILE condition and body, for SCAN the body; tensors that they hold become operands. They are borrowed. Results, owned: those of
+   * a branch; the carried values; those, and what the body makes besides, stacked along a new first axis. */
+  tenon_status (*builder_control)(tenon_graph_builder*, int32_t kind, tenon_tensor* const* operands,
+                                  uint32_t noperands, uint32_t ncarried, uint32_t nscanned,
+                                  tenon_graph_program* const* regions, uint32_t nregions,
+                                  tenon_tensor** results, uint32_t nresults, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
