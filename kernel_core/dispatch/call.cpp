@@ -220,8 +220,8 @@ tenon_status run_without_kernel(Plan& plan) {
   bool on_meta = plan.device->id == TENON_DEVICE_META;
   if (on_meta && !plan.has_metas)
     return fail(err, TENON_UNSUPPORTED,
-                "[%s] nothing but its data says the result's shape, and meta tensors have none; "
-                "an operator of your own may get a rule, .shape",
+                "[%s] the shape of the result depends on the data, which meta tensors do not have; "
+                "use a real device, or give an operator of your own a shape rule with .shape",
                 short_name(op));
   if (on_meta || op.def.flags & TENON_OP_VIEW) return run_without_kernel(plan);
 

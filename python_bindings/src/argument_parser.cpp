@@ -275,7 +275,8 @@ bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObje
   return ok || (!arena.has_batched && wrong_argument(self, parameter, object));
 }
 
-// An integer, or a lone one for a list, as most of what is no tensor. False: box_argument knows.
+// Fast path for a small Python int that is given for an int or a list of ints. Returns false for
+// everything else, which box_argument handles.
 inline bool box_small_int(const OperatorObject& self, int32_t kind, PyObject* object,
                           tenon_value& value, ArgumentArena& arena) {
   int64_t number;

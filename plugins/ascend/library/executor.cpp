@@ -101,7 +101,7 @@ bool Executors::has_room(Stream stream) {
     end_retired();
     return false;
   }
-  // One after another is dear; the older half is gone at once.
+  // Evicting entries one by one is expensive, so the older half is evicted together.
   auto next = std::next(entries_.begin(), static_cast<ptrdiff_t>(entries_.size() / 2));
   while (next != entries_.end()) {
     const auto entry = next++;

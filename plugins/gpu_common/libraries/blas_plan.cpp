@@ -135,7 +135,9 @@ std::shared_ptr<const Plan> Plans::find(const Gemm& gemm) {
   if (!handle_) {
     if (const Status status = library_.create(&handle_)) {
       is_broken_ = true;
-      log(2, "%s does not start on this device (status %d); its products run by other kernels",
+      log(2,
+          "%s does not start on this device (status %d); matmul falls back to the generated "
+          "kernels",
           vendor::kBlas, status);
       return nullptr;
     }

@@ -12,8 +12,8 @@
 namespace tenon::isolated {
 namespace {
 
-// What a lane did before it answered, others may build on when they are asked: the program orders
-// them, in another process, where ThreadSanitizer does not see it.
+// A request may depend on work that another lane has finished. The client orders the two in its own
+// process, where ThreadSanitizer does not see it; this fence makes the order visible.
 void follow_other_lanes() {
 #ifdef __SANITIZE_THREAD__
   static std::atomic<uint32_t> turns{0};

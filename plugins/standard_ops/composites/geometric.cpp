@@ -10,7 +10,8 @@ namespace {
 int64_t read_number(Scope& scope, const char* op, const char* fix, const Tensor& x) {
   if (scope.ok() && x->device == TENON_DEVICE_META)
     scope.fail(TENON_UNSUPPORTED,
-               "nothing but its data says the result's shape, and meta tensors have none");
+               "the shape of the result depends on the data, which meta tensors do not have; "
+               "use a real device");
   if (!scope.ok()) return 0;
   if (is_recorded()) {
     const std::string rest =

@@ -188,9 +188,9 @@ void fill_row(const ConvShapes& s, const BlockParts<T>& parts,
     for (int64_t c = 0; c < whole; c += kWidth<T>) {
       gather_channels(pixels + c * x.channel, x.channel, kWidth<T>, n, inside + c, parts.pixel);
     }
-    transpose_int8(size, reinterpret_cast<const char*>(pixels + whole * x.channel),
-                   x.channel * size, reinterpret_cast<char*>(inside + whole), parts.pixel * size,
-                   channels - whole, n);
+    transpose_elements(size, reinterpret_cast<const char*>(pixels + whole * x.channel),
+                       x.channel * size, reinterpret_cast<char*>(inside + whole),
+                       parts.pixel * size, channels - whole, n);
   } else if (x.pixel == parts.pixel) {
     std::copy_n(pixels, n * parts.pixel, inside);
   } else {
@@ -237,8 +237,9 @@ void pack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t blo
     const int64_t first = block * blocks.kFilters + v * width;
     const int64_t filters = std::min(width, blocks.filters - first);
     by_taps<T>(s, [&](int64_t k, int64_t n, T* transposed, auto index) {
-      transpose_int8(size, reinterpret_cast<const char*>(weight + first * depth + k), depth * size,
-                     reinterpret_cast<char*>(transposed), width * size, filters, n);
+      transpose_elements(size, reinterpret_cast<const char*>(weight + first * depth + k),
+                         depth * size, reinterpret_cast<char*>(transposed), width * size, filters,
+                         n);
       for (int64_t i = 0; i < n; ++i) {
         std::copy_n(transposed + i * width, width, to + index(k + i) * row);
       }
@@ -261,9 +262,9 @@ void unpack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t b
       for (int64_t i = 0; i < n; ++i) {
         std::copy_n(from + index(k + i) * row, width, transposed + i * width);
       }
-      transpose_int8(size, reinterpret_cast<const char*>(transposed), width * size,
-                     reinterpret_cast<char*>(weight + first * depth + k), depth * size, n,
-                     std::min(width, blocks.filters - first));
+      transpose_elements(size, reinterpret_cast<const char*>(transposed), width * size,
+                         reinterpret_cast<char*>(weight + first * depth + k), depth * size, n,
+                         std::min(width, blocks.filters - first));
     });
   }
 }

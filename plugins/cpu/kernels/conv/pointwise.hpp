@@ -175,10 +175,10 @@ tenon_status with_channels_last(tenon_ctx* ctx, const ConvShapes& s, int64_t cha
   parallel(s.batch * parts, some * channels / 4, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / parts * x->image, first = i % parts * some;
-      transpose_int8(size, static_cast<const char*>(x->data) + (image + first) * size,
-                     x->channel * size,
-                     static_cast<char*>(memory) + (image + first * channels) * size,
-                     channels * size, channels, std::min(some, s.pixels() - first));
+      transpose_elements(size, static_cast<const char*>(x->data) + (image + first) * size,
+                         x->channel * size,
+                         static_cast<char*>(memory) + (image + first * channels) * size,
+                         channels * size, channels, std::min(some, s.pixels() - first));
     }
   });
   *x = {memory, x->dtype, x->image, 1, channels};

@@ -216,9 +216,9 @@ void transform_weight(const T* weight, int64_t step, bool transposed, int64_t ch
   alignas(64) T taps[9 * width] = {};
   for (int64_t c = 0; c < channels; c += width) {
     const int64_t count = std::min(width, channels - c);
-    transpose_int8(sizeof(T), reinterpret_cast<const char*>(weight + c * step),
-                   step * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(taps),
-                   width * static_cast<int64_t>(sizeof(T)), count, 9);
+    transpose_elements(sizeof(T), reinterpret_cast<const char*>(weight + c * step),
+                       step * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(taps),
+                       width * static_cast<int64_t>(sizeof(T)), count, 9);
     const auto tap = [&](int t) {
       return *reinterpret_cast<const Vector*>(taps + (transposed ? 8 - t : t) * width);
     };

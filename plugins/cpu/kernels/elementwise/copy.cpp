@@ -152,8 +152,8 @@ class Copy {
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
     if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);
-    const auto transpose =
-        non_temporal_ ? transpose_int8<Prefetch::non_temporal> : transpose_int8<Prefetch::both>;
+    const auto transpose = non_temporal_ ? transpose_elements<Prefetch::non_temporal>
+                                         : transpose_elements<Prefetch::both>;
     transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
               std::min(tile_row_, axes_.extent[last] - i),
               std::min(tile_column_, axes_.extent[across_] - j));
@@ -168,8 +168,8 @@ class Copy {
     alignas(kLine) char pieces[kPiecedTileColumn * stride];
     const int64_t left = (axes_.extent[last] - i) * size_;
     const int64_t rows = std::min(tile_column_, axes_.extent[across_] - j);
-    transpose_int8<Prefetch::source>(size_, from, axes_.stride[last][0], pieces, stride,
-                                     std::min(left, stride) / size_, rows);
+    transpose_elements<Prefetch::source>(size_, from, axes_.stride[last][0], pieces, stride,
+                                         std::min(left, stride) / size_, rows);
     for (int64_t row = 0; row < rows; ++row, to += axes_.stride[across_][1]) {
       const int64_t to_line = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
       const int64_t begin = i == 0 ? 0 : std::min(to_line, left);

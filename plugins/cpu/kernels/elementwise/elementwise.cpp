@@ -18,8 +18,8 @@ constexpr int64_t kBlockBytes = kNonTemporalBlock;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
 // Inputs that are dense along another axis than the output are transposed, one tile at a time.
-constexpr int64_t kMR = 64, kTileBytes = 512;  // of a row, at most those of a block
-constexpr int64_t kMinTiled = 16;              // elements of a row
+constexpr int64_t kTileRows = 64, kTileBytes = 512;  // of a row, at most those of a block
+constexpr int64_t kMinTiled = 16;                    // elements of a row
 constexpr int kMaxTiled = 3;
 
 // How the loop accesses an operand.
@@ -45,7 +45,7 @@ struct Operand {
 // Buffers of one task.
 struct Blocks {
   alignas(64) char staged[kMaxOperands][kBlockBytes];
-  alignas(64) char tiles[kMaxTiled][kMR * kTileBytes];
+  alignas(64) char tiles[kMaxTiled][kTileRows * kTileBytes];
   alignas(64) char narrowed[kBlockBytes];
 };
 
@@ -87,9 +87,9 @@ class StridedLoop {
       return;
     }
     const int64_t planes = total / (axes_.extent[across_] * axes_.inner_extent());
-    parallel(planes * tiles_along(across_, kMR) * tiles_along(axes_.count - 1, tile_columns_),
-             kMR * tile_columns_ * cost,
-             [&](int64_t begin, int64_t end) { run_amx_tiles(begin, end); });
+    parallel(planes * tiles_along(across_, kTileRows) * tiles_along(axes_.count - 1, tile_columns_),
+             kTileRows * tile_columns_ * cost,
+             [&](int64_t begin, int64_t end) { run_transposed_tiles(begin, end); });
   }
 
  private:
@@ -153,11 +153,11 @@ class StridedLoop {
   // Computes tiles [begin, end) of the matrices that the last axis and `across_` span. Loop order:
   // row of tiles by row of tiles, so that each thread writes rows of its own; prefetchers run past
   // the end of a partial row and would pull lines that another thread writes.
-  void run_amx_tiles(int64_t begin, int64_t end) const {
+  void run_transposed_tiles(int64_t begin, int64_t end) const {
     Blocks blocks;
     fill_constants(blocks, tile_columns_);
     const int last = axes_.count - 1;
-    const int64_t down = tiles_along(across_, kMR), along = tiles_along(last, tile_columns_);
+    const int64_t down = tiles_along(across_, kTileRows), along = tiles_along(last, tile_columns_);
     for (int64_t tile = begin; tile < end; ++tile) {
       StridedIterator position(axes_, 0);
       int64_t plane = tile / (down * along);
@@ -167,16 +167,16 @@ class StridedLoop {
         plane /= axes_.extent[i];
       }
       int64_t& row = position.index[across_];
-      row = tile / along % down * kMR;
+      row = tile / along % down * kTileRows;
       position.index[last] = tile % along * tile_columns_;
-      const int64_t rows = std::min(kMR, axes_.extent[across_] - row);
+      const int64_t rows = std::min(kTileRows, axes_.extent[across_] - row);
       const int64_t columns = std::min(tile_columns_, position.left_in_row(axes_));
       for (int i = 0; i < inputs_; ++i) {
         const Operand& operand = operands_[i];
         if (operand.tile < 0) continue;
-        transpose_int8<Prefetch::source>(operand.size, operand.data + position.offset(axes_, i),
-                                         axes_.inner_stride(i), blocks.tiles[operand.tile],
-                                         tile_columns_ * operand.size, columns, rows);
+        transpose_elements<Prefetch::source>(operand.size, operand.data + position.offset(axes_, i),
+                                             axes_.inner_stride(i), blocks.tiles[operand.tile],
+                                             tile_columns_ * operand.size, columns, rows);
       }
       compute_tile(blocks, position, rows, columns);
     }

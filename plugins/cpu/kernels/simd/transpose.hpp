@@ -180,8 +180,8 @@ inline bool can_transpose_non_temporal(const char* to, int64_t to_stride) {
 
 // The same for elements of `size` bytes, up to 8, and strides in bytes.
 template <Prefetch kPrefetch = Prefetch::none>
-inline void transpose_int8(int size, const char* from, int64_t from_stride, char* to,
-                           int64_t to_stride, int64_t rows, int64_t columns) {
+inline void transpose_elements(int size, const char* from, int64_t from_stride, char* to,
+                               int64_t to_stride, int64_t rows, int64_t columns) {
   const auto run = [&]<class T>(Type<T>) {
     const bool by_lines = kVectorBytes < 64 && to_stride % 1024 == 0;
     // Rows that far apart meet in one set of the first-level cache, which holds eight of them.

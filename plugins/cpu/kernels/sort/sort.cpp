@@ -65,9 +65,9 @@ void order_row(const T* x, int64_t n, const Order& order, T* values, int64_t* in
 template <class T>
 void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                int64_t columns) {
-  transpose_int8(sizeof(T), reinterpret_cast<const char*>(from),
-                 from_stride * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(to),
-                 to_stride * static_cast<int64_t>(sizeof(T)), rows, columns);
+  transpose_elements(sizeof(T), reinterpret_cast<const char*>(from),
+                     from_stride * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(to),
+                     to_stride * static_cast<int64_t>(sizeof(T)), rows, columns);
 }
 
 // Slices along another axis than the last are transposed into rows, as many at a time as share
