@@ -102,7 +102,7 @@ Options parse_options(int argc, char** argv) {
           cat("unknown option ", word,
               did_you_mean(word,
                            {"--emit", "--out", "--import", "--namespace", "--folder", "--bindings",
-                            "--bridge", "--signatures", "--check", "--list", "--help"})));
+                            "--bridge", "--signatures", "--onnx", "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }
@@ -144,7 +144,8 @@ int run(const Options& options) {
   if (options.files.empty()) throw std::runtime_error("expected operator files; see --help");
   Package package;
   std::vector<std::string> errors;
-  if (!options.bindings && !options.rewrites && !options.bridge)
+  const bool is_onnx = !options.onnx_schemas.empty();
+  if (!options.bindings && !options.rewrites && !options.bridge && !is_onnx)
     for (const std::string& file : options.files) load_file(file, true, package, errors);
   for (const std::string& file : options.imports) load_file(file, false, package, errors);
   if (errors.empty()) check_package(package, errors);

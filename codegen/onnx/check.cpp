@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 
-#include "expression/operator_names.hpp"
 #include "expression/parser.hpp"
 #include "onnx/onnx.hpp"
 #include "support/text.hpp"
@@ -134,7 +133,7 @@ class Checker {
   void check_call(const Node& node, const OnnxLine& line) const {
     const std::vector<std::string>& functions = onnx_functions();
     const bool is_function = std::find(functions.begin(), functions.end(), node.text) != functions.end();
-    const Operator* op = package_.find(operator_of_function(node.text), "tenon");
+    const Operator* op = package_.find(node.text, "tenon");
     if (!op && !is_function) {
       std::vector<std::string> known = package_.operator_names();
       known.insert(known.end(), functions.begin(), functions.end());

@@ -144,7 +144,7 @@ class Evaluator {
       for (const Argument& argument : arguments) values.push_back(argument.value);
       return function(values, conversion_, "`" + codegen::text_of(node) + "`");
     }
-    return one(codegen::operator_of_function(node.text), arguments);
+    return one(node.text, arguments);
   }
 
   // Of numbers alone a list of these; else a list of tensors.

@@ -23,8 +23,9 @@ int64_t small_size(Conversion& c, const char* name) {
   return size;
 }
 
-// Real and imaginary parts along the last axis, of which a real signal has one.
-Tensor as_complex(Conversion& c, const Tensor& x) {
+// Real and imaginary parts along the last axis, of which a real signal has one. In float64: sums that ought to be 0 are.
+Tensor as_complex(Conversion& c, const Tensor& narrow) {
+  const Tensor x = c.cast(narrow, TENON_DTYPE_F64);
   if (x->shape[x->ndim - 1] == 2) return c.call("as_complex", {x});
   const Tensor real = c.call("select", {x, -1, 0});
   return c.call("complex", {real, c.call("zeros_like", {real})});
