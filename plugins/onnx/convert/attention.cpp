@@ -27,9 +27,9 @@ Tensor grouped(Conversion& c, const Tensor& x, int64_t heads) {
   return x->shape[1] == heads ? x : c.call("repeat", {x, heads / x->shape[1], 1});
 }
 
-class Attention_ {
+class AttentionNode {
  public:
-  explicit Attention_(Conversion& c) : c_(c) {}
+  explicit AttentionNode(Conversion& c) : c_(c) {}
 
   Values run() {
     Tensor q = c_.tensor("Q"), k = c_.tensor("K"), v = c_.tensor("V");
@@ -68,14 +68,19 @@ class Attention_ {
       if (cap != 0)
         scores = c_.call("multiply", {c_.call("tanh", {c_.call("divide", {scores, cap})}), cap});
     };
-    // Results of the intermediate steps are refused where it is not clear which ones they are.
     add_cap();
-    if (mode == 2) shown = scores;
-    add_bias();
     if (mode == 1) shown = scores;
+    add_bias();
+    if (mode == 2) shown = scores;
     const int64_t precision = c_.integer("softmax_precision");
     Tensor wide = precision ? c_.cast(scores, dtype_of(precision, "softmax_precision")) : scores;
-    Tensor weights = c_.cast(c_.call("softmax", {wide, -1}), dtype);
+    Tensor weights = c_.call("softmax", {wide, -1});
+    if (bias) {  // a row that sees nothing weighs nothing
+      const Tensor highest = c_.call("max", {wide, Ints{-1}, true}),
+                   is_blind = c_.call("equal", {highest, -std::numeric_limits<double>::infinity()});
+      weights = c_.call("where", {is_blind, c_.call("zeros_like", {weights}), weights});
+    }
+    weights = c_.cast(weights, dtype);
     if (mode == 3) shown = weights;
     Tensor out = c_.call("matmul", {weights, grouped(c_, v, heads)});
     if (is_flat) out = join_heads(c_, out);
@@ -134,7 +139,7 @@ class Attention_ {
 
 }  // namespace
 
-Values convert_attention(Conversion& c) { return Attention_(c).run(); }
+Values convert_attention(Conversion& c) { return AttentionNode(c).run(); }
 
 Values convert_rotary_embedding(Conversion& c) {
   Tensor x = c.tensor("X"), cosine = c.tensor("cos_cache"), sine = c.tensor("sin_cache");

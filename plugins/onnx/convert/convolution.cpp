@@ -97,9 +97,10 @@ Values convert_conv_transpose(Conversion& c) {
     const bool is_same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
     if (!wanted.empty() || is_same) {
       const int64_t length = wanted.empty() ? size * strides[i] : wanted[i];
-      const int64_t total = full + more[i] - length;
+      // What the result has more than the windows reach lies behind.
+      const int64_t excess = full + more[i] - length, total = std::max<int64_t>(excess, 0);
       before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-      after = total - before;
+      after = excess - before;
     } else if (automatic == "VALID") {
       before = after = 0;
     }

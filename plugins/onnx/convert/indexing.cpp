@@ -102,7 +102,7 @@ Values convert_scatter_elements(Conversion& c) {
 
 Values convert_one_hot(Conversion& c) {
   const Tensor &indices = c.tensor("indices"), &values = c.tensor("values");
-  const int64_t depth = int_of(c.input("depth"), "depth");
+  const auto depth = static_cast<int64_t>(float_of(c.input("depth"), "depth"));
   const int64_t ndim = indices->ndim + 1, axis = normal_axis(c.integer("axis"), ndim, "axis");
   // Compared with 0, 1, ... along the new axis: what is outside is off everywhere.
   Ints numbers(static_cast<size_t>(ndim), 1);

@@ -25,19 +25,20 @@ struct Axis {
 
 // Where element `x` of the result is in the input.
 double coordinate(const Method& method, const Axis& axis, double x) {
-  const auto size = static_cast<double>(axis.size), result = static_cast<double>(axis.result);
+  // The length before it is rounded down.
+  const auto size = static_cast<double>(axis.size), length = axis.scale * size;
   if (method.coordinates == "asymmetric") return x / axis.scale;
   if (method.coordinates == "half_pixel") return (x + 0.5) / axis.scale - 0.5;
   if (method.coordinates == "pytorch_half_pixel")
     return axis.result > 1 ? (x + 0.5) / axis.scale - 0.5 : 0;
   if (method.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
   if (method.coordinates == "align_corners")
-    return axis.result == 1 ? 0 : x * (size - 1) / (result - 1);
+    return length == 1 ? 0 : x * (size - 1) / (length - 1);
   if (method.coordinates == "half_pixel_symmetric")
-    return size / 2 * (1 - result / (axis.scale * size)) + (x + 0.5) / axis.scale - 0.5;
+    return size / 2 * (1 - static_cast<double>(axis.result) / length) + (x + 0.5) / axis.scale - 0.5;
   // tf_crop_and_resize
-  if (axis.result == 1) return 0.5 * (axis.start + axis.end) * (size - 1);
-  return axis.start * (size - 1) + x * (axis.end - axis.start) * (size - 1) / (result - 1);
+  if (length == 1) return 0.5 * (axis.start + axis.end) * (size - 1);
+  return axis.start * (size - 1) + x * (axis.end - axis.start) * (size - 1) / (length - 1);
 }
 
 double nearest(const std::string& mode, double x) {
