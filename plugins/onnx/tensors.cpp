@@ -47,7 +47,7 @@ struct Descriptor {
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(TENON_INVALID_ARGUMENT, text); }
 
-// A number of bytes that a file of external data is asked for.
+// A number of bytes that a file of external data has to have.
 int64_t parse_bytes(const std::string& text, const std::string& what) {
   char* end = nullptr;
   errno = 0;

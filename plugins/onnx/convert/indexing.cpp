@@ -48,12 +48,12 @@ Tensor flat_positions(Conversion& c, const Tensor& indices, const Ints& shape, s
 Values convert_gather_nd(Conversion& c) {
   const Tensor &data = c.tensor("data"), &indices = c.tensor("indices");
   const auto batch = static_cast<size_t>(c.integer("batch_dims"));
-  const Ints shape = shape_of(data), places = shape_of(indices);
-  if (places.empty() || batch >= places.size() || batch >= shape.size() ||
-      static_cast<size_t>(places.back()) + batch > shape.size() || places.back() < 1)
+  const Ints shape = shape_of(data), coordinates = shape_of(indices);
+  if (coordinates.empty() || batch >= coordinates.size() || batch >= shape.size() ||
+      static_cast<size_t>(coordinates.back()) + batch > shape.size() || coordinates.back() < 1)
     c.fail("expected coordinates of 1 to " + std::to_string(shape.size() - std::min(batch, shape.size())) +
            " axes, got " + describe(*indices.get()));
-  const size_t depth = static_cast<size_t>(places.back());
+  const size_t depth = static_cast<size_t>(coordinates.back());
   // One axis of batches and one of positions, one of what is taken at each.
   const int64_t batches = product(shape, 0, batch), inner = product(shape, batch, batch + depth);
   Ints tail(shape.begin() + static_cast<ptrdiff_t>(batch + depth), shape.end());
@@ -61,8 +61,8 @@ Values convert_gather_nd(Conversion& c) {
   rows.insert(rows.end(), tail.begin(), tail.end());
   Tensor flat = flat_positions(c, indices, shape, batch);
   if (batch > 0) {
-    Ints batch_shape(places.begin(), places.begin() + static_cast<ptrdiff_t>(batch));
-    batch_shape.resize(places.size() - 1, 1);
+    Ints batch_shape(coordinates.begin(), coordinates.begin() + static_cast<ptrdiff_t>(batch));
+    batch_shape.resize(coordinates.size() - 1, 1);
     const Tensor starts = c.call(
         "reshape", {c.call("arange", {0, batches * inner, std::max<int64_t>(inner, 1)}), batch_shape});
     flat = c.call("add", {flat, starts});
@@ -73,11 +73,11 @@ Values convert_gather_nd(Conversion& c) {
 Values convert_scatter_nd(Conversion& c) {
   const Tensor &data = c.tensor("data"), &indices = c.tensor("indices"),
                &updates = c.tensor("updates");
-  const Ints shape = shape_of(data), places = shape_of(indices);
-  if (places.empty() || places.back() < 1 || static_cast<size_t>(places.back()) > shape.size())
+  const Ints shape = shape_of(data), coordinates = shape_of(indices);
+  if (coordinates.empty() || coordinates.back() < 1 || static_cast<size_t>(coordinates.back()) > shape.size())
     c.fail("expected coordinates of 1 to " + std::to_string(shape.size()) + " axes, got " +
            describe(*indices.get()));
-  const auto depth = static_cast<size_t>(places.back());
+  const auto depth = static_cast<size_t>(coordinates.back());
   const int64_t rows = product(shape, 0, depth), width = product(shape, depth, shape.size());
   const Tensor flat = c.call("reshape", {flat_positions(c, indices, shape, 0), Ints{-1, 1}});
   const int64_t count = flat->shape[0];

@@ -94,7 +94,7 @@ Values convert_average_pool(Conversion& c) {
   const bool is_plain = c.integer("ceil_mode") == 0 && window.dilations == Ints(window.axes(), 1);
   if (is_plain && fits_kernel(window))
     return {c.call("avg_pool2d", {x, window.kernel, window.strides, window.before, false, counts_margins})};
-  // How many elements each window counts: those of the margins that were asked for, not of what rounding up adds.
+  // How many elements each window counts: those of the margins that were requested, not of what rounding up adds.
   Window given = window;
   const Ints pads = c.integers("pads", Ints(2 * window.axes(), 0));
   Ints inside{1, 1}, margins(2 * static_cast<size_t>(x->ndim), 0);

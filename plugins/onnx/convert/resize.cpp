@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize and Upsample: along each axis weighted sums of a few elements, whose places and weights are known.
+// Resize and Upsample: along each axis weighted sums of a few elements, whose indices and weights are known.
 #include <algorithm>
 #include <cmath>
 
