@@ -12,6 +12,7 @@
 #include "check/check.hpp"
 #include "emit/emit.hpp"
 #include "load/load.hpp"
+#include "onnx/onnx.hpp"
 #include "rewrite/rewrite.hpp"
 #include "support/text.hpp"
 
@@ -22,6 +23,7 @@ struct Options {
   std::vector<std::string> files, imports, emit;
   std::string out = ".", signatures;
   EmitOptions emit_options;
+  std::string onnx_schemas;
   bool bindings = false, rewrites = false, bridge = false, check_only = false, list = false,
        help = false;
 };
@@ -45,6 +47,7 @@ void print_help() {
          "  --bridge             the files tell another library's calls: write "
          "python/_<library>_calls.py\n"
          "  --signatures FILE    the calls that the library has\n"
+         "  --onnx SCHEMAS.txt   the files say what imports operators of ONNX: write onnx_lines.hpp\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
@@ -86,6 +89,8 @@ Options parse_options(int argc, char** argv) {
       options.bridge = true;
     } else if (word == "--signatures") {
       options.signatures = value(i);
+    } else if (word == "--onnx") {
+      options.onnx_schemas = value(i);
     } else if (word == "--check") {
       options.check_only = true;
     } else if (word == "--list") {
@@ -97,7 +102,7 @@ Options parse_options(int argc, char** argv) {
           cat("unknown option ", word,
               did_you_mean(word,
                            {"--emit", "--out", "--import", "--namespace", "--folder", "--bindings",
-                            "--bridge", "--signatures", "--check", "--list", "--help"})));
+                            "--bridge", "--signatures", "--onnx", "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }
@@ -139,7 +144,8 @@ int run(const Options& options) {
   if (options.files.empty()) throw std::runtime_error("expected operator files; see --help");
   Package package;
   std::vector<std::string> errors;
-  if (!options.bindings && !options.rewrites && !options.bridge)
+  const bool is_onnx = !options.onnx_schemas.empty();
+  if (!options.bindings && !options.rewrites && !options.bridge && !is_onnx)
     for (const std::string& file : options.files) load_file(file, true, package, errors);
   for (const std::string& file : options.imports) load_file(file, false, package, errors);
   if (errors.empty()) check_package(package, errors);
@@ -156,6 +162,12 @@ int run(const Options& options) {
     for (const std::string& file : options.files)
       load_bridge(file, package, signatures, bridge, errors);
   }
+  OnnxTable table;
+  if (is_onnx) {
+    load_onnx_schemas(options.onnx_schemas, table, errors);
+    for (const std::string& file : options.files) load_onnx(file, table, errors);
+    if (errors.empty()) check_onnx(table, package, errors);
+  }
   for (const std::string& error : errors) std::cerr << error << "\n";
   if (!errors.empty()) return 1;
   if (options.check_only) return 0;
@@ -168,6 +180,7 @@ int run(const Options& options) {
   if (options.bindings)
     for (const OutputFile& file : emit_bindings(set)) write(file);
   if (options.rewrites) write(emit_rewrites(rewrites));
+  if (is_onnx) write(emit_onnx(table));
   if (options.bridge) write(emit_bridge(bridge, signatures));
 
   EmitOptions emit_options = options.emit_options;

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libxbyak-dev
+packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libxbyak-dev libprotozero-dev
           libgtest-dev libbenchmark-dev openssl python3-dev python3-venv
           valgrind  # counts instructions, for tests of what a call costs
           patch  # tests of the vendors' guide apply its changes

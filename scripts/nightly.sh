@@ -14,10 +14,11 @@
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
+#   onnx        the suite of cases that ONNX has for backends
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api tidy)
+all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx tidy)
 
 install() {
   local missing=() package sudo=""
@@ -95,6 +96,17 @@ stage_clang() {
 }
 stage_aarch64() { scripts/aarch64.sh; }
 stage_array_api() { make build; scripts/array_api.sh; }
+# The packages of ONNX lie in the user's cache, as peers do.
+stage_onnx() {
+  make build
+  local suite=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/onnx-suite-1.23.2
+  if [ ! -e "$suite/installed" ]; then
+    "${TENON_PYTHON:-/usr/bin/python3}" -m venv "$suite"
+    "$suite/bin/pip" install -q --disable-pip-version-check onnx==1.23.2
+    touch "$suite/installed"
+  fi
+  PYTHONPATH=$PWD/build/release/python "$suite/bin/python" tests/onnx/backend_suite.py --least 1500
+}
 stage_tidy() {
   install clang-tidy
   make build

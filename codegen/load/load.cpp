@@ -8,6 +8,7 @@
 #include "load/earlier.hpp"
 #include "load/flops.hpp"
 #include "load/in_place.hpp"
+#include "load/onnx.hpp"
 #include "load/rows.hpp"
 #include "load/rules.hpp"
 #include "load/samples.hpp"
@@ -18,9 +19,10 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",      "doc",          "sig",       "kind",  "dtypes",  "shape",     "expr",   "reduce",
-    "kernels", "complex_grad", "decompose", "grad",  "amp",     "flops",     "rows",   "in_place",
-    "earlier", "tags",         "method",    "names", "example", "reference", "domain", "samples"};
+    "op",      "doc",       "sig",          "kind",      "dtypes", "shape", "expr",
+    "reduce",  "kernels",   "complex_grad", "decompose", "grad",   "amp",   "flops",
+    "rows",    "in_place",  "earlier",      "tags",      "method", "names", "onnx",
+    "example", "reference", "domain",       "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -343,6 +345,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();
   read_names(entry, *op);
+  read_onnx(entry, *op);
   read_examples(entry, *op);
   read_samples(entry, *op);
   return op;

@@ -117,6 +117,16 @@ struct WrittenKernel {
 // Of `in_place`: the result is computed in memory of its own, then copied over the first argument.
 inline constexpr const char* kByCopy = "by_copy";
 
+// What imports an operator of ONNX, from opset `since` to the next line of that operator.
+struct OnnxLine {
+  std::string name;  // "ReduceSum"
+  int64_t since = 1;
+  bool is_native = false;
+  // An expression in ONNX's names, "sum(x=input(0), axis=axes)"; or a C++ function's name.
+  std::string text;
+  Location where;
+};
+
 struct Operator {
   std::string name_space;  // "tenon"
   std::string name;        // "add"
@@ -148,6 +158,7 @@ struct Operator {
   std::set<std::string> tags;
   bool method = false;
   std::map<std::string, std::vector<std::string>> names;  // ecosystem -> spellings
+  std::vector<OnnxLine> onnx;
   std::vector<Example> examples;
   std::string reference;                // the result in NumPy, in the names of the signature
   std::map<std::string, Range> domain;  // tensor parameter -> its numbers in samples

@@ -16,6 +16,7 @@ WRITTEN = {
         "Coming from": [
             "from_pytorch.md",
             "torch.md",
+            "onnx.md",
             "from_paddle.md",
             "compat_namespaces.md",
             "array_api.md",

@@ -159,3 +159,23 @@ function(tenon_generate_bridge target)
     COMMENT "Generating ${target}" VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${stamp}")
 endfunction()
+
+# tenon_generate_onnx(<target> OUT <folder> SCHEMAS <list of ONNX's operators> FILES <files of imports> IMPORT <operator files>)
+#
+# Writes <folder>/onnx_lines.hpp: what imports operators of ONNX. See opdefs/onnx/README.md.
+function(tenon_generate_onnx target)
+  cmake_parse_arguments(arg "" "OUT;SCHEMAS" "FILES;IMPORT" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_SCHEMAS OR NOT arg_FILES)
+    message(FATAL_ERROR "tenon_generate_onnx(${target}): expected OUT, SCHEMAS and FILES; got ${ARGN}")
+  endif()
+  set(options --onnx "${arg_SCHEMAS}" --out "${arg_OUT}")
+  foreach(file IN LISTS arg_IMPORT)
+    list(APPEND options --import "${file}")
+  endforeach()
+  add_custom_command(OUTPUT "${arg_OUT}/onnx_lines.hpp"
+    COMMAND Tenon::codegen ${options} ${arg_FILES}
+    COMMAND "${CMAKE_COMMAND}" -E touch "${arg_OUT}/onnx_lines.hpp"
+    DEPENDS Tenon::codegen ${arg_SCHEMAS} ${arg_FILES} ${arg_IMPORT}
+    COMMENT "Generating ${target}" VERBATIM)
+  add_custom_target(${target} DEPENDS "${arg_OUT}/onnx_lines.hpp")
+endfunction()

@@ -29,6 +29,7 @@ TESTED = {
     "isolated.md": "test_snippets.py",
     "linalg.md": "test_snippets.py",
     "model_operators.md": "test_snippets.py",
+    "onnx.md": "test_onnx_page.py",
     "operator_files.md": "test_snippets.py",
     "operators.md": "test_operator_guide.py",
     "overrides.md": "test_snippets.py",

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models and the table as JSON, for those who load and document them.
+#pragma once
+
+#include <string>
+
+#include "reader/model.hpp"
+#include "table/table.hpp"
+
+namespace tenon::onnx {
+
+std::string describe_model(const Model& model);
+std::string describe_table(const Table& table);
+
+}  // namespace tenon::onnx

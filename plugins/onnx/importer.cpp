@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "importer.hpp"
+
+#include <algorithm>
+
+#include "expression.hpp"
+#include "reader/reader.hpp"
+
+namespace tenon::onnx {
+namespace {
+
+int64_t opset_of(const Opsets& opsets, const std::string& domain) {
+  const auto found = opsets.find(domain);
+  return found == opsets.end() ? 0 : found->second;
+}
+
+std::string name_of(const Node& node) {
+  return (node.domain.empty() ? "" : node.domain + "::") + node.op_type;
+}
+
+// One more level for as long as it lives.
+class Level {
+ public:
+  explicit Level(int& depth) : depth_(depth) {
+    if (++depth_ > kMaxCalls)
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "expected functions and graphs at most " + std::to_string(kMaxCalls) +
+                      " deep in each other, got deeper ones; does a function call itself?");
+  }
+  ~Level() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
+void for_each_graph(const Node& node, const auto& visit) {
+  for (const Attribute& attribute : node.attributes)
+    if (attribute.graph) visit(*attribute.graph);
+}
+
+}  // namespace
+
+const Value* Scope::find(const std::string& name) const {
+  for (const Scope* scope = this; scope; scope = scope->outer_) {
+    const auto found = scope->values_.find(name);
+    if (found != scope->values_.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+Importer::Importer(const Model& model, ModelFiles& files, const ImportOptions& options)
+    : model_(model), files_(files), options_(options), table_(Table::read()) {}
+
+const Function* Importer::find_function(const Node& node) const {
+  for (const Function& function : model_.functions)
+    if (function.name == node.op_type && function.domain == node.domain &&
+        function.overload == node.overload)
+      return &function;
+  return nullptr;
+}
+
+void Importer::check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
+                           std::set<std::string>& problems, int depth) const {
+  if (depth > kMaxCalls) return;
+  for (const Node& node : nodes) {
+    for_each_graph(node, [&](const Graph& graph) {
+      check_nodes(graph.nodes, opsets, problems, depth + 1);
+    });
+    if (find_function(node)) continue;
+    const int64_t opset = opset_of(opsets, node.domain);
+    const std::string name = name_of(node);
+    if (!node.domain.empty()) {
+      problems.insert(name + ": its domain is not ai.onnx, and the model has no function of this name");
+      continue;
+    }
+    if (opset == 0) {
+      problems.insert(name + ": the model imports no opset of ai.onnx");
+      continue;
+    }
+    const Schema* schema = table_.find(node.op_type, opset);
+    if (!schema) {
+      problems.insert(name + ": there is none in opset " + std::to_string(opset) +
+                      table_.nearest(node.op_type));
+    } else if (const Refusal* refusal = table_.refusal(*schema)) {
+      problems.insert(name + " (since opset " + std::to_string(schema->since) + "): " + refusal->reason);
+    } else if (!table_.claim(*schema)) {
+      problems.insert(name + " (since opset " + std::to_string(schema->since) +
+                      "): nothing imports it");
+    }
+  }
+}
+
+void Importer::check_operators() const {
+  std::set<std::string> problems;
+  check_nodes(model_.graph.nodes, model_.opsets, problems, 0);
+  for (const Function& function : model_.functions)
+    check_nodes(function.nodes, function.opsets, problems, 0);
+  if (problems.empty()) return;
+  std::string text = "expected operators that can be imported, got";
+  for (const std::string& problem : problems) text += "\n  " + problem;
+  throw Error(TENON_UNSUPPORTED, text);
+}
+
+Ints Importer::input_shape(const std::string& name, const Type& type) const {
+  const auto given = options_.shapes.find(name);
+  if (given != options_.shapes.end() && given->second.size() == 1) {
+    const Ints& shape = given->second[0];
+    if (type.shape && type.shape->size() != shape.size())
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "input `" + name + "`: expected a shape of " +
+                      std::to_string(type.shape->size()) + " axes, got " +
+                      std::to_string(shape.size()));
+    for (size_t i = 0; type.shape && i < shape.size(); ++i)
+      if ((*type.shape)[i].size && *(*type.shape)[i].size != shape[i])
+        throw Error(TENON_INVALID_ARGUMENT,
+                    "input `" + name + "`: expected size " +
+                        std::to_string(*(*type.shape)[i].size) + " of axis " + std::to_string(i) +
+                        ", got " + std::to_string(shape[i]));
+    return shape;
+  }
+  if (!type.shape)
+    throw Error(TENON_INVALID_ARGUMENT, "input `" + name +
+                                            "`: its number of axes is open; expected its shape, "
+                                            "as shapes={\"" +
+                                            name + "\": ...}");
+  Ints shape;
+  for (size_t i = 0; i < type.shape->size(); ++i) {
+    const Type::Dimension& dimension = (*type.shape)[i];
+    const auto size = options_.sizes.find(dimension.name);
+    if (dimension.size && *dimension.size >= 0) {
+      shape.push_back(*dimension.size);
+    } else if (!dimension.name.empty() && size != options_.sizes.end()) {
+      shape.push_back(size->second);
+    } else if (!dimension.name.empty()) {
+      throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: the size of axis " +
+                                              std::to_string(i) + ", `" + dimension.name +
+                                              "`, is open; expected it, as sizes={\"" +
+                                              dimension.name + "\": ...}");
+    } else {
+      throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: the size of axis " +
+                                              std::to_string(i) +
+                                              " is open; expected a shape, as shapes={\"" + name +
+                                              "\": ...}");
+    }
+  }
+  return shape;
+}
+
+Value Importer::make_input(const std::string& name, const Type& type) {
+  if (type.kind == Type::Optional && type.element) return make_input(name, *type.element);
+  if (type.kind == Type::Sequence && type.element && type.element->kind == Type::Tensor) {
+    const auto given = options_.shapes.find(name);
+    if (given == options_.shapes.end())
+      throw Error(TENON_INVALID_ARGUMENT, "input `" + name +
+                                              "`: a sequence; expected the shapes of its tensors, as "
+                                              "shapes={\"" +
+                                              name + "\": [...]}");
+    Values list;
+    const int32_t dtype = dtype_of(type.element->element_type, "input `" + name + "`");
+    for (const Ints& shape : given->second) list.emplace_back(steps_.input(dtype, shape));
+    return list;
+  }
+  if (type.kind != Type::Tensor)
+    throw Error(TENON_UNSUPPORTED, "input `" + name + "`: expected a tensor or a sequence of tensors");
+  const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
+  return steps_.input(dtype, input_shape(name, type));
+}
+
+void Importer::add_initializers(const Graph& graph, Scope& scope) {
+  for (const std::shared_ptr<const TensorData>& data : graph.initializers) {
+    Value value = files_.value(*data);
+    const Tensor* tensor = value.get<Tensor>();
+    const bool is_small =
+        tensor && (*tensor)->numel * static_cast<int64_t>(host->dtype_size((*tensor)->dtype)) <=
+                      kMaxKnownBytes;
+    if (tensor && !is_small) value = steps_.leaf(*tensor, data->name);
+    scope.set(data->name, std::move(value));
+  }
+}
+
+void Importer::add_inputs(const Graph& graph, Scope& scope) {
+  // Before IR 4 initializers are inputs, too.
+  std::set<std::string> initialized;
+  for (const auto& data : graph.initializers) initialized.insert(data->name);
+  for (const NamedType& input : graph.inputs) {
+    if (initialized.count(input.name)) continue;
+    const auto constant = options_.constants.find(input.name);
+    scope.set(input.name, constant == options_.constants.end()
+                              ? make_input(input.name, input.type)
+                              : make_constant(input.name, input.type, constant->second));
+  }
+}
+
+Value Importer::make_constant(const std::string& name, const Type& type, const Tensor& value) const {
+  const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
+  if (type.kind != Type::Tensor || value->dtype != dtype)
+    throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected a value of " +
+                                            host->dtype_name(dtype) + ", got " +
+                                            describe(*value.get()));
+  return value;
+}
+
+Value Importer::result_of(const std::string& name, const Scope& scope) const {
+  const Value* found = scope.find(name);
+  if (!found)
+    throw Error(TENON_INVALID_ARGUMENT,
+                "expected result `" + name + "` to be made by a node, an input or an initializer");
+  return *found;
+}
+
+tenon_graph_program* Importer::run(std::vector<int64_t>& results) {
+  check_operators();
+  Scope scope(model_.opsets);
+  add_inputs(model_.graph, scope);
+  add_initializers(model_.graph, scope);
+  run_nodes(model_.graph.nodes, scope);
+  std::vector<Tensor> tensors;
+  for (const NamedType& output : model_.graph.outputs) {
+    const Value value = result_of(output.name, scope);
+    if (const Values* list = value.get<Values>()) {
+      for (const Value& item : *list) tensors.push_back(item.tensor("result `" + output.name + "`"));
+      results.push_back(-1 - static_cast<int64_t>(list->size()));
+    } else {
+      tensors.push_back(value.tensor("result `" + output.name + "`"));
+      results.push_back(1);
+    }
+  }
+  // A result is memory of its own, never the program's data.
+  for (Tensor& tensor : tensors)
+    if (is_known(tensor)) tensor = steps_.call("clone", {steps_.leaf(tensor, "")})[0].tensor("");
+  return steps_.finish(tensors);
+}
+
+Values Importer::run_graph(const Graph& graph, Scope& outer, const Values& inputs) {
+  const Level level(depth_);
+  if (inputs.size() != graph.inputs.size())
+    throw Error(TENON_INVALID_ARGUMENT, "graph `" + graph.name + "`: expected " +
+                                            std::to_string(graph.inputs.size()) + " inputs, got " +
+                                            std::to_string(inputs.size()));
+  Scope scope(outer.opsets(), &outer);
+  scope.arguments = outer.arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) scope.set(graph.inputs[i].name, inputs[i]);
+  add_initializers(graph, scope);
+  run_nodes(graph.nodes, scope);
+  Values results;
+  for (const NamedType& output : graph.outputs) results.push_back(result_of(output.name, scope));
+  return results;
+}
+
+void Importer::run_nodes(const std::vector<Node>& nodes, Scope& scope) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    try {
+      if (++nodes_ > kMaxNodes)
+        throw Error(TENON_INVALID_ARGUMENT,
+                    "expected at most " + std::to_string(kMaxNodes) +
+                        " nodes with those of functions and loops, got more");
+      run_node(node, scope);
+    } catch (const Error& error) {
+      throw Error(error.code(), "node " + std::to_string(i) +
+                                    (node.name.empty() ? "" : " \"" + node.name + "\"") + " (" +
+                                    name_of(node) + ", opset " +
+                                    std::to_string(opset_of(scope.opsets(), node.domain)) +
+                                    "): " + error.what());
+    }
+  }
+}
+
+void Importer::run_node(const Node& node, Scope& scope) {
+  Values inputs;
+  for (const std::string& name : node.inputs) {
+    if (name.empty()) {
+      inputs.emplace_back();
+      continue;
+    }
+    const Value* found = scope.find(name);
+    if (!found)
+      throw Error(TENON_INVALID_ARGUMENT, "expected input `" + name +
+                                              "` to be made by an earlier node, an input or an "
+                                              "initializer");
+    inputs.push_back(*found);
+  }
+  const Function* function = find_function(node);
+  Values results = function ? call_function(*function, node, scope, std::move(inputs))
+                            : convert(node, scope, std::move(inputs));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    if (i >= results.size())
+      throw Error(TENON_UNSUPPORTED, "expected at most " + std::to_string(results.size()) +
+                                         " results to be used, got result " + std::to_string(i) +
+                                         ", `" + node.outputs[i] + "`");
+    scope.set(node.outputs[i], std::move(results[i]));
+  }
+}
+
+std::vector<Attribute> Importer::attributes_of(const Node& node, const Scope& scope) const {
+  std::vector<Attribute> attributes;
+  for (const Attribute& attribute : node.attributes) {
+    if (attribute.reference.empty()) {
+      attributes.push_back(attribute);
+      continue;
+    }
+    if (!scope.arguments) continue;
+    for (const Attribute& argument : *scope.arguments)
+      if (argument.name == attribute.reference) {
+        attributes.push_back(argument);
+        attributes.back().name = attribute.name;
+      }
+  }
+  return attributes;
+}
+
+Values Importer::call_function(const Function& function, const Node& node, Scope& scope,
+                               Values inputs) {
+  const Level level(depth_);
+  std::vector<Attribute> attributes = attributes_of(node, scope);
+  for (const Attribute& standard : function.defaulted) {
+    const bool is_given = std::any_of(attributes.begin(), attributes.end(),
+                                      [&](const Attribute& one) { return one.name == standard.name; });
+    if (!is_given) attributes.push_back(standard);
+  }
+  if (inputs.size() > function.inputs.size())
+    throw Error(TENON_INVALID_ARGUMENT, "expected at most " +
+                                            std::to_string(function.inputs.size()) +
+                                            " inputs of the function, got " +
+                                            std::to_string(inputs.size()));
+  inputs.resize(function.inputs.size());
+  Scope inner(function.opsets);
+  inner.arguments = &attributes;
+  for (size_t i = 0; i < inputs.size(); ++i) inner.set(function.inputs[i], inputs[i]);
+  run_nodes(function.nodes, inner);
+  Values results;
+  for (const std::string& output : function.outputs) results.push_back(result_of(output, inner));
+  return results;
+}
+
+Values Importer::convert(const Node& node, Scope& scope, Values inputs) {
+  const int64_t opset = opset_of(scope.opsets(), node.domain);
+  const Schema* schema = node.domain.empty() ? table_.find(node.op_type, opset) : nullptr;
+  const Claim* claim = schema ? table_.claim(*schema) : nullptr;
+  if (!claim) throw Error(TENON_UNSUPPORTED, "nothing imports this operator");
+  Conversion conversion(node, *schema, opset, std::move(inputs), attributes_of(node, scope), *this,
+                        scope);
+  if (claim->kind == Claim::Expression) return evaluate(claim->text, claim->origin, conversion);
+  const Converter converter = find_converter(claim->text);
+  if (!converter)
+    throw Error(TENON_INTERNAL, claim->origin + ": there is no converter `" + claim->text + "`");
+  return converter(conversion);
+}
+
+}  // namespace tenon::onnx

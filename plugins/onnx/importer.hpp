@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model of given sizes to a program: nodes in order, each by what the table says of its operator.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "conversion.hpp"
+#include "tensors.hpp"
+
+namespace tenon::onnx {
+
+inline constexpr int kMaxCalls = 64;  // functions and graphs that run inside of each other
+
+// What names of one graph, or of one call of a function, stand for.
+class Scope {
+ public:
+  explicit Scope(const Opsets& opsets, Scope* outer = nullptr) : opsets_(opsets), outer_(outer) {}
+
+  void set(const std::string& name, Value value) { values_[name] = std::move(value); }
+  // nullptr: nothing of this name was made yet. Graphs see what is around them.
+  const Value* find(const std::string& name) const;
+  const Opsets& opsets() const { return opsets_; }
+
+  // Attributes of the call of a function, for nodes that take theirs from there.
+  const std::vector<Attribute>* arguments = nullptr;
+
+ private:
+  const Opsets& opsets_;
+  Scope* outer_;
+  std::unordered_map<std::string, Value> values_;
+};
+
+// A size of an input that its type leaves open.
+using Sizes = std::map<std::string, int64_t>;
+
+struct ImportOptions {
+  Sizes sizes;                                   // by dim_param
+  std::map<std::string, std::vector<Ints>> shapes;  // of inputs by name; several: a sequence
+  std::map<std::string, Tensor> constants;          // inputs that the program does not have
+};
+
+class Importer {
+ public:
+  Importer(const Model& model, ModelFiles& files, const ImportOptions& options);
+
+  // Every operator that nothing imports, in one Error.
+  void check_operators() const;
+  // The program, owned by the caller. `results`: what each result of the model is: 1 tensor, or a sequence of some,
+  // as -1 - count.
+  tenon_graph_program* run(std::vector<int64_t>& results);
+
+  // Nodes of a graph inside of another one; what its results are.
+  Values run_graph(const Graph& graph, Scope& outer, const Values& inputs);
+  Steps& steps() { return steps_; }
+  ModelFiles& files() { return files_; }
+  // Of the converters that ask for data no model may have.
+  const Table& table() const { return table_; }
+
+ private:
+  void check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
+                   std::set<std::string>& problems, int depth) const;
+  void add_inputs(const Graph& graph, Scope& scope);
+  Value make_constant(const std::string& name, const Type& type, const Tensor& value) const;
+  Value make_input(const std::string& name, const Type& type);
+  Ints input_shape(const std::string& name, const Type& type) const;
+  void add_initializers(const Graph& graph, Scope& scope);
+  void run_nodes(const std::vector<Node>& nodes, Scope& scope);
+  void run_node(const Node& node, Scope& scope);
+  Values convert(const Node& node, Scope& scope, Values inputs);
+  Values call_function(const Function& function, const Node& node, Scope& scope, Values inputs);
+  std::vector<Attribute> attributes_of(const Node& node, const Scope& scope) const;
+  const Function* find_function(const Node& node) const;
+  Value result_of(const std::string& name, const Scope& scope) const;
+
+  const Model& model_;
+  ModelFiles& files_;
+  const ImportOptions& options_;
+  Table table_;
+  Steps steps_;
+  int depth_ = 0;
+  size_t nodes_ = 0;
+};
+
+}  // namespace tenon::onnx

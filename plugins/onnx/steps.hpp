@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program that a model becomes, through the builder of service "graph". What follows from known tensors alone is
+// computed at once.
+#pragma once
+
+#include <tenon/services/graph.h>
+
+#include <memory>
+
+#include "value.hpp"
+
+namespace tenon::onnx {
+
+// Of a tensor of which something is computed at once, and of the product of such tensors' elements.
+inline constexpr int64_t kMaxKnownBytes = int64_t{64} << 10, kMaxKnownProduct = int64_t{1} << 20;
+
+struct Argument {
+  Value value;
+  std::string name;  // of the parameter; empty: the next one
+  Argument(Value given) : value(std::move(given)) {}
+  template <class Given>
+  Argument(Given&& given) : value(std::forward<Given>(given)) {}
+  Argument(std::string parameter, Value given)
+      : value(std::move(given)), name(std::move(parameter)) {}
+};
+using Arguments = std::vector<Argument>;
+
+class Steps {
+ public:
+  Steps();
+  ~Steps();
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+
+  Tensor input(int32_t dtype, const Ints& shape);
+  // A weight, which the program uses by reference.
+  Tensor leaf(const Tensor& tensor, const std::string& name);
+  // Calls an operator: "matmul", "acme::swiglu". Host values that a parameter does not take as they are, known tensors for numbers
+  // among them, are converted; none stands for the default.
+  Values call(const std::string& name, const Arguments& arguments);
+  tenon_graph_program* finish(const std::vector<Tensor>& results);
+
+ private:
+  Values call_now(const tenon_op* op, std::vector<tenon_value>& args) const;
+  Values build(const tenon_op* op, std::vector<tenon_value>& args);
+  bool may_compute(const tenon_op_def& def, const std::vector<tenon_value>& args) const;
+
+  const tenon_graph_service_api* graph_;
+  tenon_graph_builder* builder_ = nullptr;
+};
+
+}  // namespace tenon::onnx

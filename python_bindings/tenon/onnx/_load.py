@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a model: its sizes are given, or left open as dimensions of the program."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tenon import _core, _structure, jit
+from tenon._core import Tensor
+from tenon._sizes import Dim
+
+Source = str | os.PathLike | bytes
+
+
+def _model(source: Source) -> _core.OnnxModel:
+    return _core.OnnxModel(source if isinstance(source, bytes) else os.fspath(source))
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """What a model says of itself, without loading it: `ir_version`, `producer`, `opsets` (domain to version), `inputs`
+    (name, dtype, and shape: numbers, names of open sizes, None for what nothing says) and `outputs` (names)."""
+    result: dict[str, Any] = json.loads(_model(source).describe())
+    return result
+
+
+def load(
+    source: Source,
+    *,
+    sizes: Mapping[str, int | Dim] | None = None,
+    shapes: Mapping[str, Sequence[Any]] | None = None,
+    values: Mapping[str, Tensor] | None = None,
+    passes: Sequence[str] = jit._PASSES,
+) -> jit.Program:
+    """The model in a file, or in `bytes`, as a program, which takes the model's inputs in their order and returns its outputs: one
+    tensor, or a tuple. An input or output that is a sequence is a list of tensors.
+
+    `sizes` are those that the model leaves open, by name: a number, or a `tenon.Dim` for one that each call of the program
+    chooses. `shapes` gives whole shapes by the name of the input, for sizes without a name; for a sequence, a list of the shapes
+    of its tensors. `values` fixes inputs: the program does not take them, and what follows from them is known while the model is
+    loaded, as shapes, axes and numbers of rounds have to be. `passes` as for `tenon.export`.
+
+    The weights stay in the file, which is mapped and must not be changed; they are the program's `leaves`, under their names.
+    `Program.freeze` makes them constants.
+
+    Raises ValueError for what is no model or is wrong in itself, and NotImplementedError for what cannot be imported: all
+    operators at once, or the node, with its name, operator and opset.
+    """
+    model = _model(source)
+    inputs = json.loads(model.describe())["inputs"]
+    fixed = dict(values or {})
+    known = {item["name"] for item in inputs}
+    for name in [*fixed, *(shapes or {})]:
+        if name not in known:
+            raise ValueError(f"onnx: expected names of inputs ({', '.join(sorted(known))}), got {name!r}")
+    given = _flat_shapes(inputs, shapes or {})
+    open_sizes = {name: size for name, size in (sizes or {}).items() if isinstance(size, Dim)}
+    plain = {name: size for name, size in (sizes or {}).items() if not isinstance(size, Dim)}
+    if open_sizes:
+        native, results = _of_many_sizes(model, plain, open_sizes, given, fixed, passes)
+    else:
+        native, results = model.program(plain, given, fixed)
+        if passes:
+            native = native.optimize(",".join(passes))
+    structures = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
+    return jit.Program(native, ["tuple", structures], _results_of(json.loads(results)))
+
+
+def _flat_shapes(
+    inputs: list[dict[str, Any]], shapes: Mapping[str, Sequence[Any]]
+) -> list[tuple[str, Sequence[int]]]:
+    """A line for each tensor."""
+    flat: list[tuple[str, Sequence[int]]] = []
+    for item in inputs:
+        shape = shapes.get(item["name"])
+        if shape is None:
+            continue
+        if item.get("kind") == "sequence":
+            flat += [(item["name"], each) for each in shape]
+        else:
+            flat.append((item["name"], shape))
+    return flat
+
+
+def _structure_of(item: dict[str, Any], shapes: Mapping[str, Sequence[Any]]) -> list[Any]:
+    if item.get("kind") != "sequence":
+        return _structure.TENSOR
+    return ["list", [_structure.TENSOR] * len(shapes.get(item["name"], ()))]
+
+
+def _results_of(results: list[Any]) -> list[Any]:
+    structures: list[Any] = [
+        ["list", [_structure.TENSOR] * item[0]] if isinstance(item, list) else _structure.TENSOR
+        for item in results
+    ]
+    return structures[0] if len(structures) == 1 else ["tuple", structures]
+
+
+def _of_many_sizes(
+    model: _core.OnnxModel,
+    plain: Mapping[str, int],
+    open_sizes: Mapping[str, Dim],
+    shapes: list[tuple[str, Sequence[int]]],
+    values: dict[str, Tensor],
+    passes: Sequence[str],
+) -> tuple[_core.Program, str]:
+    """The model at some sizes, and one program of these."""
+    names = list(open_sizes)
+    dimensions = [
+        (dim.name, dim.min, dim.max, dim.multiple_of, -(-dim.min // dim.multiple_of) * dim.multiple_of)
+        for dim in open_sizes.values()
+    ]
+    samples: list[_core.Program] = []
+    results = ""
+    for row in _core.program_samples(dimensions):
+        native, results = model.program({**plain, **dict(zip(names, row, strict=True))}, shapes, values)
+        samples.append(native.optimize(",".join(passes)) if passes else native)
+    return _core.program_unify(dimensions, samples, [""] * len(samples)), results
