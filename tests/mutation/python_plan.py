@@ -31,7 +31,7 @@ GROUPS = (
     Group("func", ("func/*.py", "_tensor/batched.py"), 0.1),
     Group("io", ("io/*.py", "_tensor/pickling.py"), 0.08),
     Group("jit", ("jit/**/*.py",), 0.1),
-)
+)  # fmt: skip
 # All tests of the package, and those of tests/ops that go through its rules for batches.
 TESTS = ("tests/python/**/test_*.py", "tests/ops/test_vmap.py")
 # Tests that build extensions, start plugins' processes, kill workers or fill the memory.
