@@ -178,7 +178,7 @@ class Program:
 
     def to_dot(self) -> str:
         """The picture of the program in Graphviz's language: operators and the values between them."""
-        return picture.to_dot(str(self))
+        return picture.to_dot(self._native)
 
 
 def pass_list(
