@@ -11,8 +11,9 @@
 //     convolution(input, weight): {native: convolution}     a function of the bridge
 //     nonzero(self): {refuse: the shape of the result depends on data}
 //
-// A call is named with the parameters that its line is about. Others have to be at their defaults. Names are checked against
-// a list of the library's signatures, and the expressions, in the grammar of `grad`, against our operators.
+// A call is named with the parameters that its line is about. Others have to be at their defaults.
+// Names are checked against a list of the library's signatures, and the expressions, in the grammar
+// of `grad`, against our operators.
 #pragma once
 
 #include <map>

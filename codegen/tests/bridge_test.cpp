@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of another library's calls: what is refused, with line and reason, and what comes from the rest.
+// Files of another library's calls: what is refused, with line and reason, and what comes from the
+// rest.
 #include <gtest/gtest.h>
 
 #include <unistd.h>

@@ -21,13 +21,14 @@ ManagedVersioned* managed_of_tensor(tenon_tensor* tensor);
 // A dense tensor on the host device of the prototype's dtype and shape, uninitialised.
 ManagedVersioned* managed_like(const DLTensor& prototype);
 
-// -- the C table (dlpack_exchange.cpp) --------------------------------------------------------------
+// -- the C table (dlpack_exchange.cpp) ------------------------------------------------------------
 // Ours, as an attribute of the type.
 bool add_exchange_table(PyTypeObject* type);
-// The tensor that the producer's table hands out. Empty without an error: it has none, or the producer has to be asked by
-// __dlpack__.
+// The tensor that the producer's table hands out. Empty without an error: it has none, or the
+// producer has to be asked by __dlpack__.
 Tensor tensor_by_exchange(PyObject* producer);
-// The tensor's memory as a tensor of another library, whose type is `type`. Py_None: the type has no table.
+// The tensor's memory as a tensor of another library, whose type is `type`. Py_None: the type has
+// no table.
 PyObject* object_by_exchange(PyObject* tensor, PyObject* type);
 
 }  // namespace tenon::python

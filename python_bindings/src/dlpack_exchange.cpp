@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack's table of C functions, both ways: some tens of nanoseconds where a capsule takes microseconds.
+// DLPack's table of C functions, both ways: some tens of nanoseconds where a capsule takes
+// microseconds.
 #include <cstring>
 
 #include "call.hpp"
@@ -10,7 +11,7 @@
 namespace tenon::python {
 namespace {
 
-// -- out --------------------------------------------------------------------------------------------
+// -- out ------------------------------------------------------------------------------------------
 
 tenon_tensor* tensor_to_share(void* object) {
   auto* python = static_cast<PyObject*>(object);
@@ -66,7 +67,7 @@ constexpr ExchangeTable kTable = {
     .current_stream = current_stream,
 };
 
-// -- in ---------------------------------------------------------------------------------------------
+// -- in -------------------------------------------------------------------------------------------
 
 // The table of a type; NULL: none of a version that is known.
 const ExchangeTable* read_table(PyTypeObject* type) {
@@ -133,7 +134,8 @@ Tensor tensor_by_exchange(PyObject* producer) {
     PyErr_Clear();  // __dlpack__ says why, or knows a way
     return {};
   }
-  // Devices have streams to wait for, and complex tensors may be stored as their conjugates: both are __dlpack__'s.
+  // Devices have streams to wait for, and complex tensors may be stored as their conjugates: both
+  // are __dlpack__'s.
   constexpr uint8_t kComplex = 5;
   const bool is_plain = managed->major == kMajor && managed->tensor.device_type == kDLCPU &&
                         managed->tensor.dtype.code != kComplex;

@@ -36,9 +36,9 @@ inline constexpr uint32_t kMajor = 1, kMinor = 1;
 inline constexpr uint64_t kReadOnly = 1, kCopied = 2;
 inline constexpr int32_t kDLCPU = 1, kDLCUDAHost = 3, kDLROCMHost = 11;
 
-// A table of functions in C by which libraries hand each other tensors without capsules: what a capsule of the name
-// "dlpack_exchange_api" in the attribute __dlpack_c_exchange_api__ of a tensor's type points to. Functions return 0, or -1 with
-// the Python error set.
+// A table of functions in C by which libraries hand each other tensors without capsules: what a
+// capsule of the name "dlpack_exchange_api" in the attribute __dlpack_c_exchange_api__ of a
+// tensor's type points to. Functions return 0, or -1 with the Python error set.
 struct ExchangeHeader {
   uint32_t major, minor;
   const ExchangeHeader* previous;  // of an older version; NULL: none

@@ -29,8 +29,8 @@ bool shares_memory(const tenon_tensor* a, const tenon_tensor* b) {
   return a == b || (storage && storage == host->tensor_storage(b));
 }
 
-// While this lives the layer hands calls of this thread to the builder, and to no recording. NULL: to none of both. What
-// operators do is no matter of gradients here.
+// While this lives the layer hands calls of this thread to the builder, and to no recording. NULL:
+// to none of both. What operators do is no matter of gradients here.
 class Building {
  public:
   explicit Building(Builder* builder) : before_(state) {
@@ -59,7 +59,7 @@ void append(void* text, const char* part, uint64_t bytes) {
 
 }  // namespace
 
-// -- values -----------------------------------------------------------------------------------------
+// -- values ---------------------------------------------------------------------------------------
 
 void Builder::bind(tenon_tensor* meta, ValueId value) {
   values_.push_back(Tensor::borrow(meta));
@@ -130,9 +130,10 @@ void Builder::locate(const char* file, int32_t line) {
   location_.line = line;
 }
 
-// -- calls ------------------------------------------------------------------------------------------
+// -- calls ----------------------------------------------------------------------------------------
 
-// A composite stays one step where the device has a kernel for the whole of it, as when a program is recorded.
+// A composite stays one step where the device has a kernel for the whole of it, as when a program
+// is recorded.
 bool Builder::is_served_whole(const tenon_op* op, const tenon_value* args, uint32_t nargs) const {
   const tenon_op_def& def = *host->op_def(op);
   if (def.flags & (TENON_OP_LIST_OUTPUT | TENON_OP_VIEW) || !(def.infer || def.infer_self))
@@ -229,7 +230,8 @@ tenon_status Builder::record(const tenon_op* op, const tenon_value* args, uint32
         step.operands.push_back(Operand::of(Attribute(value)));
       }
     }
-    // A device that is given says where the results are. What a decomposition has read off a value is "meta".
+    // A device that is given says where the results are. What a decomposition has read off a value
+    // is "meta".
     const bool has_tensors = device != TENON_DEVICE_NONE;
     if (!has_tensors) device = device_;
     tenon_device_id told = TENON_DEVICE_NONE;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that is put together call by call, while nothing runs. A value is a tensor of the device "meta", told apart
-// by its address; what a call makes of values is what the operator's own rule says of such tensors.
+// A program that is put together call by call, while nothing runs. A value is a tensor of the
+// device "meta", told apart by its address; what a call makes of values is what the operator's own
+// rule says of such tensors.
 #pragma once
 
 #include <tenon/services/graph.h>
@@ -21,7 +22,8 @@ class Builder {
   // The same tensor again is the same value.
   Tensor add_leaf(tenon_tensor* tensor, const char* name, bool is_constant);
 
-  // As op_call, of values. Composites that no kernel of the device serves as a whole become their parts.
+  // As op_call, of values. Composites that no kernel of the device serves as a whole become their
+  // parts.
   tenon_status call(const tenon_op* op, const tenon_value* args, uint32_t nargs, tenon_value* outs,
                     uint32_t nouts, tenon_err* err);
   // What the layer sees meanwhile: one call with complete arguments, which `below` continues.

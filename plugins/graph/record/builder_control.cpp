@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branches and loops of a program that is built. Their regions are programs that builders of their own made.
+// Branches and loops of a program that is built. Their regions are programs that builders of their
+// own made.
 #include <tenon/error.hpp>
 
 #include "record/builder.hpp"

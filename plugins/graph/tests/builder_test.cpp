@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are built call by call: types by the operators' rules, composites, writes, and what is refused.
+// Programs that are built call by call: types by the operators' rules, composites, writes, and what
+// is refused.
 #include "support.hpp"
 
 namespace tenon::test {

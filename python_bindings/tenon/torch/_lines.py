@@ -3,19 +3,28 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenon import _aten_calls
-from tenon.torch import _native
+from tenon.torch import _native, _native_layers
 from tenon.torch._calls import Call, Parameter, Refused, bound, chosen
 
-__all__ = ["CALLS", "CORE", "PARAMETERS", "Refused", "has_line", "reason", "tell"]
+__all__ = ["CALLS", "CORE", "NATIVE", "PARAMETERS", "Refused", "has_line", "reason", "tell"]
 
 CORE: tuple[str, ...] = _aten_calls.CORE  # the set to which PyTorch breaks all others down
 CALLS = {name: Call.of(*row) for name, row in _aten_calls.CALLS.items()}
 PARAMETERS = {
     name: tuple(map(Parameter._make, rows)) for name, rows in _aten_calls.PARAMETERS.items()
+}
+
+# Functions that lines leave calls to, by their names.
+NATIVE: dict[str, Callable[..., Any]] = {
+    name: value
+    for module in (_native, _native_layers)
+    for name, value in vars(module).items()
+    if isinstance(value, types.FunctionType) and not name.startswith("_")
 }
 
 
@@ -45,6 +54,6 @@ def tell(
     call = CALLS[name]
     case, given = chosen(call, parameters, bound(parameters, arguments, keywords))
     if case.native:
-        return getattr(_native, case.native)(add, **dict(zip(call.names, given, strict=True)))
+        return NATIVE[case.native](add, **dict(zip(call.names, given, strict=True)))
     assert case.build is not None
     return case.build(add, *given)

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import tenon
-from tenon.torch import _lines, _native
+from tenon.torch import _lines
 from tenon.torch._calls import Refused, bound
-from tenon.torch._lines import CALLS, CORE, PARAMETERS
+from tenon.torch._lines import CALLS, CORE, NATIVE, PARAMETERS
 
 
 def told(name, *arguments, **keywords):
@@ -40,14 +40,9 @@ def test_functions_of_the_bridge_are_there_and_take_the_lines_parameters():
             if not case.native:
                 continue
             used.add(case.native)
-            inspect.signature(getattr(_native, case.native)).bind(None, **dict.fromkeys(call.names))
+            inspect.signature(NATIVE[case.native]).bind(None, **dict.fromkeys(call.names))
             assert {parameter.name for parameter in PARAMETERS[name]} >= set(call.names)
-    functions = {
-        name
-        for name, value in vars(_native).items()
-        if inspect.isfunction(value) and value.__module__ == _native.__name__ and name[0] != "_"
-    }
-    assert functions == used
+    assert set(NATIVE) == used
 
 
 def test_a_line_by_position_and_by_case():
