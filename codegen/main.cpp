@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "binding/binding.hpp"
+#include "bridge/bridge.hpp"
 #include "check/check.hpp"
 #include "emit/emit.hpp"
 #include "load/load.hpp"
@@ -19,9 +20,10 @@ namespace {
 
 struct Options {
   std::vector<std::string> files, imports, emit;
-  std::string out = ".";
+  std::string out = ".", signatures;
   EmitOptions emit_options;
-  bool bindings = false, rewrites = false, check_only = false, list = false, help = false;
+  bool bindings = false, rewrites = false, bridge = false, check_only = false, list = false,
+       help = false;
 };
 
 void print_help() {
@@ -29,7 +31,9 @@ void print_help() {
       << "tenon-codegen: generate code from operator files\n\n"
          "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n"
          "  tenon-codegen --bindings --out FOLDER --import FILE.yaml... BINDINGS.yaml...\n"
-         "  tenon-codegen --rewrites --out FOLDER REWRITES.yaml...\n\n"
+         "  tenon-codegen --rewrites --out FOLDER REWRITES.yaml...\n"
+         "  tenon-codegen --bridge --signatures FILE --out FOLDER --import FILE.yaml... "
+         "CALLS.yaml...\n\n"
          "  --emit NAMES         what to write, below\n"
          "  --out FOLDER         where; files that would not change are not touched\n"
          "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
@@ -38,6 +42,9 @@ void print_help() {
          "  --bindings           the files bind operators of a library: write bindings.hpp and "
          ".cpp\n"
          "  --rewrites           the files hold rewrites of programs: write rewrites.hpp\n"
+         "  --bridge             the files tell another library's calls: write "
+         "python/_<library>_calls.py\n"
+         "  --signatures FILE    the calls that the library has\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
@@ -75,6 +82,10 @@ Options parse_options(int argc, char** argv) {
       options.bindings = true;
     } else if (word == "--rewrites") {
       options.rewrites = true;
+    } else if (word == "--bridge") {
+      options.bridge = true;
+    } else if (word == "--signatures") {
+      options.signatures = value(i);
     } else if (word == "--check") {
       options.check_only = true;
     } else if (word == "--list") {
@@ -84,8 +95,9 @@ Options parse_options(int argc, char** argv) {
     } else if (word.rfind("--", 0) == 0) {
       throw std::runtime_error(
           cat("unknown option ", word,
-              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder",
-                                  "--bindings", "--check", "--list", "--help"})));
+              did_you_mean(word,
+                           {"--emit", "--out", "--import", "--namespace", "--folder", "--bindings",
+                            "--bridge", "--signatures", "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }
@@ -127,7 +139,7 @@ int run(const Options& options) {
   if (options.files.empty()) throw std::runtime_error("expected operator files; see --help");
   Package package;
   std::vector<std::string> errors;
-  if (!options.bindings && !options.rewrites)
+  if (!options.bindings && !options.rewrites && !options.bridge)
     for (const std::string& file : options.files) load_file(file, true, package, errors);
   for (const std::string& file : options.imports) load_file(file, false, package, errors);
   if (errors.empty()) check_package(package, errors);
@@ -137,6 +149,13 @@ int run(const Options& options) {
   std::vector<Rewrite> rewrites;
   if (options.rewrites)
     for (const std::string& file : options.files) load_rewrites(file, rewrites, errors);
+  Bridge bridge;
+  ForeignSignatures signatures;
+  if (options.bridge && errors.empty()) {
+    signatures = load_signatures(options.signatures);
+    for (const std::string& file : options.files)
+      load_bridge(file, package, signatures, bridge, errors);
+  }
   for (const std::string& error : errors) std::cerr << error << "\n";
   if (!errors.empty()) return 1;
   if (options.check_only) return 0;
@@ -149,6 +168,7 @@ int run(const Options& options) {
   if (options.bindings)
     for (const OutputFile& file : emit_bindings(set)) write(file);
   if (options.rewrites) write(emit_rewrites(rewrites));
+  if (options.bridge) write(emit_bridge(bridge, signatures));
 
   EmitOptions emit_options = options.emit_options;
   if (emit_options.folder.empty()) emit_options.folder = "operators";

@@ -16,7 +16,7 @@ from pathlib import Path
 
 # Rooms (folders, and public modules that are one file) from the ground up. A room imports those of floors below.
 FLOORS = [
-    "_core _operators _spellings",  # the compiled half, and what the build generates
+    "_core _operators _spellings _aten_calls",  # the compiled half, and what the build generates
     "_tensor fft host io metrics plugins",
     "autograd ops random runtime signal text",
     "collective linalg multiprocessing",

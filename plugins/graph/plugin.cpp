@@ -14,6 +14,7 @@
 #include "passes/registry.hpp"
 #include "program/overlap.hpp"
 #include "program/run.hpp"
+#include "record/builder.hpp"
 #include "record/compare_recordings.hpp"
 #include "record/record_service.hpp"
 #include "record/unify.hpp"
@@ -26,7 +27,7 @@
 namespace tenon::graph {
 namespace {
 
-// -- programs ---------------------------------------------------------------------------------------
+// -- programs ------------------------------------------------------------------------------------
 
 void program_retain(tenon_graph_program* program) {
   program->references.fetch_add(1, std::memory_order_relaxed);
@@ -110,7 +111,7 @@ tenon_status program_optimize(const tenon_graph_program* program, const char* pa
   });
 }
 
-// -- programs of many sizes -------------------------------------------------------------------------
+// -- programs of many sizes ----------------------------------------------------------------------
 
 Dimensions dimensions_of(const tenon_graph_dimension* list, uint32_t count) {
   Dimensions dimensions;
@@ -284,6 +285,68 @@ tenon_status program_run(const tenon_graph_program* program, tenon_tensor* const
   return run_program(*program, inputs, ninputs, results, nresults, err);
 }
 
+// -- programs that are built ------------------------------------------------------------------------
+
+tenon_status builder_begin(tenon_device_id device, tenon_graph_builder** out, tenon_err* err) {
+  return guarded(err, [&] {
+    *out = new tenon_graph_builder(device == TENON_DEVICE_NONE ? host->device_host() : device);
+  });
+}
+
+tenon_status builder_input(tenon_graph_builder* builder, int32_t dtype, int32_t ndim,
+                           const int64_t* shape, tenon_device_id device, tenon_tensor** value,
+                           tenon_err* err) {
+  return guarded(err, [&] {
+    *value = builder->add_input({dtype, device, Axes(shape, shape + ndim)}).release();
+  });
+}
+
+tenon_status builder_leaf(tenon_graph_builder* builder, tenon_tensor* tensor, const char* name,
+                          int32_t is_constant, tenon_tensor** value, tenon_err* err) {
+  return guarded(err,
+                 [&] { *value = builder->add_leaf(tensor, name, is_constant != 0).release(); });
+}
+
+tenon_status builder_call(tenon_graph_builder* builder, const tenon_op* op, const tenon_value* args,
+                          uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  return builder->call(op, args, nargs, outs, nouts, err);
+}
+
+tenon_status builder_control(tenon_graph_builder* builder, int32_t kind,
+                             tenon_tensor* const* operands, uint32_t noperands, uint32_t ncarried,
+                             uint32_t nscanned, tenon_graph_program* const* regions,
+                             uint32_t nregions, tenon_tensor** results, uint32_t nresults,
+                             tenon_err* err) {
+  return guarded(err, [&] {
+    if (kind < TENON_GRAPH_STEP_COND || kind > TENON_GRAPH_STEP_SCAN)
+      throw Error(TENON_INVALID_ARGUMENT, "builder: expected a step of kind COND, WHILE or SCAN");
+    std::vector<Tensor> made =
+        builder->add_control(static_cast<StepKind>(kind), operands, noperands, ncarried, nscanned,
+                             regions, nregions, nresults);
+    for (uint32_t i = 0; i < nresults; ++i) results[i] = made[i].release();
+  });
+}
+
+tenon_status builder_value(const tenon_graph_builder* builder, const tenon_tensor* value,
+                           tenon_device_id* device, tenon_tensor** constant, tenon_err* err) {
+  return guarded(err, [&] {
+    *device = builder->device(value);
+    *constant = builder->constant(value);
+  });
+}
+
+void builder_locate(tenon_graph_builder* builder, const char* file, int32_t line) {
+  guarded(nullptr, [&] { builder->locate(file, line); });
+}
+
+tenon_status builder_end(tenon_graph_builder* builder, tenon_tensor* const* results,
+                         uint32_t nresults, tenon_graph_program** out, tenon_err* err) {
+  const std::unique_ptr<tenon_graph_builder> owned(builder);
+  return guarded(err, [&] { *out = owned->finish(results, nresults).release(); });
+}
+
+void builder_abandon(tenon_graph_builder* builder) { delete builder; }
+
 constexpr tenon_graph_service_api kService = {
     .struct_size = sizeof(tenon_graph_service_api),
     .version = TENON_GRAPH_VERSION,
@@ -337,6 +400,15 @@ constexpr tenon_graph_service_api kService = {
     .program_read = program_read,
     .program_sites = program_sites,
     .program_prepare = program_prepare,
+    .builder_begin = builder_begin,
+    .builder_input = builder_input,
+    .builder_leaf = builder_leaf,
+    .builder_call = builder_call,
+    .builder_value = builder_value,
+    .builder_locate = builder_locate,
+    .builder_end = builder_end,
+    .builder_abandon = builder_abandon,
+    .builder_control = builder_control,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -8,6 +8,7 @@
 
 #include "call.hpp"
 #include "convert.hpp"
+#include "dlpack_layout.hpp"
 #include "python_thread.hpp"
 #include "recording.hpp"
 #include "runtime.hpp"
@@ -15,35 +16,6 @@
 namespace tenon::python {
 namespace {
 
-// The layouts of dlpack.h. DLTensor is the head of tenon_tensor.
-struct DLTensor {
-  void* data;
-  int32_t device_type;
-  int32_t device_id;
-  int32_t ndim;
-  tenon_dl_dtype dtype;
-  int64_t* shape;
-  int64_t* strides;
-  uint64_t byte_offset;
-};
-
-struct Managed {
-  DLTensor tensor;
-  void* manager;
-  void (*deleter)(Managed*);
-};
-
-struct ManagedVersioned {
-  uint32_t major, minor;
-  void* manager;
-  void (*deleter)(ManagedVersioned*);
-  uint64_t flags;
-  DLTensor tensor;
-};
-
-constexpr uint32_t kMajor = 1, kMinor = 1;
-constexpr uint64_t kReadOnly = 1, kCopied = 2;
-constexpr int32_t kDLCPU = 1, kDLCUDAHost = 3, kDLROCMHost = 11;
 constexpr const char* kName = "dltensor";
 constexpr const char* kUsedName = "used_dltensor";
 constexpr const char* kVersionedName = "dltensor_versioned";
@@ -91,15 +63,21 @@ Tensor fresh_view(tenon_tensor* tensor) {
   return {};
 }
 
-PyObject* versioned_capsule(tenon_tensor* tensor, bool copied) {
+ManagedVersioned* make_versioned(tenon_tensor* tensor, bool copied) {
   Tensor view = fresh_view(tensor);
   if (!view) return nullptr;
   auto* managed = make_managed<ManagedVersioned>(view.get());
-  if (!managed) return PyErr_NoMemory();
+  if (!managed) return static_cast<ManagedVersioned*>(static_cast<void*>(PyErr_NoMemory()));
   view.release();
   managed->major = kMajor;
   managed->minor = kMinor;
   managed->flags = (tensor->flags & TENON_TENSOR_READONLY ? kReadOnly : 0) | (copied ? kCopied : 0);
+  return managed;
+}
+
+PyObject* versioned_capsule(tenon_tensor* tensor, bool copied) {
+  ManagedVersioned* managed = make_versioned(tensor, copied);
+  if (!managed) return nullptr;
   PyObject* capsule = PyCapsule_New(managed, kVersionedName, destroy_versioned);
   if (!capsule) managed->deleter(managed);
   return capsule;
@@ -191,10 +169,9 @@ tenon_device_id device_of(int32_t type, int32_t index) {
   return TENON_DEVICE_NONE;
 }
 
+// The tensor owns `managed` from here on, unless it is empty.
 template <class Struct>
-Tensor import_managed(PyObject* capsule, const char* name, const char* used_name, uint32_t flags) {
-  auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
-  if (!managed) return {};
+Tensor wrap_managed(Struct* managed, uint32_t flags) {
   const DLTensor& from = managed->tensor;
   int32_t dtype = dtype_of(from.dtype);
   tenon_device_id device = device_of(from.device_type, from.device_id);
@@ -217,21 +194,44 @@ Tensor import_managed(PyObject* capsule, const char* name, const char* used_name
     raise(status, err);
     return {};
   }
+  return Tensor::adopt(tensor);
+}
+
+template <class Struct>
+Tensor import_managed(PyObject* capsule, const char* name, const char* used_name, uint32_t flags) {
+  auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+  if (!managed) return {};
+  Tensor tensor = wrap_managed(managed, flags);
+  if (!tensor) return {};
   PyCapsule_SetName(capsule, used_name);  // taken: its destructor must leave it alone
   PyCapsule_SetDestructor(capsule, nullptr);
-  return Tensor::adopt(tensor);
+  return tensor;
+}
+
+// What was queued for the tensor must be done before others read it. False: Python error set.
+bool wait_for(const tenon_tensor* tensor) {
+  if (is_host_memory(tensor->device)) return true;
+  ErrorSink err;
+  const tenon_status status = host->device_sync(tensor->device, err);
+  return status == TENON_OK || raise(status, err);
+}
+
+bool is_known_version(const ManagedVersioned& managed) {
+  if (managed.major == kMajor) return true;
+  return raise_error(PyExc_BufferError, "expected DLPack %d.x, got %d.%d", kMajor, managed.major,
+                     managed.minor);
+}
+
+uint32_t flags_of(const ManagedVersioned& managed) {
+  return managed.flags & kReadOnly ? TENON_TENSOR_READONLY : 0;
 }
 
 Tensor import_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kVersionedName)) {
     auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
-    if (managed->major != kMajor) {
-      raise_error(PyExc_BufferError, "expected DLPack %d.x, got %d.%d", kMajor, managed->major,
-                  managed->minor);
-      return {};
-    }
-    uint32_t flags = managed->flags & kReadOnly ? TENON_TENSOR_READONLY : 0;
-    return import_managed<ManagedVersioned>(capsule, kVersionedName, kUsedVersionedName, flags);
+    if (!is_known_version(*managed)) return {};
+    return import_managed<ManagedVersioned>(capsule, kVersionedName, kUsedVersionedName,
+                                            flags_of(*managed));
   }
   if (PyCapsule_IsValid(capsule, kName))
     return import_managed<Managed>(capsule, kName, kUsedName, 0);
@@ -260,14 +260,44 @@ PyObject* request_capsule(PyObject* producer) {
 
 }  // namespace
 
+Tensor tensor_of_managed(ManagedVersioned* managed) {
+  if (!is_known_version(*managed)) return {};
+  return wrap_managed(managed, flags_of(*managed));
+}
+
+ManagedVersioned* managed_of_tensor(tenon_tensor* tensor) {
+  return may_share(tensor) && wait_for(tensor) ? make_versioned(tensor, false) : nullptr;
+}
+
+ManagedVersioned* managed_like(const DLTensor& prototype) {
+  const int32_t dtype = dtype_of(prototype.dtype);
+  if (dtype < 0 || device_of(prototype.device_type, prototype.device_id) != host->device_host()) {
+    raise_error(PyExc_BufferError, "DLPack: expected a dtype of ours on the CPU");
+    return nullptr;
+  }
+  const Tensor made = make_host_tensor(dtype, prototype.ndim, prototype.shape);
+  return made ? make_versioned(made.get(), false) : nullptr;
+}
+
 Tensor tensor_from_dlpack(PyObject* producer) {
   if (!ensure_loaded()) return {};
+  if (Tensor tensor = tensor_by_exchange(producer); tensor || PyErr_Occurred()) return tensor;
   PyObject* capsule =
       PyCapsule_CheckExact(producer) ? Py_NewRef(producer) : request_capsule(producer);
   if (!capsule) return {};
   Tensor result = import_capsule(capsule);
   Py_DECREF(capsule);
   return result;
+}
+
+bool may_share(tenon_tensor* tensor) {
+  if (tensor->device == TENON_DEVICE_META)
+    return raise_error(PyExc_BufferError, "a meta tensor has no memory to share");
+  if (!may_read("DLPack")) return false;
+  if (autograd && autograd->requires_grad(tensor))
+    return raise_error(PyExc_BufferError,
+                       "cannot share a tensor that requires grad; use .detach()");
+  return true;
 }
 
 PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
@@ -298,12 +328,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
                                    &copy))
     return nullptr;
   tenon_tensor* tensor = handle_of(self);
-  if (tensor->device == TENON_DEVICE_META)
-    return raise_error(PyExc_BufferError, "a meta tensor has no memory to share");
-  if (!may_read("DLPack")) return nullptr;
-  if (autograd && autograd->requires_grad(tensor))
-    return raise_error(PyExc_BufferError,
-                       "cannot share a tensor that requires grad; use .detach()");
+  if (!may_share(tensor)) return nullptr;
   int type = tensor->dl_device_type, index = tensor->dl_device_id;
   int major = 0, minor = 0;
   if (dl_device != Py_None &&
@@ -326,12 +351,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     shared = convert_tensor(tensor, kAnyDtype, TENON_DEVICE_NONE, true);
   }
   if (!shared) return nullptr;
-  // What was queued for the tensor must be done before others read it.
-  if (!is_host_memory(shared->device)) {
-    ErrorSink err;
-    tenon_status status = host->device_sync(shared->device, err);
-    if (status != TENON_OK) return raise(status, err);
-  }
+  if (!wait_for(shared.get())) return nullptr;
   return major >= 1 ? versioned_capsule(shared.get(), moved || copy == Py_True)
                     : plain_capsule(shared.get());
 }

@@ -49,6 +49,7 @@ NB_MODULE(_core, module) {
   add_amp_functions(module);
   add_profiler_functions(module);
   add_program_type(module);
+  add_builder_type(module);
   add_rewrite_functions(module);
   add_recording_functions(module);
   add_guards(module);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint32_t kFew = 16;
 
-// Runs the program on `inputs`, a tuple or a list of tensors; take(results, count) owns the results.
+// Runs the program on `inputs`, a tuple or a list of tensors; take(results, count) owns the
+// results.
 template <class Take>
 nb::object run_with(const Program& program, nb::handle inputs, Take&& take) {
   const tenon_graph_service_api& service = graph_service();
@@ -114,7 +115,8 @@ nb::tuple memory(const Program& program) {
   return nb::make_tuple(use.kept, use.stepwise, use.planned);
 }
 
-// (writes_outside, sets_grad, has_control_flow). An older plugin does not tell; then all of it is taken to be so.
+// (writes_outside, sets_grad, has_control_flow). An older plugin does not tell; then all of it is
+// taken to be so.
 nb::tuple effects(const Program& program) {
   const tenon_graph_service_api& service = graph_service();
   tenon_graph_effects all = {
@@ -126,7 +128,8 @@ nb::tuple effects(const Program& program) {
 
 Program settle(const Program& first, const Program& second) {
   tenon_graph_program* settled;
-  // Compares data, and so waits for the device, on which another thread's work may have to come first.
+  // Compares data, and so waits for the device, on which another thread's work may have to come
+  // first.
   const tenon_graph_service_api& service = graph_service();
   call_unlocked([&](tenon_err* err) {
     return service.program_settle(first.handle(), second.handle(), &settled, err);

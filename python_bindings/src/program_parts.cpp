@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program is made of, as Python reads it: its values and steps, without those inside of cond, while and scan.
+// What a program is made of, as Python reads it: its values and steps, without those inside of
+// cond, while and scan.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <tenon/error.hpp>
@@ -35,7 +36,8 @@ struct Parts {
   Ids results;
 };
 
-// `input`: its number, if it is one; axes that are dimensions have their names in place of the recorded size.
+// `input`: its number, if it is one; axes that are dimensions have their names in place of the
+// recorded size.
 std::string type_text(const Parts& parts, const tenon_graph_value& value, int64_t input) {
   const char* dtype = host->dtype_name(value.dtype);
   const char* kind = host->device_kind_name(TENON_DEVICE_KIND(value.device));

@@ -54,7 +54,7 @@ bool load_plugins_once() {
   find_syntax_operators();
   autograd = static_cast<const tenon_autograd_api*>(
       host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
-  return add_tensor_methods() && add_python_methods();
+  return add_python_methods() && add_tensor_methods();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "autograd_hooks.hpp"
+#include "dlpack.hpp"
 #include "errors.hpp"
 #include "tensor_object.hpp"
 
@@ -115,7 +116,7 @@ PyTypeObject tensor_type = {
 bool ready_tensor_type() {
   // Comparing gives tensors, so equality cannot carry a hash: identity does.
   tensor_type.tp_hash = PyBaseObject_Type.tp_hash;
-  if (PyType_Ready(&tensor_type) < 0) return false;
+  if (PyType_Ready(&tensor_type) < 0 || !add_exchange_table(&tensor_type)) return false;
   // NumPy's arrays leave mixed expressions to us (and we refuse them with an explanation) instead
   // of copying the tensor element by element.
   PyObject* priority = PyLong_FromLong(1000);

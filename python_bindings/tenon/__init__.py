@@ -71,7 +71,7 @@ pi = 3.141592653589793
 _SUBMODULES = frozenset(
     """amp array_api audio autograd collective compat data distributed distributions fft func
     geometric io jit linalg metrics multiprocessing nn ops optim plugins profiler random runtime
-    signal testing text training utils vision""".split()
+    signal testing text torch training utils vision""".split()
 )
 
 # Other names of modules.
@@ -112,7 +112,8 @@ _PLACES = {
     "host.fallback": "fallback fallback_report",
     "host.validation": "validation",
     "io": "load save",
-    "jit": "Dim compile export",
+    "jit": "Dim export",
+    "jit.compiled": "compile",
     "ops._definition": "kernel op",
     "plugins": "explain load_plugin sdk_path",
     "random": "Generator",

@@ -15,6 +15,7 @@ WRITTEN = {
     "Guides": {
         "Coming from": [
             "from_pytorch.md",
+            "torch.md",
             "from_paddle.md",
             "compat_namespaces.md",
             "array_api.md",

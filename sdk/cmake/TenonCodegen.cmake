@@ -138,3 +138,24 @@ function(tenon_generate_rewrites target)
     COMMENT "Generating ${target}" VERBATIM)
   add_custom_target(${target} DEPENDS "${arg_OUT}/rewrites.hpp")
 endfunction()
+
+# tenon_generate_bridge(<target> OUT <folder> SIGNATURES <file> FILES <files of calls> IMPORT <operator files>)
+#
+# Writes <folder>/python/_<library>_calls.py: another library's calls in terms of operators. See docs/torch.md.
+function(tenon_generate_bridge target)
+  cmake_parse_arguments(arg "" "OUT;SIGNATURES" "FILES;IMPORT" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_SIGNATURES OR NOT arg_FILES OR NOT arg_IMPORT)
+    message(FATAL_ERROR "tenon_generate_bridge(${target}): expected OUT, SIGNATURES, FILES and IMPORT; got ${ARGN}")
+  endif()
+  set(options --bridge --signatures "${arg_SIGNATURES}" --out "${arg_OUT}")
+  foreach(file IN LISTS arg_IMPORT)
+    list(APPEND options --import "${file}")
+  endforeach()
+  set(stamp "${CMAKE_CURRENT_BINARY_DIR}/${target}.stamp")
+  add_custom_command(OUTPUT "${stamp}"
+    COMMAND Tenon::codegen ${options} ${arg_FILES}
+    COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+    DEPENDS Tenon::codegen ${arg_FILES} ${arg_SIGNATURES} ${arg_IMPORT}
+    COMMENT "Generating ${target}" VERBATIM)
+  add_custom_target(${target} ALL DEPENDS "${stamp}")
+endfunction()

@@ -66,8 +66,8 @@ std::optional<tenon_device_id> offered_device(const Graph& graph, const Step& st
   return fits && has_operand ? std::optional(device) : std::nullopt;
 }
 
-// Offers `count` steps to a device: the part of each, 0 for those that it does not want. Empty: the device has no
-// compiler.
+// Offers `count` steps to a device: the part of each, 0 for those that it does not want. Empty: the
+// device has no compiler.
 template <class Describe>
 std::vector<uint32_t> claimed_parts(tenon_device_id device, uint32_t count, Describe&& describe) {
   const Borrowed api(device);
@@ -132,8 +132,8 @@ std::vector<GroupPtr> DelegatedGroup::find(const GroupContext& context, uint32_t
         if (context.is_needed_after(value, end - 1)) results.push_back(value);
     return results;
   };
-  // A view that others look at shares memory with what it is a view of; so it is made outside, by no work at all, and
-  // divides the part.
+  // A view that others look at shares memory with what it is a view of; so it is made outside, by
+  // no work at all, and divides the part.
   auto is_view_for_others = [&](uint32_t step, uint32_t end) {
     const auto& made = graph.steps[step].results;
     return gives_view(graph.steps[step]) && std::any_of(made.begin(), made.end(), [&](ValueId id) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of steps that a device runs as one: its plugin has a compiler of its own (abi.h, tenon_subgraph_api), was
-// offered the steps and has claimed them.
+// A group of steps that a device runs as one: its plugin has a compiler of its own (abi.h,
+// tenon_subgraph_api), was offered the steps and has claimed them.
 #pragma once
 
 #include <memory>
@@ -18,15 +18,15 @@ class DelegatedGroup final : public Group {
   static std::vector<GroupPtr> find(const GroupContext& context, uint32_t begin, uint32_t end);
 
   bool makes_tensor(ValueId value) const override;
-  // Declines where it was not seen yet how the steps run, a layer wants to see the calls, a tensor lies in another way than
-  // it did, or the plugin has no executable after all.
+  // Declines where it was not seen yet how the steps run, a layer wants to see the calls, a tensor
+  // lies in another way than it did, or the plugin has no executable after all.
   Outcome run(std::vector<tenon_tensor*>& values) const override;
   bool runs_as_one() const override;
   // "steps 3 to 7: one executable of acme:0; 4 of 5 results stay in it"
   std::string describe() const override;
 
-  // The first run goes step by step and is looked at. Results that share memory or are not row-major would look otherwise if
-  // an executable made them.
+  // The first run goes step by step and is looked at. Results that share memory or are not
+  // row-major would look otherwise if an executable made them.
   std::unique_ptr<Observation> observe(const std::vector<tenon_tensor*>& values) const override;
 
  private:

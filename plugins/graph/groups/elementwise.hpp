@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What groups of elementwise steps share, however they run (groups/tiled_group.hpp, groups/fused_kernel.hpp).
+// What groups of elementwise steps share, however they run (groups/tiled_group.hpp,
+// groups/fused_kernel.hpp).
 #pragma once
 
 #include <tenon/services/calls.h>
@@ -12,10 +13,12 @@
 
 namespace tenon::graph {
 
-// Whether element i of the results depends on element i of the operands alone, and the results are new.
+// Whether element i of the results depends on element i of the operands alone, and the results are
+// new.
 bool is_elementwise(const Step& step);
 
-// The same of a step that writes its only result into one of its operands, which has the result's dtype.
+// The same of a step that writes its only result into one of its operands, which has the result's
+// dtype.
 bool is_elementwise_in_place(const Graph& graph, const Step& step);
 
 bool is_host_memory(tenon_device_id device);

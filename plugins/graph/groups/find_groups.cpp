@@ -10,7 +10,8 @@
 namespace tenon::graph {
 
 std::vector<GroupPtr> find_groups(const GroupContext& context) {
-  // Groups of the steps from `begin` to before `end`. Kinds are for devices of different sorts: no step is in two groups.
+  // Groups of the steps from `begin` to before `end`. Kinds are for devices of different sorts: no
+  // step is in two groups.
   using Find = std::vector<GroupPtr> (*)(const GroupContext&, uint32_t begin, uint32_t end);
   constexpr Find kKinds[] = {TiledGroup::find, FusedKernel::find};
 

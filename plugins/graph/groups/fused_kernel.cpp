@@ -12,9 +12,10 @@
 namespace tenon::graph {
 namespace {
 
-// What one launch walks together (plugins/kernel_c), and the results that its operators have.
+// Limits of plugins/kernel_c: tensors of one launch, and results of a fused operator.
 constexpr size_t kMaxTensors = 8, kMaxFusedResults = 4;
-// Longer kernels gain little more, and finding out what they read takes time that grows with the square.
+// Longer kernels gain little more, and finding out what they read takes time that grows with the
+// square.
 constexpr uint32_t kMaxSteps = 32;
 
 template <class Api>
@@ -32,7 +33,8 @@ bool contains(const std::vector<ValueId>& values, ValueId value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// Types of arithmetic that one kernel has: float32 and what is computed as float32, or one other dtype. -1: any.
+// Types of arithmetic that one kernel has: float32 and what is computed as float32, or one other
+// dtype. -1: any.
 int32_t arithmetic_of(const Graph& graph, const Step& step) {
   int32_t dtype = -1;
   if (host->op_def(step.op)->flags & TENON_OP_CONVERT) return -1;

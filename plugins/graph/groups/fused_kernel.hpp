@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of elementwise steps that runs as one kernel, on devices that compile source (tenon/services/fusion.h). What
-// passes between the steps stays in registers; the bits of the results are those of single steps.
+// A group of elementwise steps that runs as one kernel, on devices that compile source
+// (tenon/services/fusion.h). What passes between the steps stays in registers; the bits of the
+// results are those of single steps.
 #pragma once
 
 #include <memory>
@@ -17,12 +18,12 @@ class FusedKernel final : public Group {
   static std::vector<GroupPtr> find(const GroupContext& context, uint32_t begin, uint32_t end);
 
   bool makes_tensor(ValueId value) const override;
-  // Declines where the device compiles nothing, a layer wants to see the calls, a tensor is not dense, or a step's kernel is
-  // not one of those that can be joined.
+  // Declines where the device compiles nothing, a layer wants to see the calls, a tensor is not
+  // dense, or a step's kernel is not one of those that can be joined.
   Outcome run(std::vector<tenon_tensor*>& values) const override;
   bool runs_as_one() const override;
-  // "steps 3 to 7: one kernel over float32[64, 128] cuda:0; 3 of 4 results stay in registers (96 KiB)", or that they run
-  // one by one, and why.
+  // "steps 3 to 7: one kernel over float32[64, 128] cuda:0; 3 of 4 results stay in registers (96
+  // KiB)", or that they run one by one, and why.
   std::string describe() const override;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a program that run together instead of one by one: what the executor knows of them, however they do it.
+// Steps of a program that run together instead of one by one: what the executor knows of them,
+// however they do it.
 //
 // Each kind of group has a function `find`, which groups/find_groups.cpp lists.
 #pragma once
@@ -50,7 +51,8 @@ class Group {
   // A line without its end: which steps run how, or why they run one by one.
   virtual std::string describe() const = 0;
 
-  // A look at a run in which the steps run one by one, from before the first one until all have run.
+  // A look at a run in which the steps run one by one, from before the first one until all have
+  // run.
   class Observation {
    public:
     virtual ~Observation() = default;

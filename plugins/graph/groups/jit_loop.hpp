@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain of elementwise arithmetic as machine code: one loop that keeps what passes between the steps in registers.
+// A chain of elementwise arithmetic as machine code: one loop that keeps what passes between the
+// steps in registers.
 //
-// Operations are those that IEEE 754 defines, each rounded to the chain's dtype, so that results have the bits of the
-// kernels that promise the same (TENON_KERNEL_IEEE). For x86-64 with AVX2 or AVX-512; code is made when a program
-// first runs, in some ten microseconds.
+// Operations are those that IEEE 754 defines, each rounded to the chain's dtype, so that results
+// have the bits of the kernels that promise the same (TENON_KERNEL_IEEE). For x86-64 with AVX2 or
+// AVX-512; code is made when a program first runs, in some ten microseconds.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,9 @@ class JitLoop {
  public:
   static constexpr uint32_t kMaxArrays = 10;
 
-  // NULL: this processor has no code, memory cannot be made executable, or the chain needs more registers than there
-  // are. `dtype` is float32 or float64. TENON_MACHINE_CODE in the environment, read once: 0 for none, avx2 for no AVX-512.
+  // NULL: this processor has no code, memory cannot be made executable, or the chain needs more
+  // registers than there are. `dtype` is float32 or float64. TENON_MACHINE_CODE in the environment,
+  // read once: 0 for none, avx2 for no AVX-512.
   static std::unique_ptr<JitLoop> of(const std::vector<ChainStep>& steps, int32_t dtype);
   // The longest part from the first step on for which there are registers.
   static size_t fitting(const std::vector<ChainStep>& steps);

@@ -123,8 +123,8 @@ tenon_value Subgraph::argument(const Operand& operand, const tenon_param_def& pa
   }
   const tenon_value value = operand.attribute.value();
   if (parameter.kind != TENON_PARAM_TENSOR || !is_number(value.tag)) return value;
-  // As kernels see it: a 0-d tensor whose data are host memory. The flag is not one that the host's own tensor
-  // may carry, so the compiler gets a copy of its head.
+  // As kernels see it: a 0-d tensor whose data are host memory. The flag is not one that the host's
+  // own tensor may carry, so the compiler gets a copy of its head.
   ErrorSink err;
   tenon_tensor* made = nullptr;
   err.check(

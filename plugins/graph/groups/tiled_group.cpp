@@ -13,16 +13,19 @@
 namespace tenon::graph {
 namespace {
 
-// Elements of a tile. Three buffers of float32 fit into a first-level cache of 32 KiB. Results that no cache holds are
-// written at the speed of memory, where longer runs of one kind of access pay.
+// Elements of a tile. Three buffers of float32 fit into a first-level cache of 32 KiB. Results that
+// no cache holds are written at the speed of memory, where longer runs of one kind of access pay.
 constexpr int64_t kCachedTile = 2048, kStreamedTile = 16384;
 constexpr int64_t kCachedElements = int64_t{1} << 22;
-// Calls for rows cost more than those for elements. While all tensors fit into a second-level cache they gain nothing.
+// Calls for rows cost more than those for elements. While all tensors fit into a second-level cache
+// they gain nothing.
 constexpr int64_t kRowsTile = 4096, kMinElementsOfRows = int64_t{1} << 17;
-// Steps that write in place read what they write: there are few results to save, and more tensors for the cache to hold
-// at once. Both pay where all of them come from memory, and not for two steps (decision 81).
+// Steps that write in place read what they write: there are few results to save, and more tensors
+// for the cache to hold at once. Both pay where all of them come from memory, and not for two steps
+// (decision 81).
 constexpr size_t kMinStepsInPlace = 3;
-// A row that is longer is no tile. Of shorter ones than kMinRow no kernel promises bits (TENON_KERNEL_ROWS).
+// A row that is longer is no tile. Of shorter ones than kMinRow no kernel promises bits
+// (TENON_KERNEL_ROWS).
 constexpr int64_t kMaxRow = 16384, kMinRow = 32;
 
 int64_t product(const int64_t* begin, const int64_t* end) {
@@ -36,7 +39,8 @@ bool makes_view(const Step& step) {
   return step.kind == StepKind::kView;
 }
 
-// The strides of a view of a dense tensor from its first element on; empty where it is another or not known.
+// The strides of a view of a dense tensor from its first element on; empty where it is another or
+// not known.
 Axes view_strides(const Graph& graph, const Step& step) {
   if (step.kind == StepKind::kView) return step.offset == 0 ? Axes(step.strides) : Axes();
   const tenon_calls_api* api = calls();
@@ -61,7 +65,7 @@ Axes view_strides(const Graph& graph, const Step& step) {
 
 }  // namespace
 
-// -- what belongs together ----------------------------------------------------------------------------
+// -- what belongs together -----------------------------------------------------------------------
 
 std::vector<GroupPtr> TiledGroup::find(const GroupContext& context, uint32_t begin, uint32_t end) {
   std::vector<GroupPtr> found;
@@ -236,7 +240,8 @@ bool TiledGroup::place_rows(const Step& step, size_t row_axis, std::vector<Place
   return true;
 }
 
-// A view belongs to the group if it shows a column of it: in another shape, or repeated along the rows.
+// A view belongs to the group if it shows a column of it: in another shape, or repeated along the
+// rows.
 bool TiledGroup::add_view(const Step& step) {
   const ValueId base = step.operands[0].value, view = step.results[0];
   if (made_extent(base) != Extent::kColumn ||
@@ -352,7 +357,8 @@ bool TiledGroup::finish_with(const std::vector<bool>& is_needed) {
       operand.buffer = buffer[operand.value];
       if (!is_made_here(operand.value)) add_external(operand.value, false);
     }
-    // A result may take the buffer of an operand that is read for the last time, element by element of one dtype.
+    // A result may take the buffer of an operand that is read for the last time, element by element
+    // of one dtype.
     auto release = [&](bool before_result) {
       for (uint32_t k = 0; k < step.noperands; ++k) {
         const ValueId value = places_[step.operands + k].value;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of steps that runs tile by tile: each step's kernel is called on one tile before any is called on the next, so
-// that what passes between the steps stays in a cache and never becomes a tensor. The kernels are those that run step by step,
-// and chains of plain arithmetic become loops of machine code with the same bits (groups/jit_loop.hpp). The steps are
-// elementwise or work along rows (groups/rows.hpp), of which a tile has some; one element for each row, such as a sum, is a
+// A group of steps that runs tile by tile: each step's kernel is called on one tile before any is
+// called on the next, so that what passes between the steps stays in a cache and never becomes a
+// tensor. The kernels are those that run step by step, and chains of plain arithmetic become loops
+// of machine code with the same bits (groups/jit_loop.hpp). The steps are elementwise or work along
+// rows (groups/rows.hpp), of which a tile has some; one element for each row, such as a sum, is a
 // column.
 #pragma once
 
@@ -32,10 +33,11 @@ class TiledGroup final : public Group {
   ~TiledGroup() override;
 
   bool makes_tensor(ValueId value) const override;
-  // Declines tensors that are not dense or overlap, calls that a layer wants to see, and failures, which a run step by step
-  // then reports.
+  // Declines tensors that are not dense or overlap, calls that a layer wants to see, and failures,
+  // which a run step by step then reports.
   Outcome run(std::vector<tenon_tensor*>& values) const override;
-  // "steps 3 to 7: one pass over float32[64, 128] cpu:0 in blocks of 2048; 3 of 4 results stay in the cache (96 KiB)"
+  // "steps 3 to 7: one pass over float32[64, 128] cpu:0 in blocks of 2048; 3 of 4 results stay in
+  // the cache (96 KiB)"
   std::string describe() const override;
 
  private:
@@ -53,7 +55,8 @@ class TiledGroup final : public Group {
     uint32_t noperands;
     bool is_along_rows;
   };
-  // A view of a column that the group makes: the column in another shape, or repeated along the rows.
+  // A view of a column that the group makes: the column in another shape, or repeated along the
+  // rows.
   struct Alias {
     ValueId view, base;
     Axes strides;
@@ -62,7 +65,8 @@ class TiledGroup final : public Group {
   class Worker;
   struct Prepared;
   struct Part;
-  // What a loop of machine code reads or writes: the piece of a place, or a number that is no tensor.
+  // What a loop of machine code reads or writes: the piece of a place, or a number that is no
+  // tensor.
   struct Array {
     uint32_t place;
     void* number;
@@ -72,7 +76,8 @@ class TiledGroup final : public Group {
       : Group(graph, first, first), limit_(limit) {}
   bool add_step();
   bool add_view(const Step& step);
-  // Where the operands and results of a step lie, if it fits: `*inner` is what it asks of the last axis, if it asks.
+  // Where the operands and results of a step lie, if it fits: `*inner` is what it asks of the last
+  // axis, if it asks.
   bool place_elements(const Step& step, std::vector<Place>& added, int64_t* inner) const;
   bool place_rows(const Step& step, size_t row_axis, std::vector<Place>& added,
                   int64_t* inner) const;

@@ -38,7 +38,8 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// This thread's. On the heap: there is little room for variables of threads in a library that is opened late.
+// This thread's. On the heap: there is little room for variables of threads in a library that is
+// opened late.
 Scratch& scratch() {
   thread_local std::unique_ptr<Scratch> own = std::make_unique<Scratch>();
   return *own;
@@ -147,8 +148,8 @@ class TiledGroup::Worker {
     }
   }
 
-  // All axes of the value, as the attributes of a step along rows count them; those before the rows have one element, but
-  // for the last, along which the rows of the tile lie.
+  // All axes of the value, as the attributes of a step along rows count them; those before the rows
+  // have one element, but for the last, along which the rows of the tile lie.
   void describe_rows(const Place& place, Piece& piece) const {
     const Axes& shape = group_.graph_->values[place.value].shape;
     tenon_tensor& tensor = piece.tensor;
@@ -193,7 +194,8 @@ struct TiledGroup::Part {
   std::vector<Array> arrays;
 };
 
-// The group's calls, as the dispatcher decides them, kept from run to run: types and layouts are always the same.
+// The group's calls, as the dispatcher decides them, kept from run to run: types and layouts are
+// always the same.
 struct TiledGroup::Prepared {
   std::vector<Placeholder> placeholders;
   std::vector<std::vector<tenon_value>> arguments;
@@ -233,8 +235,8 @@ bool TiledGroup::Worker::run(const Prepared& prepared, const tenon_calls_api& ap
 
 TiledGroup::~TiledGroup() { delete prepared_.load(std::memory_order_relaxed); }
 
-// Whether no tensor that is written in place shares memory with another one of the group: a tile would read what
-// belongs to another tile.
+// Whether no tensor that is written in place shares memory with another one of the group: a tile
+// would read what belongs to another tile.
 bool TiledGroup::is_written_alone(const std::vector<tenon_tensor*>& values) const {
   auto begin_of = [&](ValueId value) {
     return static_cast<const char*>(values[value]->data) + values[value]->byte_offset;
@@ -299,7 +301,7 @@ std::unique_ptr<TiledGroup::Prepared> TiledGroup::prepare(
   return prepared;
 }
 
-// -- machine code -------------------------------------------------------------------------------------
+// -- machine code --------------------------------------------------------------------------------
 
 // The steps from `begin` to before `end` as one chain; empty: they are none.
 std::vector<ChainStep> TiledGroup::chain_of(const Prepared& prepared, const tenon_calls_api& api,

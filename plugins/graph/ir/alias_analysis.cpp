@@ -42,8 +42,8 @@ AliasAnalysis::AliasAnalysis(const Graph& graph, bool inputs_overlap)
       if (is_given(step, i)) written_[alias_set(step.results[i])] = true;
 }
 
-// A result shares memory with those operands alone that a region hands on. In loops also with what it starts from, which is
-// the result where there is no turn.
+// A result shares memory with those operands alone that a region hands on. In loops also with what
+// it starts from, which is the result where there is no turn.
 void AliasAnalysis::join_regions(const Step& step) {
   std::vector<ValueId> operands;
   for_each_operand(step, [&](ValueId operand) { operands.push_back(operand); });

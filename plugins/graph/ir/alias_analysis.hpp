@@ -6,13 +6,13 @@
 
 namespace tenon::graph {
 
-// Values that may share memory have one group. Inputs and leaves from outside are one group together:
-// callers may give tensors that overlap.
+// Values that may share memory have one group. Inputs and leaves from outside are one group
+// together: callers may give tensors that overlap.
 class AliasAnalysis {
  public:
   explicit AliasAnalysis(const Graph& graph) : AliasAnalysis(graph, true) {}
-  // Of a graph whose inputs and leaves are known to be apart, as while it is recorded: one that shares memory with another
-  // one is a view of it.
+  // Of a graph whose inputs and leaves are known to be apart, as while it is recorded: one that
+  // shares memory with another one is a view of it.
   static AliasAnalysis of_recording(const Graph& graph) { return AliasAnalysis(graph, false); }
 
   ValueId alias_set(ValueId value) const { return parents_[value]; }
@@ -33,11 +33,12 @@ class AliasAnalysis {
 // By value: is it a constant with a tensor, into which no step writes?
 std::vector<bool> unwritten_constants(const Graph& graph, const AliasAnalysis& aliases);
 
-// Does a step of a region write into memory of its inputs? Other than by groups: a value that a branch takes from either of
-// two shares memory with both, and they not with each other.
+// Does a step of a region write into memory of its inputs? Other than by groups: a value that a
+// branch takes from either of two shares memory with both, and they not with each other.
 bool writes_into_inputs(const Graph& graph);
 
-// Does a step write into memory of an input or of a leaf from outside? Those of regions never do: they write into clones.
+// Does a step write into memory of an input or of a leaf from outside? Those of regions never do:
+// they write into clones.
 bool writes_outside(const Graph& graph);
 
 // May the results of the step share memory with its arguments?

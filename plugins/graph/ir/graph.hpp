@@ -3,8 +3,8 @@
 // host's table; a few structural steps stand beside it.
 //
 // Memory is explicit: a step may write into a value that exists (`out=`, in place), and values may
-// share memory as tensors do. Steps run in order, so that both mean what they meant when the program
-// was recorded.
+// share memory as tensors do. Steps run in order, so that both mean what they meant when the
+// program was recorded.
 #pragma once
 
 #include <tenon/tensor.hpp>
@@ -37,7 +37,8 @@ int64_t byte_count(const Type& type);
 std::string type_text(const Type& type);  // "float32[2, 3] cpu:0"
 std::string device_text(tenon_device_id device);
 
-// An owned copy of a tenon_value that holds no tensor. Lists and texts never change, and copies share them.
+// An owned copy of a tenon_value that holds no tensor. Lists and texts never change, and copies
+// share them.
 class Attribute {
  public:
   Attribute() = default;
@@ -102,8 +103,8 @@ struct Step {
   uint32_t carried = 0, scanned = 0;  // kWhile, kScan
   std::vector<Graph> regions;
   Location location;
-  uint32_t source =
-      0;  // while the step's recording goes on: a number for the location (record/sources.hpp); 0: none
+  // While the step's recording goes on: a number for the location (record/sources.hpp). 0: none.
+  uint32_t source = 0;
 };
 
 // A tensor from outside: a weight, or data that the recorded function made itself.

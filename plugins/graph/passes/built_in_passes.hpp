@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of this plugin by name. A new one is a file and a line in the table (built_in_passes.cpp).
+// The passes of this plugin by name. A new one is a file and a line in the table
+// (built_in_passes.cpp).
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,9 @@
 
 namespace tenon::graph {
 
-// Tensors from outside become constants: copies, which later changes of the tensors do not reach. Throws Error
-// (TENON_FAILED_PRECONDITION) where the program writes into one, sets its .grad or returns its memory.
+// Tensors from outside become constants: copies, which later changes of the tensors do not reach.
+// Throws Error (TENON_FAILED_PRECONDITION) where the program writes into one, sets its .grad or
+// returns its memory.
 void freeze_leaves(Graph& graph);
 
 }  // namespace tenon::graph

@@ -155,7 +155,8 @@ class Recompute {
     return found;
   }
 
-  // Adds a step that runs again, and those that make what it reads and is gone by then. False: it cannot.
+  // Adds a step that runs again, and those that make what it reads and is gone by then. False: it
+  // cannot.
   bool add_step(const Lifetimes& lifetimes, OverlapAnalysis& overlap, int64_t index, int64_t at,
                 Candidate& found) const {
     const Step& step = graph_.steps[static_cast<size_t>(index)];
@@ -205,7 +206,8 @@ class Recompute {
     return false;
   }
 
-  // Copies of the steps, and of views on their results, in front of the reader; the steps from there on read them.
+  // Copies of the steps, and of views on their results, in front of the reader; the steps from
+  // there on read them.
   static void make_again(Graph& graph, const Candidate& chosen) {
     std::map<ValueId, ValueId> copies;
     std::vector<Step> inserted;

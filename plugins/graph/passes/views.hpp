@@ -6,7 +6,8 @@
 
 namespace tenon::graph {
 
-// Makes views as soon as what they look at is there. They compute nothing, and would divide steps that can run together.
+// Makes views as soon as what they look at is there. They compute nothing, and would divide steps
+// that can run together.
 void hoist_views(Graph& graph);
 
 }  // namespace tenon::graph

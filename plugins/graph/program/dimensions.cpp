@@ -11,9 +11,10 @@
 namespace tenon::graph {
 namespace {
 
-// Sizes of one dimension at which a function is recorded: what was given, both ends, and the two next to
-// what was given. An expression that fits a few of them by chance does not fit all. A size of 1 is left out:
-// there, tensors are dense in many layouts, and copies are not made that others need.
+// Sizes of one dimension at which a function is recorded: what was given, both ends, and the two
+// next to what was given. An expression that fits a few of them by chance does not fit all. A size
+// of 1 is left out: there, tensors are dense in many layouts, and copies are not made that others
+// need.
 Sizes sampled(const Dimension& dimension) {
   Sizes sizes = {dimension.recorded};
   auto add = [&](int64_t size) {

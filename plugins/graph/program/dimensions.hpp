@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of many sizes: axes of the inputs whose size a call chooses.
 //
-// Such a program is its text form, with expressions of the sizes in it; text/text.hpp has the grammar. A call binds
-// the sizes, and the text with these sizes is a program like any other, which is kept for the next call.
+// Such a program is its text form, with expressions of the sizes in it; text/text.hpp has the
+// grammar. A call binds the sizes, and the text with these sizes is a program like any other, which
+// is kept for the next call.
 #pragma once
 
 #include <tenon/tensor.hpp>
@@ -45,8 +46,8 @@ struct Dimensions {
                                                                 const Sizes* sizes) = nullptr;
 
   Sizes recorded() const;
-  // Sizes at which a function is recorded, to tell from these how a program depends on them: the recorded ones
-  // first, then the ends of each range and sizes in between.
+  // Sizes at which a function is recorded, to tell from these how a program depends on them: the
+  // recorded ones first, then the ends of each range and sizes in between.
   std::vector<Sizes> samples() const;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which inputs and leaves of a program may overlap memory from outside that it writes.
 //
-// AliasAnalysis takes all of it as one, because callers may give tensors that overlap. Here leaves are told apart by where
-// they lie, and inputs are taken to lie apart from what is written, which every run then has to check.
+// AliasAnalysis takes all of it as one, because callers may give tensors that overlap. Here leaves
+// are told apart by where they lie, and inputs are taken to lie apart from what is written, which
+// every run then has to check.
 #pragma once
 
 #include "ir/graph.hpp"

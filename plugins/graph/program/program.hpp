@@ -36,15 +36,16 @@ struct tenon_graph_program {
   std::unique_ptr<tenon::graph::Dimensions> dimensions;
   std::unique_ptr<tenon::graph::Instances> instances;
   std::vector<std::string> changes;  // what rewrites and plugins' passes did to it, a line each
-  // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
-  // next recording can be asked whether it uses that.
+  // Of a recording, until it is compared with a second one: what its steps made and somewhere is
+  // still held, so that the second one can be asked whether it uses that.
   std::vector<tenon::Tensor> made;
-  std::vector<tenon::graph::HostRead> host_reads;  // of a recording, until it is settled
+  std::vector<tenon::graph::HostRead> host_reads;  // of a recording, likewise
 
-  // Recordings are verified when they are settled, or first run.
+  // Recordings are verified when they were compared, or first run.
   bool is_verified = true;
 
-  // Made at the first use: what was recorded and will be settled, and what passes change, never runs. Throws Error.
+  // Made at the first use: what was recorded and will be compared, and what passes change, never
+  // runs. Throws Error.
   const tenon::graph::Plan& plan() const {
     if (!is_planned_.load(std::memory_order_acquire)) [[unlikely]]
       make_plan();

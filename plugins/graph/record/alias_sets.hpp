@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a branch or a loop hands on memory from outside, Python's names share it, and values of the program do not. Such
-// storages form sets: a write to one of a set makes the others stale, and nothing recorded may read them any more.
+// Where a branch or a loop hands on memory from outside, Python's names share it, and values of the
+// program do not. Such storages form sets: a write to one of a set makes the others stale, and
+// nothing recorded may read them any more.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,8 @@ namespace tenon::graph {
 
 class AliasSets {
  public:
-  // The two may be one memory in Python; it counts from `commit` on, when the results were copied where they have to be.
+  // The two may be one memory in Python; it counts from `commit` on, when the results were copied
+  // where they have to be.
   void add(const void* result, const void* original) { pending_.emplace_back(result, original); }
   void commit() {
     pairs_.insert(pairs_.end(), pending_.begin(), pending_.end());

@@ -52,7 +52,8 @@ std::string_view take_line(std::string_view& text) {
   }
 }
 
-// The same as text without locations, told without making the texts. False where that is not certain.
+// The same as text without locations, told without making the texts. False where that is not
+// certain.
 bool is_same(const Graph& a, const Graph& b);
 
 bool is_same(const Leaf& a, const Leaf& b) {

@@ -13,8 +13,8 @@ bool has_same_bytes(const Tensor& a, const Tensor& b);
 // A copy, with a plan of its own.
 ProgramPtr copy_program(const Program& program);
 
-// `second`, with leaves as constants that the function made itself: the same data in new memory each
-// time. Throws Error (TENON_FAILED_PRECONDITION) where the recordings differ.
+// `second`, with leaves as constants that the function made itself: the same data in new memory
+// each time. Throws Error (TENON_FAILED_PRECONDITION) where the recordings differ.
 ProgramPtr compare_recordings(const Program& first, const Program& second);
 
 }  // namespace tenon::graph

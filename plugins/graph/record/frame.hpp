@@ -43,8 +43,8 @@ class Frame {
   void set_unrecorded(ValueId value) { known_[value].is_unrecorded = true; }
   bool is_unrecorded(ValueId value) const { return known_[value].is_unrecorded; }
 
-  // Lets go of the tensors that only the frame holds, where all of their memory is theirs: no call can name them again. What
-  // comes to lie at their addresses is something new.
+  // Lets go of the tensors that only the frame holds, where all of their memory is theirs: no call
+  // can name them again. What comes to lie at their addresses is something new.
   void forget_unreachable();
   // Bytes of the results that it holds.
   int64_t made_bytes() const;
@@ -63,8 +63,8 @@ class Frame {
   Graph graph;
   std::vector<ValueId> imports;  // values of the outer frame that became inputs, in their order
   bool is_suspended = false;     // calls run, and are not recorded
-  // Storages of outer frames that are stale here, each with NULL, and those of the clones that stand for them, each with
-  // the storage that it stands for.
+  // Storages of outer frames that are stale here, each with NULL, and those of the clones that
+  // stand for them, each with the storage that it stands for.
   std::unordered_map<const void*, const void*> hidden;
 
  private:

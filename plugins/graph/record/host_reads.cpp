@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that read data on the host while they are recorded: what they find holds for every run of the program only if the
-// data are the program's own constants.
+// Operators that read data on the host while they are recorded: what they find holds for every run
+// of the program only if the data are the program's own constants.
 #include <tenon/error.hpp>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace tenon::graph {
 
-// Whether steps made the value from the frame's leaves alone, which are added to `leaves`. Groups of values that share memory stand
-// for each of them, so that a write into one changes all.
+// Whether steps made the value from the frame's leaves alone, which are added to `leaves`. Groups
+// of values that share memory stand for each of them, so that a write into one changes all.
 bool Recording::follows_from_leaves(size_t depth, ValueId value,
                                     std::vector<ValueId>& leaves) const {
   const Frame& frame = *frames_[depth];

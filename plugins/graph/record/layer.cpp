@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "record/builder.hpp"
 #include "support/host.hpp"
 
 namespace tenon::graph {
@@ -43,6 +44,8 @@ bool gives_up(Recording& recording, tenon_err* err) {
 
 tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  if (state.builder && !state.depth)
+    return state.builder->record(op, args, nargs, outs, nouts, call_below, err);
   Recording* recording = current_recording();
   if (!recording) return host->op_call_below(layer, op, args, nargs, outs, nouts, err);
   if (recording->is_suspended()) {

@@ -6,8 +6,11 @@
 
 namespace tenon::graph {
 
+class Builder;
+
 struct ThreadState {
   Recording* recording = nullptr;
+  Builder* builder = nullptr;  // of the call under way; then no recording sees it
   int depth = 0;  // of calls that run below the layer: what they call is their own business
 };
 extern constinit thread_local ThreadState state;

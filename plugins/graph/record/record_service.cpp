@@ -47,7 +47,7 @@ Step structural(StepKind kind, Recording& recording, tenon_tensor* const* operan
 
 }  // namespace
 
-// -- recording --------------------------------------------------------------------------------------
+// -- recording -----------------------------------------------------------------------------------
 
 tenon_status record_begin(tenon_tensor* const* inputs, uint32_t ninputs,
                           const tenon_graph_recording_options* options, tenon_graph_recording** out,
@@ -137,7 +137,7 @@ void record_note(uint32_t notes) {
   if (Recording* recording = current_recording()) recording->note(notes);
 }
 
-// -- structural steps -------------------------------------------------------------------------------
+// -- structural steps ----------------------------------------------------------------------------
 
 tenon_status region_begin(tenon_tensor* const* inputs, uint32_t ninputs, tenon_err* err) {
   return in_recording(err, [&](Recording& r) { r.begin_region(inputs, ninputs); });

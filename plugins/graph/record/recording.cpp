@@ -24,7 +24,7 @@ Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
   host->random_get(device_, &seed_, &random_offset_);
 }
 
-// -- tensors ----------------------------------------------------------------------------------------
+// -- tensors -------------------------------------------------------------------------------------
 
 ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
   Frame& frame = *frames_[depth];
@@ -149,7 +149,7 @@ void Recording::begin_write(tenon_tensor* tensor) {
       leaf.original = copy_of(leaf.tensor);
 }
 
-// -- calls ------------------------------------------------------------------------------------------
+// -- calls ---------------------------------------------------------------------------------------
 
 Operand Recording::operand(const tenon_value& value) {
   if (tenon_tensor* tensor = as_tensor(value)) return Operand::of(value_of(tensor));
@@ -218,8 +218,8 @@ void Recording::end_call(const tenon_value* outs) {
     if (!step.is_recorded) frame.set_unrecorded(step.results[i]);
   }
   frame.graph.steps.push_back(std::move(step));
-  // A recording would otherwise hold all results of a training step at once. The limit grows with what is still in use, so that
-  // few calls look.
+  // A recording would otherwise hold all results of a training step at once. The limit grows with
+  // what is still in use, so that few calls look.
   if (made_bytes_ < made_limit_ || frames_.size() > 1) return;
   frame.forget_unreachable();
   made_bytes_ = 0;
@@ -240,7 +240,7 @@ void Recording::see_unrecorded(const tenon_value* outs, uint32_t nouts) {
   }
 }
 
-// -- the rest ---------------------------------------------------------------------------------------
+// -- the rest ------------------------------------------------------------------------------------
 
 void Recording::fail(const std::string& reason) {
   if (failure_.empty()) failure_ = reason;
@@ -260,7 +260,7 @@ const InternedText& Recording::name_of(const tenon_op* op, const char* name) {
   return known_names_[number];
 }
 
-// -- .grad ------------------------------------------------------------------------------------------
+// -- .grad ---------------------------------------------------------------------------------------
 
 Recording::GradState& Recording::grad_state(tenon_tensor* tensor) {
   for (GradState& state : grads_)
@@ -277,8 +277,8 @@ void Recording::begin_grad(tenon_tensor* tensor) {
   state.is_overwritten |= now == state.first.get() && !was_read;
 }
 
-// Writes down what became of each .grad. Where a run begins with what it finds there, that has to be
-// what the recording found, which is put back.
+// Writes down what became of each .grad. Where a run begins with what it finds there, that has to
+// be what the recording found, which is put back.
 void Recording::end_grads() {
   const bool accumulates = notes_ & TENON_GRAPH_NOTE_ACCUMULATE;
   for (size_t i = 0; i < grads_.size(); ++i) {  // resolving a .grad may find another one

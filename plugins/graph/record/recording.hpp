@@ -26,8 +26,9 @@ class Recording {
   Recording(tenon_tensor* const* inputs, uint32_t ninputs,
             const tenon_graph_recording_options& options);
 
-  // -- calls, as the layer sees them ----------------------------------------------------------------
-  // Before the call runs: what it reads and writes. Throws Error for what no program can hold. Returns which results are given.
+  // -- calls, as the layer sees them -------------------------------------------------------------
+  // Before the call runs: what it reads and writes. Throws Error for what no program can hold.
+  // Returns which results are given.
   uint32_t begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
                       const tenon_value* outs, uint32_t nouts);
   // When it has succeeded.
@@ -36,7 +37,7 @@ class Recording {
   // Results of calls that are not recorded; nothing recorded may use them.
   void see_unrecorded(const tenon_value* outs, uint32_t nouts);
 
-  // -- regions ----------------------------------------------------------------------------------------
+  // -- regions -----------------------------------------------------------------------------------
   void begin_region(tenon_tensor* const* inputs, uint32_t ninputs);
   // The memory of these, for which clones stand, may not be read in the region.
   void hide(tenon_tensor* const* tensors, tenon_tensor* const* clones, uint32_t count);
@@ -51,7 +52,7 @@ class Recording {
                       tenon_tensor* const* results, uint32_t nresults);
   ValueId value_of(tenon_tensor* tensor) { return resolve(frames_.size() - 1, tensor); }
 
-  // -- the rest ---------------------------------------------------------------------------------------
+  // -- the rest ----------------------------------------------------------------------------------
   // The recording cannot succeed any more; the first reason counts.
   void fail(const std::string& reason);
   // It has given up: what is called is not recorded any more, and does not fail for it.
@@ -60,8 +61,9 @@ class Recording {
            frames_.size() == 1;
   }
   void note(uint32_t notes) { notes_ |= notes; }
-  // An operator reads the tensor's data on the host (record/host_reads.cpp). Throws Error, with the text, unless they follow from leaves; whether
-  // these are constants of the program is known when it is settled.
+  // An operator reads the tensor's data on the host (record/host_reads.cpp). Throws Error, with the
+  // text, unless they follow from leaves; whether these are constants of the program is known when
+  // two recordings are compared.
   void read_on_host(tenon_tensor* tensor, const std::string& text);
   // .grad of the tensor is about to be assigned.
   void begin_grad(tenon_tensor* tensor);
@@ -95,7 +97,8 @@ class Recording {
   AliasSets alias_sets_;
   // Of frames that are gone: their tensors, and those with new memory that their steps made.
   std::vector<Tensor> kept_, made_;
-  // Bytes that steps made since unreachable tensors were let go, and how many there may be.
+  // Bytes that recorded steps have allocated since the last sweep of unreachable tensors, and how
+  // many begin the next one.
   static constexpr int64_t kMinMade = int64_t{32} << 20;
   int64_t made_bytes_ = 0, made_limit_ = kMinMade;
   // Of every input and leaf that requires a gradient.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the recorded program calls its operators: asked of the caller at each call, as a number where it gives one, and
-// as a file and a line when the recording ends.
+// Where the recorded program calls its operators: asked of the caller at each call, as a number
+// where it gives one, and as a file and a line when the recording ends.
 #pragma once
 
 #include <tenon/services/graph.h>
@@ -17,7 +17,8 @@ class Sources {
  public:
   explicit Sources(const tenon_graph_recording_options& options) : options_(options) {}
 
-  // Notes in the step where the caller's program is now: its `source` where the caller gives marks, else its location.
+  // Notes in the step where the caller's program is now: its `source` where the caller gives marks,
+  // else its location.
   void locate(Step& step);
   Location location_of(const Step& step) const;
   // " at train.py:12", for messages about what happens now; "" if that is unknown.

@@ -273,8 +273,8 @@ Tensor result_of(const Expression& side, const std::vector<Operand>& variables,
   return on_host(tensors[fragment.result.value]);
 }
 
-// False: one of the sides does not take the arguments, or they give tensors of two types, so that the rule would
-// not be applied.
+// False: one of the sides does not take the arguments, or they give tensors of two types, so that
+// the rule would not be applied.
 bool try_once(const Rule& rule, const std::vector<Operand>& variables,
               const std::vector<Tensor>& arguments) {
   Tensor roots[2];

@@ -140,8 +140,8 @@ class Search {
     return true;
   }
 
-  // Goals for the operands of a step that calls the node's operator. False: one that the rule leaves out
-  // is not the default.
+  // Goals for the operands of a step that calls the node's operator. False: one that the rule
+  // leaves out is not the default.
   bool add_operands(std::vector<Goal>& goals, const Expression::Node& node,
                     const Step& step) const {
     const tenon_op_def& def = *host->op_def(step.op);
@@ -167,8 +167,8 @@ class Search {
             !step.operands.empty() && step.operands[0].kind == Operand::kValue);
   }
 
-  // Is the window on its base that the step shows the one that the node's operator would show? Both are
-  // asked, as a transpose is written in many ways.
+  // Is the window on its base that the step shows the one that the node's operator would show? Both
+  // are asked, as a transpose is written in many ways.
   bool match_view(std::vector<Goal>& goals, const Expression::Node& node, const Step& step) const {
     const tenon_op_def& def = *host->op_def(node.op);
     if (!(def.flags & TENON_OP_VIEW) || def.nparams == 0 || node.operands[0] == Expression::kNoNode)
@@ -202,7 +202,8 @@ class Search {
     return true;
   }
 
-  // The base of a view, without memory. Steps that call an operator do not say the strides of theirs.
+  // The base of a view, without memory. Steps that call an operator do not say the strides of
+  // theirs.
   static Tensor strided_meta(const Type& type, const Step& step) {
     Axes strides = step.base_strides;
     int64_t elements = 1;
@@ -249,8 +250,8 @@ class Search {
     return true;
   }
 
-  // Of numbers in rules that are fast: people write 0.79788456 for the root of 2 / pi. It is half a unit of
-  // float32; float64 would see it.
+  // Of numbers in rules that are fast: people write 0.79788456 for the root of 2 / pi. It is half a
+  // unit of float32; float64 would see it.
   static constexpr double kSmall = 0x1p-25;
 
   const Matcher& matcher_;

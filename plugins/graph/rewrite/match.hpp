@@ -20,8 +20,8 @@ class Matcher {
  public:
   explicit Matcher(const Graph& graph);
 
-  // `rule.from` with the result of step `root` as its value. Not where a part of it is used by others, is
-  // written into, or was made without gradients where the root was not.
+  // `rule.from` with the result of step `root` as its value. Not where a part of it is used by
+  // others, is written into, or was made without gradients where the root was not.
   std::optional<Match> find(const Rule& rule, uint32_t root) const;
 
   const AliasAnalysis& aliases() const { return aliases_; }

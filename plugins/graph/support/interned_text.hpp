@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text that is kept once, until the process ends: names of operators and of source files. Programs have many steps and few
-// of these, and hold a pointer.
+// A text that is kept once, until the process ends: names of operators and of source files.
+// Programs have many steps and few of these, and hold a pointer.
 #pragma once
 
 #include <string>

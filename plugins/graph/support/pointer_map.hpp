@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table from addresses to numbers, for what every recorded call looks up. Nothing is removed but by making it anew.
+// A hash table from addresses to numbers, for what every recorded call looks up. Nothing is removed
+// but by making it anew.
 #pragma once
 
 #include <cstdint>

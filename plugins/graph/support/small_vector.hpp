@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector of numbers that are few: up to N lie in the object itself. Shapes and the results of a step are such, and a
-// program has some for each step.
+// A vector of numbers that are few: up to N lie in the object itself. Shapes and the results of a
+// step are such, and a program has some for each step.
 #pragma once
 
 #include <algorithm>

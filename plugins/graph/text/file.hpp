@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in files. A file is a safetensors file: the tensors of the leaves, "leaf.0" and so on, and
-// the text form under "tenon.program" in the metadata.
+// Programs in files. A file is a safetensors file: the tensors of the leaves, "leaf.0" and so on,
+// and the text form under "tenon.program" in the metadata.
 #pragma once
 
 #include <string>

@@ -23,7 +23,8 @@ namespace {
 
 constexpr size_t kMaxValues = 1u << 24;  // of one graph
 
-// An operator that the program uses, and how calls by an earlier signature are translated to the one of now.
+// An operator that the program uses, and how calls by an earlier signature are translated to the
+// one of now.
 struct Callee {
   const tenon_op* op = nullptr;
   std::map<std::string, std::string> renamed;          // parameters: then, now
@@ -59,7 +60,7 @@ class Parser : SizeReader {
   }
 
  private:
-  // -- values -----------------------------------------------------------------------------------------
+  // -- values -------------------------------------------------------------------------------------
   ValueId new_id(Graph& graph) {
     expect('%');
     const auto number = integer<uint32_t>();
@@ -129,7 +130,7 @@ class Parser : SizeReader {
     for (size_t i = 0; i < fresh.size() && i < types.size(); ++i) fresh[i] = types[i];
   }
 
-  // -- sizes of inputs -------------------------------------------------------------------------------
+  // -- sizes of inputs ---------------------------------------------------------------------------
   // Axes whose size is a dimension and nothing else.
   void read_sites(uint32_t input, size_t begin) {
     at_ = text_.find('[', begin) + 1;
@@ -150,7 +151,7 @@ class Parser : SizeReader {
         fail("dimension '" + dimensions_.list[i].name + "' is the size of no axis of an input");
   }
 
-  // -- lines ------------------------------------------------------------------------------------------
+  // -- lines -------------------------------------------------------------------------------------
   void read_operator() {
     const std::string name(word());
     const std::string digits(word());
@@ -170,7 +171,8 @@ class Parser : SizeReader {
     end_line();
   }
 
-  // Has the operator had this signature? Its traits say how a call by it is translated (opdefs/README.md, `earlier`).
+  // Has the operator had this signature? Its traits say how a call by it is translated
+  // (opdefs/README.md, `earlier`).
   bool find_earlier(const tenon_op_def& def, uint64_t hash, Callee& callee) {
     std::string_view change;
     bool is_found = false;

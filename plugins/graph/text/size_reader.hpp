@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the text form that speaks of sizes: dimensions, requirements, and expressions of both. An expression
-// is computed as it is read, for the sizes that the reader was given.
+// The part of the text form that speaks of sizes: dimensions, requirements, and expressions of
+// both. An expression is computed as it is read, for the sizes that the reader was given.
 #pragma once
 
 #include <optional>

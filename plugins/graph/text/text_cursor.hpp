@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cursor in a text reads the words, numbers and quoted texts that follow it. Errors name the line.
+// A cursor in a text reads the words, numbers and quoted texts that follow it. Errors name the
+// line.
 #pragma once
 
 #include <tenon/error.hpp>

@@ -239,7 +239,11 @@ lt, le = _same("less", "lt"), _same("less_equal", "le")
 gt, ge = _same("greater", "gt"), _same("greater_equal", "ge")
 amax, amin = _same("max", "amax"), _same("min", "amin")
 mm, bmm, mv = _same("matmul", "mm"), _same("matmul", "bmm"), _same("matmul", "mv")
-clamp = _same("clip", "clamp")
+eq_, ne_ = _same("equal_", "eq_"), _same("not_equal_", "ne_")
+lt_, le_ = _same("less_", "lt_"), _same("less_equal_", "le_")
+gt_, ge_ = _same("greater_", "gt_"), _same("greater_equal_", "ge_")
+clamp, clamp_ = _same("clip", "clamp"), _same("clip_", "clamp_")
+true_divide_ = _same("divide_", "true_divide_")
 
 
 def clamp_min(self: Tensor, min: Any) -> Tensor:
@@ -252,12 +256,14 @@ def clamp_max(self: Tensor, max: Any) -> Tensor:
     return self.clip(None, max)
 
 
-def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """`clip()` in place."""
-    given = [each for each in (self, min, max) if isinstance(each, Tensor)]
-    if _core.is_grad_enabled() and any(each.requires_grad for each in given):
-        return self.copy_(self.clone().clip(min, max))  # its gradient reads what it is given
-    return _operator("clip")(self, min, max, out=self)
+def clamp_min_(self: Tensor, min: Any) -> Tensor:
+    """`clip_()` from below."""
+    return self.clip_(min)
+
+
+def clamp_max_(self: Tensor, max: Any) -> Tensor:
+    """`clip_()` from above."""
+    return self.clip_(None, max)
 
 
 def __round__(self: Tensor, ndigits: builtins.int = 0) -> Tensor:
@@ -290,19 +296,17 @@ def _in_order(name: str, index: Any, source: Any, axis: builtins.int) -> tuple[A
 
 def scatter_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tensor:
     """`scatter()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
-    index, source, axis = _in_order("scatter_", index, source, axis)
-    return self.copy_(self.scatter(index, source, axis))
+    return _operator("scatter_")(self, *_in_order("scatter_", index, source, axis))
 
 
 def scatter_add_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tensor:
     """`scatter_add()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
-    index, source, axis = _in_order("scatter_add_", index, source, axis)
-    return self.copy_(self.scatter_add(index, source, axis))
+    return _operator("scatter_add_")(self, *_in_order("scatter_add_", index, source, axis))
 
 
-def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """`masked_scatter()` in place."""
-    return self.copy_(self.masked_scatter(mask, source))
+def index_add_(self: Tensor, index: Any, source: Any, axis: Any = 0) -> Tensor:
+    """`index_add()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
+    return _operator("index_add_")(self, *_in_order("index_add_", index, source, axis))
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from .conv import GATConv, GCNConv, GINConv, SAGEConv
 from .message_passing import MessagePassing
 from .pool import global_add_pool, global_max_pool, global_mean_pool
 from .sampling import NeighborSampler, SampledNeighbors
-from .segment import aggregate, segment_max, segment_mean, segment_softmax, segment_sum
+from .segment import aggregate, segment_max, segment_mean, segment_min, segment_softmax, segment_sum
 from .utils import add_self_loops, batch_graphs, coalesce, degree, remove_self_loops, to_undirected
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "remove_self_loops",
     "segment_max",
     "segment_mean",
+    "segment_min",
     "segment_softmax",
     "segment_sum",
     "to_undirected",

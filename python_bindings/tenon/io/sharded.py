@@ -24,7 +24,7 @@ _UNITS_OF_1024: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 
 
 def byte_count(size: int | str) -> int:
     """Bytes of a number, or of text such as "5GB" (10**9 each) or "5GiB"."""
-    if isinstance(size, int) and size > 0:
+    if type(size) is int and size > 0:  # not True, which is an int for isinstance
         return size
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
     unit = (_UNITS | _UNITS_OF_1024).get(match[2].upper()) if match else None

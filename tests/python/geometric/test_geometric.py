@@ -23,7 +23,7 @@ T = tenon.tensor
 @pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 2, 3)])
 def test_segments(shape):
     x, index = RNG.normal(size=shape), np.array([2, 0, 2, 4, 0, 2, 4])
-    for name, reduce in (("sum", np.sum), ("mean", np.mean), ("max", np.max)):
+    for name, reduce in (("sum", np.sum), ("mean", np.mean), ("max", np.max), ("min", np.min)):
         got = G.aggregate(T(x), T(index), 5, name).numpy()
         want = np.stack(
             [
@@ -35,14 +35,22 @@ def test_segments(shape):
     share = G.segment_softmax(T(x * 100), T(index), 5).numpy()
     for i in (0, 2, 4):
         np.testing.assert_allclose(share[index == i].sum(0), 1.0)
-    with pytest.raises(ValueError, match="expected a reduction of sum, add, mean, max, got 'min'"):
-        G.aggregate(T(x), T(index), 5, "min")
+    with pytest.raises(
+        ValueError, match="expected a reduction of sum, add, mean, max, min, got 'mode'"
+    ):
+        G.aggregate(T(x), T(index), 5, "mode")
 
 
 def test_gradients_of_segments():
     x, index = T(RNG.normal(size=(7, 2))), T([2, 0, 2, 4, 0, 2, 4])
     x.requires_grad = True
-    for function in (G.segment_sum, G.segment_mean, G.segment_max, G.segment_softmax):
+    for function in (
+        G.segment_sum,
+        G.segment_mean,
+        G.segment_max,
+        G.segment_min,
+        G.segment_softmax,
+    ):
         assert tenon.autograd.gradcheck(lambda x, f=function: f(x, index, 5), (x,))
     assert G.segment_max(tenon.zeros([0, 2]), T([1])[:0], 3).shape == (3, 2)
 

@@ -247,7 +247,7 @@ def test_entries_behind_the_last_offset_are_in_no_bag(mode, want):
 
 @pytest.mark.parametrize("offsets", [[1, 2], [0, 5], [0, 3, 2], [-1, 2]])
 def test_offsets_of_bags_ascend_from_zero_within_the_indices(offsets):
-    with pytest.raises(ValueError, match="embedding_bag: expected ascending offsets from 0 to at"):
+    with pytest.raises(ValueError, match="embedding_bag.*expected ascending offsets from 0 to at"):
         bags([0, 1, 2, 3], offsets)
 
 
@@ -258,7 +258,9 @@ def test_offsets_that_a_program_reads_late_are_refused_too():
         (tenon.tensor([0, 2]),),
     )
     assert program(tenon.tensor([0, 1])).reshape(-1).tolist() == [1.0, 6.0]
-    with pytest.raises((IndexError, ValueError), match="index"):
+    with pytest.raises(
+        ValueError, match="expected ascending offsets from 0 to at most the 3 indices, got 1"
+    ):
         program(tenon.tensor([1, 2]))
 
 

@@ -323,7 +323,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._call("not_", node, [self._test(node.operand)])
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1 or _assigns(node.comparators[1:]):
+        if len(node.ops) == 1 or _assigns(node.comparators):
             self.generic_visit(node)
             return node
         parts: list[ast.expr] = [self.visit(node.left)]

@@ -29,6 +29,8 @@ typedef struct tenon_graph_program tenon_graph_program;
 typedef struct tenon_graph_recording tenon_graph_recording;
 /* A part that was recorded for a structural step. It belongs to its recording. */
 typedef struct tenon_graph_region tenon_graph_region;
+/* A program that is put together call by call. One thread at a time. */
+typedef struct tenon_graph_builder tenon_graph_builder;
 
 /* Where the caller's program is: writes a NUL-terminated name of at most `room` bytes and returns the
  * line, or 0 if that is unknown. */
@@ -374,6 +376,48 @@ typedef struct tenon_graph_service_api {
   /* Makes the program ready to run, as its first run does otherwise: it is verified, and groups of its steps are
    * found. Fails as that run would. Any thread. */
   tenon_status (*program_prepare)(const tenon_graph_program*, tenon_err*);
+
+  /* -- programs that are built (appended) -----------------------------------------------------------
+   * For those who know the calls and have no function to record: readers of files, other frameworks' graphs. Nothing
+   * runs. A value is a tensor of the device "meta", which has a dtype and a shape and no data; it is told apart by its
+   * address, and belongs to one builder.
+   *
+   * `device`: where the program runs, of inputs and of calls without operands; TENON_DEVICE_NONE: the host device. */
+  tenon_status (*builder_begin)(tenon_device_id device, tenon_graph_builder** out, tenon_err*);
+  /* The next input of the program. `device`: TENON_DEVICE_NONE for the builder's. `*value` owned. */
+  tenon_status (*builder_input)(tenon_graph_builder*, int32_t dtype, int32_t ndim,
+                                const int64_t* shape, tenon_device_id device, tenon_tensor** value,
+                                tenon_err*);
+  /* A tensor that the program uses as it is at each run, by reference; the same tensor again is the same value. `name`: NULL
+   * for none. `is_constant`: its elements never change, and passes may compute with them. `*value` owned. */
+  tenon_status (*builder_leaf)(tenon_graph_builder*, tenon_tensor* tensor, const char* name,
+                               int32_t is_constant, tenon_tensor** value, tenon_err*);
+  /* op_call, of values: the operator's own rules say what the results are, and errors are the operator's own. Results are owned
+   * by the caller; given ones are written into when the program runs. Tensors with data among `args` become leaves without a name.
+   * A composite becomes its parts, unless the device has a kernel for the whole of it. The steps are recorded with gradients on if they
+   * are on for the calling thread. */
+  tenon_status (*builder_call)(tenon_graph_builder*, const tenon_op*, const tenon_value* args,
+                               uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err*);
+  /* Where a run has the value, and the tensor behind it if it is a constant, else NULL; borrowed. A caller whose operands are all
+   * constants may call the operator at once and add the result as a constant. */
+  tenon_status (*builder_value)(const tenon_graph_builder*, const tenon_tensor* value,
+                                tenon_device_id* device, tenon_tensor** constant, tenon_err*);
+  /* The steps that follow are at this place of the caller's program: line from 1 on. NULL: nowhere. The text is copied. */
+  void (*builder_locate)(tenon_graph_builder*, const char* file, int32_t line);
+  /* Ends and frees the builder, also on failure. The program is as one that was recorded: program_optimize has done nothing
+   * to it yet. */
+  tenon_status (*builder_end)(tenon_graph_builder*, tenon_tensor* const* results, uint32_t nresults,
+                              tenon_graph_program** out, tenon_err*);
+  void (*builder_abandon)(tenon_graph_builder*); /* NULL is ignored */
+  /* A branch or loop: `kind` is TENON_GRAPH_STEP_COND, _WHILE or _SCAN. Operands of COND are the predicate, then what
+   * both regions get; of WHILE `ncarried` values, then others; of SCAN `ncarried` values, `nscanned` that are taken apart along
+   * their first axis, then others. `regions` are programs of one size whose inputs the operands are, without the predicate: for COND then and
+   * else, for WHILE condition and body, for SCAN the body; tensors that they hold become operands. They are borrowed. Results, owned: those of
+   * a branch; the carried values; those, and what the body makes besides, stacked along a new first axis. */
+  tenon_status (*builder_control)(tenon_graph_builder*, int32_t kind, tenon_tensor* const* operands,
+                                  uint32_t noperands, uint32_t ncarried, uint32_t nscanned,
+                                  tenon_graph_program* const* regions, uint32_t nregions,
+                                  tenon_tensor** results, uint32_t nresults, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of opdefs/aten: which ATen calls can be told in operators, and the telling of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tenon import _aten_calls
+from tenon.torch import _native
+from tenon.torch._calls import Call, Parameter, Refused, bound, chosen
+
+__all__ = ["CALLS", "CORE", "PARAMETERS", "Refused", "has_line", "reason", "tell"]
+
+CORE: tuple[str, ...] = _aten_calls.CORE  # the set to which PyTorch breaks all others down
+CALLS = {name: Call.of(*row) for name, row in _aten_calls.CALLS.items()}
+PARAMETERS = {
+    name: tuple(map(Parameter._make, rows)) for name, rows in _aten_calls.PARAMETERS.items()
+}
+
+
+def has_line(name: str) -> bool:
+    """Whether some call of `name`, "add.Tensor", can be told."""
+    return reason(name) is None
+
+
+def reason(name: str) -> str | None:
+    """Why no call of `name` can be told; None: some can."""
+    call = CALLS.get(name)
+    if call is None:
+        return "there is no line for it"
+    reasons = [case.refuse for case in call.cases]
+    return reasons[0] if all(reasons) else None
+
+
+def tell(
+    add: Callable[..., Any], name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """Adds the calls of operators that the ATen call is, by `add(operator, ...)`, and returns the value of its result, a
+    list where it has several. Raises Refused with the reason."""
+    why = reason(name)
+    if why is not None:
+        raise Refused(why)
+    parameters = PARAMETERS[name]
+    call = CALLS[name]
+    case, given = chosen(call, parameters, bound(parameters, arguments, keywords))
+    if case.native:
+        return getattr(_native, case.native)(add, **dict(zip(call.names, given, strict=True)))
+    assert case.build is not None
+    return case.build(add, *given)

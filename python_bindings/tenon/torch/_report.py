@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of the models that were loaded."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+_MOST = 64  # reports that are kept
+
+
+@dataclass
+class Report:
+    """One load: what it read, and what it made of that."""
+
+    name: str
+    kinds: Counter[str] = field(default_factory=Counter)  # calls of each ATen kind
+    steps: int = 0  # of the program
+    leaves: int = 0
+    shared_bytes: int = 0  # of weights that the program reads in PyTorch's memory
+    writes: list[str] = field(default_factory=list)  # buffers and inputs that each run writes
+    converted: Counter[str] = field(
+        default_factory=Counter
+    )  # results cast to the dtype PyTorch gives, by kind
+    restrided: int = 0  # results that runs have copied into the strides PyTorch promises
+    refused: dict[str, str] = field(default_factory=dict)  # kind, and the reason
+
+    def __str__(self) -> str:
+        calls = sum(self.kinds.values())
+        if self.refused:
+            kinds = "".join(f"\n    {kind}: {reason}" for kind, reason in self.refused.items())
+            return f"{self.name}: refused, {len(self.refused)} of {len(self.kinds)} kinds of calls{kinds}"
+        text = (
+            f"{self.name}: {calls} calls of {len(self.kinds)} kinds became {self.steps} steps; "
+            f"{self.leaves} tensors of {self.shared_bytes} bytes are shared with PyTorch, 0 were copied"
+        )
+        if self.writes:
+            text += f"; each run writes {', '.join(self.writes)}"
+        if self.converted:
+            listed = ", ".join(f"{kind} ({count})" for kind, count in self.converted.items())
+            text += f"; results were cast to PyTorch's dtype: {listed}"
+        return text
+
+
+_lock = threading.Lock()
+_reports: deque[Report] = deque(maxlen=_MOST)
+
+
+def remember(entry: Report) -> None:
+    with _lock:
+        _reports.append(entry)
+
+
+class Reports(list[Report]):
+    """The last loads, oldest first; printing it prints one line for each."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "nothing was loaded from PyTorch"
+
+
+def report() -> Reports:
+    """What `tenon.torch.load` has made of the last 64 models of this process, those that it refused included."""
+    with _lock:
+        return Reports(_reports)
