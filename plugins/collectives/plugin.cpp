@@ -164,7 +164,8 @@ int32_t work_is_completed(tenon_work work) { return work->work->is_completed(); 
 void work_release(tenon_work work) { delete work; }
 
 void abort(tenon_rank_group group, const char* text) {
-  group->group->meeting().fail(TENON_COLLECTIVE_ABORTED, text ? text : "the communicator was aborted");
+  group->group->meeting().fail(TENON_COLLECTIVE_ABORTED,
+                               text ? text : "the communicator was aborted");
 }
 int32_t failure(tenon_rank_group group, tenon_bytes_fn take, void* user) {
   const Failure failure = group->group->meeting().failure();

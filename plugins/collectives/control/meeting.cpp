@@ -221,10 +221,10 @@ void Meeting::check() const {
         "this process was made by fork and is no rank; make the group in it, or start it anew");
   if (!has_failed()) return;
   const Failure failure = this->failure();
-  throw Error(failure.kind == TENON_COLLECTIVE_MISMATCH  ? TENON_INVALID_ARGUMENT
-              : failure.kind == TENON_COLLECTIVE_PEER_FAILED    ? TENON_UNAVAILABLE
-              : failure.kind == TENON_COLLECTIVE_TIMEOUT ? TENON_DEADLINE_EXCEEDED
-                                                    : TENON_ABORTED,
+  throw Error(failure.kind == TENON_COLLECTIVE_MISMATCH      ? TENON_INVALID_ARGUMENT
+              : failure.kind == TENON_COLLECTIVE_PEER_FAILED ? TENON_UNAVAILABLE
+              : failure.kind == TENON_COLLECTIVE_TIMEOUT     ? TENON_DEADLINE_EXCEEDED
+                                                             : TENON_ABORTED,
               failure.text);
 }
 

@@ -79,7 +79,7 @@ void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives,
         meeting_.check_interrupt();
       } catch (const Error&) {
         meeting_.fail(TENON_COLLECTIVE_ABORTED, "rank " + std::to_string(meeting_.rank()) +
-                                               " was interrupted in " + text_of(call));
+                                                    " was interrupted in " + text_of(call));
         throw;
       }
     }
@@ -102,8 +102,9 @@ void Mover::require_hope(const std::vector<int32_t>& waited_for, const tenon_gro
   for (const int32_t rank : waited_for)
     if (gone < 0 && !meeting_.is_here(rank)) gone = rank;
   if (gone >= 0)
-    fail(TENON_COLLECTIVE_PEER_FAILED, meeting_.gone_text(gone) + "; rank " + std::to_string(meeting_.rank()) +
-                               " was in " + text_of(call));
+    fail(TENON_COLLECTIVE_PEER_FAILED, meeting_.gone_text(gone) + "; rank " +
+                                           std::to_string(meeting_.rank()) + " was in " +
+                                           text_of(call));
 }
 
 void Mover::give_up(const std::vector<int32_t>& waited_for, const tenon_group_record& call) {

@@ -90,8 +90,8 @@ typedef struct tenon_group_options {
 /* Why a group has ended. */
 enum {
   TENON_COLLECTIVE_WORKS = 0,
-  TENON_COLLECTIVE_MISMATCH = 1, /* ranks were in different calls */
-  TENON_COLLECTIVE_PEER_FAILED = 2,     /* a rank is dead, or left while others waited for it */
+  TENON_COLLECTIVE_MISMATCH = 1,    /* ranks were in different calls */
+  TENON_COLLECTIVE_PEER_FAILED = 2, /* a rank is dead, or left while others waited for it */
   TENON_COLLECTIVE_ABORTED = 3,
   TENON_COLLECTIVE_TIMEOUT = 4
 };
