@@ -167,6 +167,12 @@ std::string_view ModelFiles::external_bytes(const TensorData& data, int64_t expe
 }
 
 Value ModelFiles::value(const TensorData& data) {
+  const std::lock_guard lock(mutex_);
+  const auto known = values_.find(&data);
+  return known == values_.end() ? values_.emplace(&data, make(data)).first->second : known->second;
+}
+
+Value ModelFiles::make(const TensorData& data) {
   if (data.type == static_cast<int32_t>(ElementType::String)) return data.texts;
   const int32_t dtype = find_dtype(data.type);
   if (dtype < 0)
