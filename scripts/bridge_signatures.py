@@ -71,6 +71,9 @@ def main() -> int:
         if writes or overload is None:
             continue
         is_core = torch.Tag.core in overload.tags
+        gives_tensors = any("Tensor" in str(result.type) for result in schema.returns)
+        if not gives_tensors and name not in told and torch.Tag.core not in overload.tags:
+            continue  # functions of numbers that TorchScript calls
         if packet.startswith("_") and not is_core and name not in told:
             continue
         texts.append(signature_text(schema, is_core))

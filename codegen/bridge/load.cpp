@@ -21,7 +21,7 @@ class Checker {
     if (node.kind == NodeKind::Name && !node.is_infinity_or_nan()) check_name(node);
     if (node.kind == NodeKind::Call) check_call(node);
     if (node.kind == NodeKind::Member) {
-      static const std::vector<std::string> known = {"shape", "ndim", "dtype"};
+      static const std::vector<std::string> known = {"shape", "ndim", "dtype", "numel"};
       if (std::find(known.begin(), known.end(), node.text) == known.end())
         throw Error(node.where, cat("`.", node.text, "`: expected one of ", join(known, " "),
                                     did_you_mean(node.text, known)));
@@ -34,9 +34,8 @@ class Checker {
     known.insert(known.end(), steps_.begin(), steps_.end());
     if (std::find(known.begin(), known.end(), node.text) != known.end()) return;
     if (schema::find_dtype(node.text)) return;
-    throw Error(node.where,
-                cat("`", node.text, "` is no parameter that the line names",
-                    did_you_mean(node.text, known), "; it names ", join(call_.params, " ")));
+    throw Error(node.where, cat("`", node.text, "` is no parameter that the line names, which are ",
+                                join(call_.params, " "), did_you_mean(node.text, known)));
   }
 
   void check_call(const Node& node) const {
@@ -137,8 +136,8 @@ BridgeCall read_name(const std::string& text, const Location& where,
     if (!call.signature->find(param)) {
       std::vector<std::string> names;
       for (const ForeignParam& each : call.signature->params) names.push_back(each.name);
-      throw Error(where, cat("`", name, "` has no parameter `", param, "`",
-                             did_you_mean(param, names), "; it has ", join(names, " ")));
+      throw Error(where, cat("`", name, "` has no parameter `", param, "`, only ", join(names, " "),
+                             did_you_mean(param, names)));
     }
     call.params.push_back(param);
   }

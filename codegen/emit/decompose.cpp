@@ -30,11 +30,20 @@ std::string give_results(const Operator& op, const Value& result, const Expressi
   return cat("  return expression::give(scope, outs, {", values, "});\n");
 }
 
+// The last step, a call of such an operator, writes over the argument itself where the host passes it as the output.
+std::string write_over(const Operator& op, const Value& result, const ExpressionCpp& cpp) {
+  if (!op.writes_in_place()) return "";
+  const char* out = "Tensor::borrow(static_cast<tenon_tensor*>(outs[0].v.p))";
+  return cat("  if (outs[0].tag == TENON_VALUE_TENSOR) {\n    ", cpp.write_over(result, out),
+             "\n    return scope.status();\n  }\n");
+}
+
 std::string function(const Operator& op, const Package& package) {
   Program program = check_decompose(op, package);
   ExpressionCpp cpp;
   std::string body = ExpressionCpp::declare_arguments(op, usage_of(program).named);
   for (const auto& [name, value] : program.steps) body += cat("  ", cpp.step(name, value), "\n");
+  body += write_over(op, program.result, cpp);
   body += give_results(op, program.result, cpp);
   return cat("// ", op.decompose.front().expression.where.origin(), "\ntenon_status decompose_",
              op.name,

@@ -191,7 +191,8 @@ std::string ExpressionCpp::converted(const Value& value, const ValueType& type) 
   }
 }
 
-std::string ExpressionCpp::operator_call(const Value& value) const {
+// ", x, axis": the arguments of a call of an operator, up to the last one that is given.
+std::string ExpressionCpp::arguments_of(const Value& value) const {
   const std::vector<Param>& params = value.op->signature.params;
   size_t last = params.size();
   while (last > 0 && value.bound[last - 1] < 0) --last;
@@ -202,7 +203,17 @@ std::string ExpressionCpp::operator_call(const Value& value) const {
     arguments +=
         child >= 0 ? converted(value.children[child], type_of(params[i])) : cpp_default(params[i]);
   }
-  std::string call = cat(value.op->name_space, "::ops::", value.op->name, "(scope", arguments, ")");
+  return arguments;
+}
+
+std::string ExpressionCpp::write_over(const Value& value, const std::string& out) const {
+  return cat(value.op->name_space, "::ops::", value.op->name, "_out(scope, ", out,
+             arguments_of(value), ");");
+}
+
+std::string ExpressionCpp::operator_call(const Value& value) const {
+  std::string call =
+      cat(value.op->name_space, "::ops::", value.op->name, "(scope", arguments_of(value), ")");
   if (!is_folded(value)) return call;
   // Numbers stay numbers, so that they do not take part in promotion.
   std::string operands;

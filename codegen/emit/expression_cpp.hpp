@@ -19,6 +19,8 @@ class ExpressionCpp {
   std::string step(const std::string& name, const Value& value) const;
   // An expression of type Tensor, std::vector<Tensor> or the result struct.
   std::string owned(const Value& value) const;
+  // A statement that has the operator call `value` write into the tensor `out`.
+  std::string write_over(const Value& value, const std::string& out) const;
   // Statements `const TensorArg x(args[0]);` for the parameters that the program uses.
   static std::string declare_arguments(const Operator& op, const std::set<int>& used);
 
@@ -29,6 +31,7 @@ class ExpressionCpp {
   std::string arithmetic(const Value& value) const;
   std::string host_call(const Value& value) const;
   std::string operator_call(const Value& value) const;
+  std::string arguments_of(const Value& value) const;
   std::string conditional(const Value& value) const;
   std::string list(const Value& value) const;
   std::string none_test(const Value& value) const;

@@ -31,6 +31,14 @@ void check_result(const OperatorChecker& checker, const Steps& steps, Program& p
                          name_of(result.type), " `", text_of(node), "`"));
 }
 
+// Whether the result is that of an operator that writes over the same argument, so that this can be its output.
+bool writes_over_the_argument(const Operator& op, const Value& result) {
+  if (result.form != Value::OperatorCall || !result.op->writes_in_place() || result.bound[0] < 0)
+    return false;
+  const Value& written = result.children[static_cast<size_t>(result.bound[0])];
+  return written.form == Value::Variable && written.text == op.in_place;
+}
+
 }  // namespace
 
 Program check_decompose(const Operator& op, const Package& package) {
@@ -41,6 +49,10 @@ Program check_decompose(const Operator& op, const Package& package) {
                join(results, ", ", [](const Result& r) { return "`" + r.name + "`"; }));
   if (program.result.type.optional)
     checker.fail(op.decompose.back().expression, "the result may be none");
+  if (op.writes_in_place() && !writes_over_the_argument(op, program.result))
+    checker.fail(op.decompose.back().expression,
+                 cat("`in_place` needs a last call of an operator that writes over `", op.in_place,
+                     "`; write ", kByCopy, " for a result that is copied"));
   return program;
 }
 

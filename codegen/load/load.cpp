@@ -7,6 +7,7 @@
 #include "expression/parser.hpp"
 #include "load/earlier.hpp"
 #include "load/flops.hpp"
+#include "load/in_place.hpp"
 #include "load/onnx.hpp"
 #include "load/rows.hpp"
 #include "load/rules.hpp"
@@ -18,9 +19,9 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",      "doc",          "sig",       "kind",    "dtypes",    "shape",  "expr",   "reduce",
-    "kernels", "complex_grad", "decompose", "grad",    "amp",       "flops",  "rows",   "earlier",
-    "tags",    "method",       "names",     "onnx",    "example",   "reference", "domain", "samples"};
+    "op",      "doc",          "sig",       "kind",  "dtypes",  "shape",     "expr",   "reduce",
+    "kernels", "complex_grad", "decompose", "grad",  "amp",     "flops",     "rows",   "in_place",
+    "earlier", "tags",         "method",    "names", "onnx", "example", "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -337,6 +338,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_amp(entry, *op);
   read_flops(entry, *op);
   read_rows(entry, *op);
+  read_in_place(entry, *op);
   read_earlier(entry, *op);
   const std::vector<Param>& params = op->signature.params;
   op->method =

@@ -68,8 +68,9 @@ bool Operator::has_in_place_form() const {
   if (!signature.params[0].is_tensor() || signature.params[0].optional) return false;
   if (dtypes.checked.count(signature.params[0].name))
     return false;  // a mask cannot hold the result
-  if (is_elementwise() || has_tag("convert")) return true;
-  return shape && shape->kind == ShapeRule::Same && shape->params[0] == signature.params[0].name;
+  if (is_elementwise() || has_tag("convert") || !in_place.empty()) return true;
+  return shape && shape->kind == ShapeRule::Same && shape->params[0] == signature.params[0].name &&
+         dtypes.outs[0].rule == OutDtype::Same && !has_tag("materialize");
 }
 
 std::string Operator::summary() const {

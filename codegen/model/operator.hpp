@@ -123,6 +123,9 @@ struct OnnxLine {
   Location where;
 };
 
+// Of `in_place`: the result is computed in memory of its own, then copied over the first argument.
+inline constexpr const char* kByCopy = "by_copy";
+
 struct Operator {
   std::string name_space;  // "tenon"
   std::string name;        // "add"
@@ -145,8 +148,9 @@ struct Operator {
   std::vector<Gradient> gradients;
   ComplexGradient complex_gradient = ComplexGradient::None;
   Amp amp = Amp::Keep;
-  std::string flops;  // of one call, as written; "unknown"; empty: one for each element
-  std::string rows;   // the parameter that names the axes along which it works, or last(count)
+  std::string flops;     // of one call, as written; "unknown"; empty: one for each element
+  std::string in_place;  // the parameter that the result may be written over, kByCopy, or nothing
+  std::string rows;      // the parameter that names the axes along which it works, or last(count)
   std::vector<std::string>
       earlier;  // signatures of earlier versions: hash, and how calls by it are told now
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
@@ -174,8 +178,10 @@ struct Operator {
   bool uses_broadcast_rule() const;
   // A kernel may be written for it, with the schema's own C signature.
   bool has_typed_form() const { return !is_view() && !signature.list_result(); }
-  // `add_`: the result may be written over the first argument.
+  // `add_`: the result is written over the first argument.
   bool has_in_place_form() const;
+  // Kernels and the decomposition may write over the first argument, which they read.
+  bool writes_in_place() const { return !in_place.empty() && in_place != kByCopy; }
   bool has_out_form() const { return !is_view() && !signature.list_result() && !data_dependent(); }
   bool is_public() const { return !has_tag("internal"); }
   std::string summary() const;  // first sentence of doc

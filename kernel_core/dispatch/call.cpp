@@ -297,16 +297,54 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   return fail_parts(op, outs, status, err);
 }
 
+// Arguments that are given as outputs too, replaced by copies.
+class CopiedArguments {
+ public:
+  tenon_status copy(const Operator& op, const tenon_value* args, const tenon_value* outs,
+                    tenon_err* err) {
+    std::copy_n(args, op.def.nparams, values_);
+    for (uint32_t i = 0; i < op.def.nparams; ++i)
+      for (uint32_t k = 0; k < op.def.nouts; ++k) {
+        if (!as_tensor(args[i]) || as_tensor(args[i]) != as_tensor(outs[k])) continue;
+        tenon_value from[2] = {args[i], {}}, copied[1] = {};
+        TENON_TRY(slots::op_call(materialize_operator(), from, 1, copied, 1, err));
+        copies_[k] = TensorRef(impl(as_tensor(copied[0])));
+        values_[i] = copied[0];
+        break;
+      }
+    return TENON_OK;
+  }
+  const tenon_value* values() const { return values_; }
+
+ private:
+  tenon_value values_[kMaxParams];
+  TensorRef copies_[kMaxOutputs];
+};
+
 // The parts of a composite, where some results have to be written into tensors of the caller.
 [[gnu::noinline]] tenon_status decompose_into(Operator& op, tenon_value* args, tenon_value* outs,
                                               tenon_err* err) {
   if (refuses_storage(op, args)) return fail_storage(op, args, err);
   tenon_value results[kMaxOutputs] = {};
-  tenon_status status = op.decompose(args, results, err);
+  // An operator that may write over an argument passes its output on to the part that does. What the parts of others
+  // read may be read again later where a layer watches them, as for gradients: they get a copy of what is overwritten.
+  const bool is_passed =
+      op.in_place >= 0 && as_tensor(outs[0]) && as_tensor(outs[0]) == as_tensor(args[op.in_place]);
+  const LayerSet wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+  const tenon_value* read = args;
+  CopiedArguments copied;
+  if (is_passed) {
+    results[0] = outs[0];
+  } else if (wanted & ~layer_table.wholes.load(std::memory_order_relaxed)) {
+    TENON_TRY(copied.copy(op, args, outs, err));
+    read = copied.values();
+  }
+  tenon_status status = op.decompose(read, results, err);
   if (status != TENON_OK) {
-    drop_results(results, op.def.nouts);
+    drop_results(results, op.def.nouts, is_passed ? outs : nullptr);
     return fail_part(op, status, err);
   }
+  if (is_passed && as_tensor(results[0]) == as_tensor(outs[0])) return TENON_OK;
   for (uint32_t i = 0; i < op.def.nouts; ++i) {
     if (outs[i].tag == TENON_VALUE_NONE) {
       outs[i] = results[i];

@@ -70,8 +70,10 @@ tenon_status prepare_input(const Plan& plan, uint32_t traits, uint32_t flags, te
   return TENON_OK;
 }
 
-tenon_status prepare_inputs(Plan& plan, uint32_t traits, Temporaries& temporaries) {
+// `in_place`: the parameter that the kernel writes over, which it takes as it is; -1: none.
+tenon_status prepare_inputs(Plan& plan, uint32_t traits, int in_place, Temporaries& temporaries) {
   for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
+    if (static_cast<int>(i) == in_place) continue;
     const tenon_value& value = plan.values[i];
     uint32_t flags = plan.op.def.params[i].flags;
     if (value.tag == TENON_VALUE_TENSOR) {
@@ -120,6 +122,23 @@ bool clashes_with_inputs(const Plan& plan, const tenon_tensor& out) {
     clashes |= !(exact_is_fine && same_layout(input, out)) && ranges_overlap(input, out);
   });
   return clashes;
+}
+
+// The parameter that the kernel writes over: its tensor is the output, and no other argument shares memory with it, under
+// whatever handle. -1: none, so that a result that is not elementwise goes through memory of its own.
+int parameter_in_place(const Plan& plan, uint32_t traits) {
+  const int parameter = plan.op.in_place;
+  if (!(traits & TENON_KERNEL_IN_PLACE) || parameter < 0 || !plan.has_metas) return -1;
+  const tenon_tensor *out = as_tensor(plan.outs[0]), *written = as_tensor(plan.args[parameter]);
+  if (!out || !written || !same_layout(*written, *out) || out->dtype != plan.metas[0].dtype)
+    return -1;
+  bool overlaps = false;
+  for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
+    if (static_cast<int>(i) != parameter)
+      visit_tensors(plan.values + i, 1, [&](const tenon_tensor& input) {
+        overlaps |= !is_host_scalar(input) && ranges_overlap(input, *out);
+      });
+  return overlaps ? -1 : parameter;
 }
 
 // Whether the kernel can write straight into an output that the caller gave.
@@ -195,14 +214,15 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
                 "makes tensors contiguous",
                 short_name(op), kernel.kernel->plugin.c_str());
   Temporaries temporaries;
-  TENON_TRY(prepare_inputs(plan, kernel.traits, temporaries));
+  const int in_place = parameter_in_place(plan, kernel.traits);
+  TENON_TRY(prepare_inputs(plan, kernel.traits, in_place, temporaries));
 
   tenon_value results[kMaxOutputs];
   for (uint32_t i = 0; i < op.def.nouts; ++i) results[i].tag = TENON_VALUE_NONE;
   tenon_status status = TENON_OK;
   for (uint32_t i = 0; i < op.def.nouts && plan.has_metas; ++i) {
     tenon_tensor* given = as_tensor(plan.outs[i]);
-    if (given && writes_directly(plan, kernel.traits, i, *given)) {
+    if (given && (in_place >= 0 || writes_directly(plan, kernel.traits, i, *given))) {
       results[i] = plan.outs[i];
       continue;
     }

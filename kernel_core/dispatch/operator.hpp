@@ -75,6 +75,7 @@ struct tenon_op {
                         // whatever its dtype: of a composite where its rule says so
   uint8_t plain_defaults;  // the defaults are of their parameters' kinds
   uint8_t is_its_parts;    // a composite of one result that no kernel computes as a whole
+  int8_t in_place;         // the parameter whose tensor the result may be written over, or -1
   // TENON_CREATION_* << 8 | dtype of an operator that was declared as a creation, or 0
   std::atomic<uint16_t> creation;
   std::string name;

@@ -104,6 +104,28 @@ void clear_all_rows(Registry& self) {
   self.generation.fetch_add(1, std::memory_order_release);
 }
 
+// The value of a line of the traits, or "". `key` is "rows: ".
+std::string_view trait(const tenon_op_def& def, std::string_view key) {
+  std::string_view text = def.traits ? def.traits : "";
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.starts_with(key)) return line.substr(key.size());
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return {};
+}
+
+constexpr std::string_view kInPlace = "in_place: ", kByCopy = "by_copy";
+
+// The parameter whose tensor the only result may be written over; -1: none.
+int8_t in_place_parameter(const tenon_op_def& def) {
+  const std::string_view name = trait(def, kInPlace);
+  for (uint32_t i = 0; i < def.nparams && def.nouts == 1; ++i)
+    if (def.params[i].kind == TENON_PARAM_TENSOR && def.params[i].name == name)
+      return static_cast<int8_t>(i);
+  return -1;
+}
+
 tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
   bool by_rule = def.shape == TENON_SHAPE_BROADCAST;
   bool needs_infer = !by_rule && !(def.flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE));
@@ -116,6 +138,12 @@ tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
   if ((def.flags & TENON_OP_COMPOSITE) && !def.decompose && !def.decompose_self)
     return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`",
                 def.name);
+  const std::string_view written = trait(def, kInPlace);
+  if (!written.empty() && written != kByCopy && in_place_parameter(def) < 0)
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "operator %s: its traits say `in_place: %.*s`, expected one result and the name of "
+                "a Tensor parameter",
+                def.name, static_cast<int>(written.size()), written.data());
   return TENON_OK;
 }
 
@@ -147,6 +175,7 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   op.plain_defaults = has_plain_defaults(def);
   op.is_its_parts =
       def.flags & TENON_OP_COMPOSITE && def.nouts == 1 && op.plain_defaults && !op.can_infer();
+  op.in_place = in_place_parameter(def);
   op.creation.store(0, std::memory_order_relaxed);
   op.is_defined = 1;
   for (auto& row : op.rows)

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kKnownTraits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT |
                                   TENON_KERNEL_HOST_SCALARS | TENON_KERNEL_BROADCAST |
                                   TENON_KERNEL_MIXED_DTYPES | TENON_KERNEL_NONDETERMINISTIC |
-                                  TENON_KERNEL_ROWS | TENON_KERNEL_IEEE;
+                                  TENON_KERNEL_ROWS | TENON_KERNEL_IEEE | TENON_KERNEL_IN_PLACE;
 
 // Empty, or what is wrong.
 std::string find_fault(const Manifest& manifest, tenon_kernel_def& kernel, const Tables& tables) {

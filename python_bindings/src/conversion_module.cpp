@@ -7,6 +7,7 @@
 
 #include "call.hpp"
 #include "convert.hpp"
+#include "dlpack.hpp"
 #include "errors.hpp"
 #include "host_call.hpp"
 #include "runtime.hpp"
@@ -194,6 +195,16 @@ void add_conversion_functions(nb::module_& module) {
   module.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(),
              nb::arg("device").none() = nb::none(), nb::arg("copy").none() = nb::none(),
              "A tensor that shares the memory of an object with __dlpack__.");
+  module.def(
+      "dlpack_exchange",
+      [](nb::handle tensor, nb::handle type) {
+        PyObject* object = object_by_exchange(tensor.ptr(), type.ptr());
+        if (!object) throw nb::python_error();
+        return nb::steal(object);
+      },
+      nb::arg("tensor"), nb::arg("type"),
+      "The tensor's memory as a tensor of another library, of this type, by its DLPack table; "
+      "None: it has none.");
   module.def("pinned_empty", &pinned_empty, nb::arg("device"), nb::arg("dtype"), nb::arg("shape"));
   module.def("_rebuild", &rebuild);
 }

@@ -27,5 +27,7 @@ bool add_exchange_table(PyTypeObject* type);
 // The tensor that the producer's table hands out. Empty without an error: it has none, or the producer has to be asked by
 // __dlpack__.
 Tensor tensor_by_exchange(PyObject* producer);
+// The tensor's memory as a tensor of another library, whose type is `type`. Py_None: the type has no table.
+PyObject* object_by_exchange(PyObject* tensor, PyObject* type);
 
 }  // namespace tenon::python

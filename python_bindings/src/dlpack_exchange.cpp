@@ -142,4 +142,18 @@ Tensor tensor_by_exchange(PyObject* producer) {
   return tensor;
 }
 
+PyObject* object_by_exchange(PyObject* tensor, PyObject* type) {
+  tenon_tensor* handle = require_tensor(tensor, "dlpack_exchange");
+  if (!handle) return nullptr;
+  const ExchangeTable* table =
+      PyType_Check(type) ? table_of(reinterpret_cast<PyTypeObject*>(type)) : nullptr;
+  if (!table || !table->object_from_managed) return Py_NewRef(Py_None);
+  ManagedVersioned* managed = managed_of_tensor(handle);
+  if (!managed) return nullptr;
+  void* object = nullptr;
+  if (table->object_from_managed(managed, &object) == 0) return static_cast<PyObject*>(object);
+  managed->deleter(managed);
+  return nullptr;
+}
+
 }  // namespace tenon::python

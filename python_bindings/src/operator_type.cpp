@@ -94,6 +94,11 @@ PyObject* raise_gone(const OperatorObject& self) {
                       flags, keyword_names);
 }
 
+bool is_complex(const tenon_value& value) {
+  const int32_t dtype = static_cast<const tenon_tensor*>(value.v.p)->dtype;
+  return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128;
+}
+
 PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t flags,
                    PyObject* keyword_names) {
   if (!self.is_current()) [[unlikely]]
@@ -113,6 +118,12 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
     if (call.values[0].tag != TENON_VALUE_TENSOR)
       return raise_error(PyExc_TypeError, "%U(): expected a Tensor to write into, got %s",
                          self.name, type_name(call.first));
+    if (self.def->out_dtype == TENON_OUT_REAL && is_complex(call.values[0]))
+      return raise_error(
+          PyExc_TypeError,
+          "%U(): expected a real tensor, got a complex one, whose result is real; use "
+          "the form that is not in place",
+          self.name);
     results[0] = call.values[0];
     given = call.first;
   } else if (call.out) [[unlikely]] {
@@ -294,10 +305,15 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   return nullptr;
 }
 
-// An operator that may write its result over its first argument.
+// An operator whose result is written over its first argument: elementwise, or its traits say so.
 bool has_in_place_form(const tenon_op_def& def) {
-  return def.flags & TENON_OP_ELEMENTWISE && def.nouts == 1 && def.out_dtype == TENON_OUT_COMPUTE &&
-         def.nparams > 0 && parameter_def(def, 0).kind == TENON_PARAM_TENSOR;
+  if (def.nouts != 1 || def.nparams == 0 || parameter_def(def, 0).kind != TENON_PARAM_TENSOR)
+    return false;
+  constexpr std::string_view kInPlace = "in_place: ";
+  const std::string_view traits = def.traits ? def.traits : "";
+  const size_t at = traits.find(kInPlace);
+  const bool says_so = at != traits.npos && (at == 0 || traits[at - 1] == '\n');
+  return says_so || def.flags & TENON_OP_ELEMENTWISE;
 }
 
 // -- attributes -----------------------------------------------------------------------------------
@@ -338,7 +354,7 @@ PyObject* operator_repr(PyObject* self) {
 }
 
 PyObject* operator_reduce(PyObject* self, PyObject*) {
-  PyObject* module = PyImport_ImportModule("tenon._pickling");
+  PyObject* module = PyImport_ImportModule("tenon._tensor.pickling");
   PyObject* function = module ? PyObject_GetAttrString(module, "operator") : nullptr;
   Py_XDECREF(module);
   if (!function) return nullptr;
@@ -348,10 +364,10 @@ PyObject* operator_reduce(PyObject* self, PyObject*) {
                                             op.form == CallForm::kInPlace ? "_" : ""));
 }
 
-// `self` first, then the arguments, to a function of tenon/_operator_definition.py.
+// `self` first, then the arguments, to a function of tenon/ops/_definition.py.
 PyObject* call_definition(const char* function_name, PyObject* self, PyObject* arguments,
                           PyObject* keywords) {
-  PyObject* module = PyImport_ImportModule("tenon._operator_definition");
+  PyObject* module = PyImport_ImportModule("tenon.ops._definition");
   PyObject* function = module ? PyObject_GetAttrString(module, function_name) : nullptr;
   Py_XDECREF(module);
   PyObject* bound = function ? PyMethod_New(function, self) : nullptr;

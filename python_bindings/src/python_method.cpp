@@ -8,7 +8,7 @@
 namespace tenon::python {
 namespace {
 
-// tests/python/test_tensor_methods.py holds this to the names in tenon/_tensor_methods.py.
+// tests/python/tensor/test_tensor_methods.py holds this to the names in tenon/_tensor/methods.py.
 constexpr const char* kNames[] = {
     "__round__",
     "amax",
@@ -29,7 +29,9 @@ constexpr const char* kNames[] = {
     "clamp",
     "clamp_",
     "clamp_max",
+    "clamp_max_",
     "clamp_min",
+    "clamp_min_",
     "clear_grad",
     "copy",
     "cuda",
@@ -39,23 +41,28 @@ constexpr const char* kNames[] = {
     "double",
     "element_size",
     "eq",
+    "eq_",
     "expand_as",
     "exponential_",
     "float",
     "ge",
+    "ge_",
     "geometric_",
     "get_device",
     "gt",
+    "gt_",
     "half",
+    "index_add_",
     "int",
     "is_complex",
     "is_floating_point",
     "is_integer",
     "le",
+    "le_",
     "log_normal_",
     "long",
     "lt",
-    "masked_scatter_",
+    "lt_",
     "mm",
     "moveaxis",
     "mul",
@@ -63,6 +70,7 @@ constexpr const char* kNames[] = {
     "mv",
     "ndimension",
     "ne",
+    "ne_",
     "neg",
     "neg_",
     "nelement",
@@ -87,6 +95,7 @@ constexpr const char* kNames[] = {
     "t",
     "take",
     "true_divide",
+    "true_divide_",
     "type",
     "type_as",
     "unfold",
@@ -102,7 +111,7 @@ struct LateMethod {
 
 PyObject* late_get(PyObject* self, PyObject* instance, PyObject*) {
   PyObject* name = reinterpret_cast<LateMethod*>(self)->name;
-  PyObject* module = PyImport_ImportModule("tenon._tensor_methods");
+  PyObject* module = PyImport_ImportModule("tenon._tensor.methods");
   PyObject* function = module ? PyObject_GetAttr(module, name) : nullptr;
   Py_XDECREF(module);
   if (!function) return nullptr;

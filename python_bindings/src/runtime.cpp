@@ -14,7 +14,7 @@ std::string load_problem;  // what plugin_load_default said
 
 // Plugin folders announced by installed distributions. A failure there is no reason to fail here.
 void add_entry_point_folders() {
-  PyObject* module = PyImport_ImportModule("tenon._entry_points");
+  PyObject* module = PyImport_ImportModule("tenon.host.entry_points");
   PyObject* folders = module ? PyObject_CallMethod(module, "plugin_folders", nullptr) : nullptr;
   if (folders && PyList_Check(folders)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(folders); ++i) {
@@ -54,7 +54,7 @@ bool load_plugins_once() {
   find_syntax_operators();
   autograd = static_cast<const tenon_autograd_api*>(
       host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
-  return add_tensor_methods() && add_python_methods();
+  return add_python_methods() && add_tensor_methods();
 }
 
 }  // namespace

@@ -89,6 +89,14 @@ def transformers_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]
             yield f"transformers/{name}", model, {"input_ids": ids}
 
 
+def draw_zeros(model: Any) -> None:
+    """Layers that begin as zeros, so that a fresh model gives zeros."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.numel() and not parameter.any():
+                parameter.normal_(0, 0.02)
+
+
 def tensors_of(tree: Any) -> list[Any]:
     if isinstance(tree, (torch.Tensor, tenon.Tensor)):
         return [tree]
@@ -101,6 +109,7 @@ def tensors_of(tree: Any) -> list[Any]:
 
 def distance(name: str, model: Any, inputs: dict[str, Any]) -> tuple[float, str]:
     """The largest difference of a result, relative to its largest element, and a text of times."""
+    draw_zeros(model)
     with torch.no_grad():
         if name.startswith("timm"):
             exported = torch.export.export(model, tuple(inputs.values()))
@@ -122,8 +131,10 @@ def distance(name: str, model: Any, inputs: dict[str, Any]) -> tuple[float, str]
             raise ValueError(
                 f"{result.shape} {result.dtype}, and {other.shape} {other.dtype} of PyTorch's"
             )
-        scale = max(1.0, float(other.abs().max())) if other.numel() else 1.0
-        worst = max(worst, float((result - other).abs().max()) / scale if other.numel() else 0.0)
+        largest = float(other.abs().max()) if other.numel() else 0.0
+        if largest == 0.0:
+            raise ValueError("PyTorch's result is zero, which says nothing")
+        worst = max(worst, float((result - other).abs().max()) / largest)
     return worst, f"loaded in {loaded:.1f} s, {tenon.torch.report()[-1].steps} steps"
 
 

@@ -24,6 +24,8 @@ CALLS = {
     "exp": "expm1", "expm1": "exp", "sqrt": "abs", "minimum": "maximum", "maximum": "minimum",
     "sin": "cos", "cos": "sin", "sum": "max", "mean": "sum",
 }  # fmt: skip
+# What these give does not depend on the order of their two arguments.
+SYMMETRIC = {"dot", "transpose", "minimum", "maximum", "broadcast_shapes", "isclose", "gcd"}
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class _Finder:
                 whole = self.source(node)
                 head = self.source(node.func)
                 yield node, head[: len(head) - len(name)] + CALLS[name] + whole[len(head) :]
-            if len(node.args) == 2 and not node.keywords and isinstance(node.func, ast.Attribute):
+            swaps = len(node.args) == 2 and not node.keywords and name not in SYMMETRIC
+            if swaps and isinstance(node.func, ast.Attribute):
                 first, second = (self.source(each) for each in node.args)
                 yield node, f"{self.source(node.func)}({second}, {first})"
         elif isinstance(node, (ast.Expr, ast.AugAssign, ast.Delete)):
@@ -96,8 +99,11 @@ class _Finder:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Raised errors, warnings, docstrings and f-strings: nothing below them is changed."""
+    """Raised errors, warnings, docstrings, f-strings and assertions, of which zip(strict=True) is one:
+    nothing below them is changed."""
     if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
+        return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machinery of the mutation run, on sources of a few lines. The run itself is tests/mutation/run."""
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import plan
 import python_changes
+import python_plan
 import python_switches
 import report
 import spans
@@ -262,7 +265,7 @@ def test_python_mutants_are_switched_on_in_functions_that_live(tmp_path, monkeyp
         for n, c in enumerate(python_changes.changes_of_module(PYTHON_SOURCE), 1)
     ]
     by_text = {each.after: each for each in mutants}
-    switches = python_switches.PythonSwitches(mutants, tmp_path)
+    switches = python_switches.PythonSwitches(mutants, tmp_path, str(tmp_path / "reached"))
     switches._note(sys._getframe(), "call", None)  # a function of another file
     assert switches.take_reached() == []
     switches.record()
@@ -280,6 +283,70 @@ def test_python_mutants_are_switched_on_in_functions_that_live(tmp_path, monkeyp
     switches.choose(by_text["min(values)"].number)
     assert counted.scale([3, 4]) == [6, 8, 3]
     assert counter(1) == 7  # each choice starts from the source on disk
+
+
+SCALING = "import counted; print(counted.scale([3, 4]))"
+
+
+def test_processes_that_a_test_starts_take_part(tmp_path, monkeypatch):
+    (tmp_path / "counted.py").write_text(PYTHON_SOURCE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delenv("TENON_PYTHON_MUTANTS", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("counted", None)
+    import counted
+
+    mutants = [
+        python_switches.PythonMutant(n, "nn", "counted.py", c.line, c.function, "", c.new, c)
+        for n, c in enumerate(python_changes.changes_of_module(PYTHON_SOURCE), 1)
+    ]
+    plan_file = tmp_path / "plan.json"
+    plan_file.write_text(json.dumps([each.as_json() for each in mutants]))
+    files = str(tmp_path / "reached"), str(plan_file)
+    switches = python_switches.PythonSwitches(mutants, tmp_path, *files)
+
+    def interpreter():
+        return subprocess.check_output([sys.executable, "-c", SCALING], text=True)
+
+    def reached():
+        return {mutants[n - 1].function for n in switches.take_reached()}
+
+    switches.record()
+    try:
+        if not (child := os.fork()):
+            counted.Counter()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert reached() == {"Counter.__init__"}
+    assert interpreter() == "[6, 8, 4]\n" and reached() == {"scale"}
+    monkeypatch.delenv("TENON_PYTHON_MUTANTS")  # which each mutant's own process would not have
+    switches.choose(next(each.number for each in mutants if each.after == "min(values)"))
+    assert interpreter() == "[6, 8, 3]\n"
+
+
+def test_a_seed_draws_the_same_mutants_after_other_functions_came_or_moved(tmp_path):
+    def drawn(root):
+        return {(m.function, m.before, m.after) for m in python_plan.draw(root, 1, 40)}
+
+    folder = tmp_path / python_plan.PACKAGE / "nn"
+    folder.mkdir(parents=True)
+    functions = [f"def f{i}(x):\n    return x + {i} if x < {i} else -x\n" for i in range(30)]
+    (folder / "some.py").write_text("".join(functions))
+    first = drawn(tmp_path)
+    assert len(first) == round(1.5 * 0.27 * 40) and len({f for f, _, _ in first}) == len(first)
+    (folder / "deep").mkdir()
+    (folder / "some.py").rename(folder / "deep" / "other.py")
+    assert drawn(tmp_path) == first
+    functions.insert(3, "def other(x):\n    return x - 1\n")
+    (folder / "deep" / "other.py").write_text("".join(functions))
+    assert len(first - drawn(tmp_path)) <= 1
+    known = {("deep", "x", "y"): ""}
+    every = python_plan.draw(tmp_path, 1, 40)
+    assert len(python_plan.choose(every, 40, known)) == round(0.27 * 40)
+    assert every[0] not in python_plan.choose(every, 40, {every[0].key: "it changes nothing"})
 
 
 def test_a_change_keeps_what_functions_close_over():

@@ -127,6 +127,36 @@ def test_running_out_of_memory_is_an_error_and_no_end():
 
 
 @needs_driver
+def test_a_group_that_found_no_memory_is_one_kernel_when_there_is_some():
+    code = """
+        x = tenon.ones([1000], device="opencl")
+        function = lambda x: ((x * 2 + 1).relu() - 0.5).exp()
+        with tenon.no_grad():
+            program = tenon.export(function, (x,))
+            expected = function(x).cpu()
+        taken, size = [], 1 << 28
+        while size >= 1 and len(taken) < 64:
+            try:
+                taken.append(tenon.empty([size], dtype="uint8", device="opencl"))
+            except MemoryError:
+                size //= 2
+            if sum(each.numel() for each in taken) > 1 << 30:
+                print("no limit")
+                raise SystemExit
+        assert "one by one" in program.plan() and "out of memory" in program.plan()
+        del taken
+        tenon.memory.trim()
+        assert "one kernel" in program.plan()
+        with tenon.no_grad():
+            assert (program(x).cpu() == expected).all()
+    """
+    result = in_new_process(code, POCL_MEMORY_LIMIT="1")  # GiB; other drivers do not know it
+    assert result.returncode == 0, result.stderr
+    if "no limit" in result.stdout:
+        pytest.skip("only pocl can be given so little memory that it is used up in a moment")
+
+
+@needs_driver
 def test_a_forked_child_is_told_that_drivers_do_not_fork():
     x = tenon.ones([3], device="opencl")
     child = os.fork()

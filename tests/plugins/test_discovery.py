@@ -13,8 +13,8 @@ import tenon
 from plugin_support import OWN_PLUGINS, SOURCE, announce, copy_plugin, python
 
 ANNOUNCED = """
-from tenon import _entry_points
-for text, location, problem in _entry_points.announced():
+from tenon.host import entry_points
+for text, location, problem in entry_points.announced():
     if text.startswith("acme"):
         print(problem)
 """

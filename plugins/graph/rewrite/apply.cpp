@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apply.hpp"
+#include "rewrite/apply.hpp"
 
 #include <tenon/error.hpp>
 
-#include "../support.hpp"
-#include "fragment.hpp"
-#include "match.hpp"
+#include "rewrite/fragment.hpp"
+#include "rewrite/match.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -46,7 +46,8 @@ class Rewriter {
     const ValueId by = fragment.result.value;
     const bool is_new = by >= first_new;
     if ((is_new ? types[by - first_new] : graph_.values[by]) != graph_.values[result]) return false;
-    // A result that shares memory with what a variable stands for is not for those who may write into it.
+    // A result that shares memory with what a variable stands for is not for those who may write
+    // into it.
     const bool shares = !is_new || makes_aliases(fragment.steps.back());
     if (shares && (matcher.aliases().is_outside(result) || matcher.aliases().is_written(result)))
       return false;

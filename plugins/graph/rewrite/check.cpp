@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check.hpp"
+#include "rewrite/check.hpp"
 
 #include <tenon/error.hpp>
 
@@ -10,8 +10,8 @@
 #include <limits>
 #include <random>
 
-#include "../support.hpp"
-#include "fragment.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -273,8 +273,8 @@ Tensor result_of(const Expression& side, const std::vector<Operand>& variables,
   return on_host(tensors[fragment.result.value]);
 }
 
-// False: one of the sides does not take the arguments, or they give tensors of two types, so that the rule would
-// not be applied.
+// False: one of the sides does not take the arguments, or they give tensors of two types, so that
+// the rule would not be applied.
 bool try_once(const Rule& rule, const std::vector<Operand>& variables,
               const std::vector<Tensor>& arguments) {
   Tensor roots[2];

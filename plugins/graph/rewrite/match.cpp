@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "match.hpp"
+#include "rewrite/match.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "../support.hpp"
-#include "fragment.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -140,8 +140,8 @@ class Search {
     return true;
   }
 
-  // Goals for the operands of a step that calls the node's operator. False: one that the rule leaves out
-  // is not the default.
+  // Goals for the operands of a step that calls the node's operator. False: one that the rule
+  // leaves out is not the default.
   bool add_operands(std::vector<Goal>& goals, const Expression::Node& node,
                     const Step& step) const {
     const tenon_op_def& def = *host->op_def(step.op);
@@ -167,8 +167,8 @@ class Search {
             !step.operands.empty() && step.operands[0].kind == Operand::kValue);
   }
 
-  // Is the window on its base that the step shows the one that the node's operator would show? Both are
-  // asked, as a transpose is written in many ways.
+  // Is the window on its base that the step shows the one that the node's operator would show? Both
+  // are asked, as a transpose is written in many ways.
   bool match_view(std::vector<Goal>& goals, const Expression::Node& node, const Step& step) const {
     const tenon_op_def& def = *host->op_def(node.op);
     if (!(def.flags & TENON_OP_VIEW) || def.nparams == 0 || node.operands[0] == Expression::kNoNode)
@@ -202,7 +202,8 @@ class Search {
     return true;
   }
 
-  // The base of a view, without memory. Steps that call an operator do not say the strides of theirs.
+  // The base of a view, without memory. Steps that call an operator do not say the strides of
+  // theirs.
   static Tensor strided_meta(const Type& type, const Step& step) {
     Axes strides = step.base_strides;
     int64_t elements = 1;
@@ -249,8 +250,8 @@ class Search {
     return true;
   }
 
-  // Of numbers in rules that are fast: people write 0.79788456 for the root of 2 / pi. It is half a unit of
-  // float32; float64 would see it.
+  // Of numbers in rules that are fast: people write 0.79788456 for the root of 2 / pi. It is half a
+  // unit of float32; float64 would see it.
   static constexpr double kSmall = 0x1p-25;
 
   const Matcher& matcher_;
@@ -263,14 +264,14 @@ Matcher::Matcher(const Graph& graph)
       aliases_(graph),
       made_by_(graph.values.size(), kNoStep),
       uses_(graph.values.size()),
-      kept_(graph.values.size()) {
+      live_out_(graph.values.size()) {
   for (uint32_t i = 0; i < graph.steps.size(); ++i) {
     const Step& step = graph.steps[i];
     for_each_operand(step, [&](ValueId id) { ++uses_[id]; });
     for (size_t k = 0; k < step.results.size(); ++k)
       if (!is_given(step, k)) made_by_[step.results[k]] = i;
   }
-  for_each_kept(graph, [&](ValueId id) { kept_[id] = true; });
+  for_each_live_out(graph, [&](ValueId id) { live_out_[id] = true; });
 }
 
 std::optional<Match> Matcher::find(const Rule& rule, uint32_t root) const {
@@ -307,7 +308,7 @@ std::optional<Match> Matcher::find(const Rule& rule, uint32_t root) const {
       const ValueId id = step.results[k];
       if (index == root && k == 0) continue;
       const auto inside = std::count(reads.begin(), reads.end(), id);
-      if (kept_[id] || aliases_.is_written(id) || uses_[id] != inside) return std::nullopt;
+      if (live_out_[id] || aliases_.is_written(id) || uses_[id] != inside) return std::nullopt;
     }
   }
   return match;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites that the process knows: those of opdefs/rewrites, and those that plugins and programs add.
+// Rewrites that the process knows: those of opdefs/rewrites, and those that plugins and programs
+// add.
 #pragma once
 
 #include <memory>
 #include <string_view>
 #include <vector>
 
-#include "rule.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 
@@ -20,7 +21,8 @@ void remove_rule(std::string_view name);
 std::shared_ptr<const Rule> rule_named(std::string_view name);
 // In the order in which they were added, those of opdefs/rewrites first.
 Rules all_rules();
-// "", "=ulp", "=fast!silu!gelu": rules that promise as much as the level or more, without those named.
+// "", "=ulp", "=fast!silu!gelu": rules that promise as much as the level or more, without those
+// named.
 struct RuleChoice {
   Rules rules;
   int32_t numerics;  // the level

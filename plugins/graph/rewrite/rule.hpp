@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rewrite as data: two expressions over the same variables, of which the second may stand for the first.
+// A rewrite as data: two expressions over the same variables, of which the second may stand for the
+// first.
 //
 //   from: x * sigmoid(x)
 //   to:   silu(x)
 //
-// The grammar is that of gradients in operator files (opdefs/README.md): calls of operators, signs, numbers.
-// Parts of `from` that are written alike are one value of the program. A variable is a tensor unless one of its
-// uses takes no tensor: `a` in softmax(x, a) is an axis.
+// The grammar is that of gradients in operator files (opdefs/README.md): calls of operators, signs,
+// numbers. Parts of `from` that are written alike are one value of the program. A variable is a
+// tensor unless one of its uses takes no tensor: `a` in softmax(x, a) is an axis.
 #pragma once
 
 #include <tenon/services/graph.h>
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "../ir.hpp"
+#include "ir/graph.hpp"
 
 namespace tenon::graph {
 
@@ -59,7 +60,8 @@ struct Rule {
   tenon_graph_rewrite text() const;  // borrowed from this object
 };
 
-// The attribute for a parameter of that kind: [2] for 2, 2 for [2], 2.0 for 2. Without a value: there is none.
+// The attribute for a parameter of that kind: [2] for 2, 2 for [2], 2.0 for 2. Without a value:
+// there is none.
 Attribute attribute_as(const Attribute& attribute, int32_t kind);
 // The value of a number; false: it is none.
 bool number_of(const Attribute& attribute, double& out);

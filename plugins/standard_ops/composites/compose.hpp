@@ -71,6 +71,14 @@ tenon_status finish(const Scope& scope, tenon_value* outs, Tensors... results) {
   return TENON_OK;
 }
 
+// Whether the host passes the output on: `x` itself, of an operator whose entry says `in_place: x`. The last step then
+// writes into it and nothing is handed over.
+inline bool writes_over(const tenon_value* outs) { return outs[0].tag == TENON_VALUE_TENSOR; }
+
+// x with `values` at the flat indices `index`, or added there.
+tenon_status put_flat(Scope& scope, const Tensor& x, const Tensor& index, const TensorArg& values,
+                      bool accumulate, tenon_value* outs);
+
 inline tenon_status finish_list(const Scope& scope, tenon_value* outs,
                                 std::vector<Tensor> results) {
   if (!scope.ok()) return scope.status();

@@ -55,7 +55,7 @@ Tensor segment_sums(Scope& scope, const Tensor& x, const Tensor& index, int64_t 
   if (!scope.ok()) return {};
   Shape shape = sizes_of(x);
   shape[0] = count;
-  return ops::index_add(scope, full_with(scope, x, shape, 0), index, x, 0);
+  return ops::reshape(scope, ops::segment_add(scope, as_matrix(scope, x), index, count), shape);
 }
 
 Tensor segment_means(Scope& scope, const Tensor& x, const Tensor& index, int64_t count) {
@@ -74,13 +74,8 @@ Tensor segment_extremes(Scope& scope, const Tensor& x, const Tensor& index, int6
   Shape shape = sizes_of(x);
   shape[0] = count;
   if (x->numel == 0) return full_with(scope, x, shape, 0);
-  Tensor matrix = as_matrix(scope, x);
-  Tensor row = ops::segment_argmax(scope, ops::stop_gradient(scope, matrix), index, count, largest);
-  Tensor values = ops::gather(scope, matrix, ops::clip(scope, row, int64_t{0}, nullptr), 0);
-  // A number would make an integer of a boolean.
-  Tensor nothing = full_with(scope, matrix, Shape(), 0);
-  values = ops::where(scope, ops::less(scope, row, 0), nothing, values);
-  return ops::reshape(scope, values, shape);
+  return ops::reshape(
+      scope, ops::segment_extreme(scope, as_matrix(scope, x), index, count, largest), shape);
 }
 
 Tensor reduce_segments(Scope& scope, const Tensor& x, const Tensor& index, int64_t count,
@@ -132,6 +127,19 @@ TENON_DECOMPOSE(segment_sum) { return segments("segment_sum", args, outs, Reduce
 TENON_DECOMPOSE(segment_mean) { return segments("segment_mean", args, outs, Reduce::kMean, err); }
 TENON_DECOMPOSE(segment_max) { return segments("segment_max", args, outs, Reduce::kMax, err); }
 TENON_DECOMPOSE(segment_min) { return segments("segment_min", args, outs, Reduce::kMin, err); }
+
+TENON_DECOMPOSE(segment_extreme) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), index = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const int64_t count = int_of(args[2]);
+  if (x->numel == 0) return finish(scope, outs, full_with(scope, x, Shape{count, x->shape[1]}, 0));
+  Tensor row = ops::segment_argmax(scope, x, index, count, bool_of(args[3]));
+  Tensor values = ops::gather(scope, x, ops::clip(scope, row, int64_t{0}, nullptr), 0);
+  // A number would make an integer of a boolean.
+  Tensor nothing = full_with(scope, x, Shape(), 0);
+  return finish(scope, outs, ops::where(scope, ops::less(scope, row, 0), nothing, values));
+}
 
 // Sorted by value, then by segment with a stable sort: the first row of each segment is the answer.
 TENON_DECOMPOSE(segment_argmax) {
@@ -252,6 +260,96 @@ TENON_DECOMPOSE(send_uv) {
   TENON_TRY(combine(scope, op, text_of(args[4]), ops::index_select(scope, x, source, 0),
                     ops::index_select(scope, y, target, 0), &out, err));
   return finish(scope, outs, out);
+}
+
+namespace {
+
+// Indices in bags: which bag each is in, of which one more takes those that do not count.
+struct Bags {
+  Tensor weight, indices, bag;
+  int64_t count = 0;  // without the one more
+};
+
+Bags bags_of(Scope& scope, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+             const tenon_value& padding_index) {
+  if (!scope.ok()) return {};
+  Bags bags{.weight = weight, .indices = as_int64(scope, indices), .count = offsets->shape[0] - 1};
+  const int64_t rows = weight->shape[0];
+  Tensor ends = ops::narrow(scope, as_int64(scope, offsets), 0, 1, bags.count);
+  bags.bag = ops::searchsorted(scope, ends, numbers_to(scope, indices->numel, indices), true);
+  if (is_none(padding_index) || !scope.ok()) return bags;
+  const int64_t padding = int_of(padding_index) + (int_of(padding_index) < 0 ? rows : 0);
+  Tensor is_padding =
+      ops::logical_or(scope, ops::equal(scope, bags.indices, padding),
+                      ops::equal(scope, bags.indices, padding - rows));  // counted from the end
+  bags.bag = ops::where(scope, is_padding, bags.count, bags.bag);
+  return bags;
+}
+
+// How many indices each bag has, at least 1, as a column like `like`.
+Tensor lengths_of(Scope& scope, const Bags& bags, const Tensor& like) {
+  if (!scope.ok()) return {};
+  Tensor ones = full_with(scope, like, Shape{bags.indices->numel, 1}, 1);
+  Tensor lengths = segment_sums(scope, ones, bags.bag, bags.count + 1);
+  return ops::clip(scope, ops::narrow(scope, lengths, 0, 0, bags.count), 1.0, nullptr);
+}
+
+// For each index the row of [bags, features] of its bag, or zeros.
+Tensor rows_of_bags(Scope& scope, const Bags& bags, const Tensor& x) {
+  if (!scope.ok()) return {};
+  Tensor nothing = full_with(scope, x, Shape{1, x->shape[1]}, 0);
+  return ops::index_select(scope, ops::concat(scope, {x, nothing}, 0), bags.bag, 0);
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(embedding_bag) {
+  Scope scope(err);
+  Tensor weight = operand(scope, args[0]), indices = operand(scope, args[1]),
+         offsets = operand(scope, args[2]), scale = operand(scope, args[3]);
+  const Bags bags = bags_of(scope, weight, indices, offsets, args[5]);
+  Tensor rows = ops::index_select(scope, weight, indices, 0);
+  if (scale) rows = ops::multiply(scope, rows, ops::unsqueeze(scope, scale, {1}));
+  Reduce reduce{};
+  TENON_TRY(read_reduce("embedding_bag", text_of(args[4]), &reduce, err));
+  if (!scope.ok()) return scope.status();
+  Tensor all = reduce_segments(scope, rows, bags.bag, bags.count + 1, reduce);
+  return finish(scope, outs, ops::narrow(scope, all, 0, 0, bags.count));
+}
+
+TENON_DECOMPOSE(embedding_bag_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), weight = operand(scope, args[1]),
+         indices = operand(scope, args[2]), offsets = operand(scope, args[3]),
+         scale = operand(scope, args[4]);
+  const Bags bags = bags_of(scope, weight, indices, offsets, args[6]);
+  const std::string_view reduce = text_of(args[5]);
+  if (!scope.ok()) return scope.status();
+  if (reduce == "max" && indices->numel > 0) {
+    Tensor rows = ops::index_select(scope, ops::stop_gradient(scope, weight), indices, 0);
+    Tensor found = ops::segment_argmax(scope, rows, bags.bag, bags.count + 1, true);
+    found = ops::narrow(scope, found, 0, 0, bags.count);
+    Tensor given = ops::where(scope, ops::less(scope, found, 0), 0, grad_out);
+    Tensor row =
+        ops::index_select(scope, bags.indices, ops::clip(scope, found, int64_t{0}, nullptr), 0);
+    Tensor zeros = full_with(scope, grad_out, sizes_of(weight), 0);
+    return finish(scope, outs, ops::scatter_add(scope, zeros, row, given, 0));
+  }
+  if (reduce == "mean") grad_out = ops::divide(scope, grad_out, lengths_of(scope, bags, grad_out));
+  Tensor rows = rows_of_bags(scope, bags, grad_out);
+  if (scale) rows = ops::multiply(scope, rows, ops::unsqueeze(scope, scale, {1}));
+  return finish(scope, outs, segment_sums(scope, rows, indices, weight->shape[0]));
+}
+
+TENON_DECOMPOSE(embedding_bag_scale_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), weight = operand(scope, args[1]),
+         indices = operand(scope, args[2]), offsets = operand(scope, args[3]);
+  const Bags bags = bags_of(scope, weight, indices, offsets, args[4]);
+  Tensor rows = ops::index_select(scope, weight, indices, 0);
+  return finish(
+      scope, outs,
+      ops::sum(scope, ops::multiply(scope, rows, rows_of_bags(scope, bags, grad_out)), {1}));
 }
 
 namespace {

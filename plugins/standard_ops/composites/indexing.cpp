@@ -97,8 +97,7 @@ TENON_DECOMPOSE(masked_scatter) {
         ll(source->numel));
   Tensor values = ops::narrow(scope, ops::reshape(scope, source, {-1}), 0, 0, count);
   if (scope.ok() && values->dtype != x->dtype) values = ops::cast(scope, values, x->dtype);
-  Tensor flat = ops::index_put(scope, ops::reshape(scope, x, {-1}), {where}, values);
-  return finish(scope, outs, ops::reshape(scope, flat, shape));
+  return put_flat(scope, x, where, values, false, outs);
 }
 
 // Of the values that are written to one position the last one stays, and it alone has a gradient. The
@@ -142,8 +141,12 @@ TENON_DECOMPOSE(embedding_grad) {
     Tensor padded = ops::reshape(scope, ops::equal(scope, indices, padding), beside_rows);
     grad_out = ops::where(scope, padded, 0, grad_out);
   }
-  Tensor zeros = full_with(scope, grad_out, shape, 0);
-  return finish(scope, outs, ops::index_add(scope, zeros, indices, grad_out, 0));
+  if (!scope.ok()) return scope.status();
+  const int64_t columns = product(shape.subspan(1));
+  Tensor rows = ops::reshape(scope, grad_out, {indices->numel, columns});
+  Tensor sums =
+      ops::segment_add(scope, rows, ops::reshape(scope, indices, {indices->numel}), shape[0]);
+  return finish(scope, outs, ops::reshape(scope, sums, list_of(shape)));
 }
 
 }  // namespace tenon::standard_ops

@@ -157,6 +157,25 @@ Tensor operand_like(Scope& scope, const tenon_value& value, const Tensor& x) {
 
 }  // namespace
 
+tenon_status put_flat(Scope& scope, const Tensor& x, const Tensor& index, const TensorArg& values,
+                      bool accumulate, tenon_value* outs) {
+  if (!scope.ok()) return scope.status();
+  Tensor flat = ops::reshape(scope, x, {-1});
+  const bool is_view = x->flags & TENON_TENSOR_CONTIGUOUS;  // so that x sees the write
+  if (writes_over(outs) && is_view) {
+    ops::index_put_(scope, flat, {index}, values, 0, accumulate);
+    return scope.status();
+  }
+  flat = ops::index_put(scope, flat, {index}, values, 0, accumulate);
+  return finish(scope, outs, ops::reshape(scope, flat, sizes_of(x)));
+}
+
+TENON_DECOMPOSE(put) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), index = operand(scope, args[1]);
+  return put_flat(scope, x, index, args[2], bool_of(args[3]), outs);
+}
+
 TENON_DECOMPOSE(gather_nd) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), index = operand(scope, args[1]);
@@ -172,6 +191,10 @@ TENON_DECOMPOSE(scatter_nd_add) {
   if (!scope.ok()) return scope.status();
   std::vector<Tensor> coordinates;
   TENON_TRY(read_coordinates(scope, "scatter_nd_add", x, index, &coordinates, err));
+  if (writes_over(outs)) {
+    ops::index_put_(scope, x, coordinates, args[2], 0, true);
+    return scope.status();
+  }
   return finish(scope, outs, ops::index_put(scope, x, coordinates, args[2], 0, true));
 }
 

@@ -149,6 +149,48 @@ TENON_INFER(scatter_add) { return infer_scatter_into("scatter_add", args, outs, 
 
 TENON_INFER(scatter_extreme) { return infer_scatter_into("scatter_extreme", args, outs, err); }
 
+TENON_INFER(embedding_bag) {
+  const char* op = "embedding_bag";
+  const tenon_tensor &weight = tensor_of(args[0]), &indices = tensor_of(args[1]),
+                     &offsets = tensor_of(args[2]);
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[rows, features]", err));
+  TENON_TRY(expect_ndim(op, "indices", indices, 1, "[n]", err));
+  TENON_TRY(expect_ndim(op, "offsets", offsets, 1, "[bags + 1]", err));
+  if (offsets.shape[0] < 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected offsets of one number more than there are bags, got none");
+  const std::string_view reduce = text_of(args[4]);
+  if (reduce != "sum" && reduce != "mean" && reduce != "max")
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected reduce 'sum', 'mean' or 'max', got '%.*s'",
+                        static_cast<int>(reduce.size()), reduce.data());
+  if (!is_none(args[3])) {
+    if (args[3].tag != TENON_VALUE_TENSOR)
+      return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                          "expected scale to be a tensor, got a number");
+    const tenon_tensor& scale = tensor_of(args[3]);
+    TENON_TRY(expect_dtype_of(op, "scale", scale, weight, err));
+    if (!std::ranges::equal(shape_of(scale), shape_of(indices)))
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected scale of the shape %s of indices, got %s",
+                          shape_text(indices).c_str(), shape_text(scale).c_str());
+    if (reduce != "sum")
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected no scale beside reduce '%.*s'; only sums are scaled",
+                          static_cast<int>(reduce.size()), reduce.data());
+  }
+  if (!is_none(args[5])) {
+    const int64_t padding = int_of(args[5]), rows = weight.shape[0];
+    if (padding < -rows || padding >= rows)
+      return shapes::fail(err, TENON_OUT_OF_RANGE, op,
+                          "expected padding_index from %lld to %lld, got %lld", ll(-rows),
+                          ll(rows - 1), ll(padding));
+  }
+  const int64_t shape[] = {offsets.shape[0] - 1, weight.shape[1]};
+  set_new(outs[0], weight.dtype, shape);
+  return TENON_OK;
+}
+
 TENON_INFER(embedding) {
   const tenon_tensor &weight = tensor_of(args[0]), &indices = tensor_of(args[1]);
   if (weight.ndim < 1)

@@ -74,7 +74,7 @@ def convert(sample: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    return hasattr(value, "__array__")
 
 
 def _is_number(value: Any) -> bool:

@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tenon
 from tenon import Tensor
 
 from . import constraints
 from ._stable import weighted
+from .categorical import Categorical
 from .constraints import Constraint
 from .distribution import Distribution, sum_rightmost
 from .transforms import ComposeTransform, Transform
-
-if TYPE_CHECKING:
-    from .categorical import Categorical
 
 
 class Independent(Distribution):
@@ -61,9 +59,8 @@ class Independent(Distribution):
 
     def expand(self, batch_shape: Sequence[int]) -> Independent:
         inner = self.event_shape[: self.reinterpreted_batch_ndims]
-        return Independent(
-            self.base.expand([*batch_shape, *inner]), self.reinterpreted_batch_ndims, False
-        )
+        base = self.base.expand([*batch_shape, *inner])
+        return self._checked_alike(Independent(base, self.reinterpreted_batch_ndims))
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base.sample(sample_shape)
@@ -125,7 +122,7 @@ class TransformedDistribution(Distribution):
         if type(self).arg_constraints:
             return super().expand(batch_shape)
         base = self.base.expand(batch_shape)
-        return TransformedDistribution(base, self.transforms, validate_args=False)
+        return self._checked_alike(TransformedDistribution(base, self.transforms))
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with tenon.no_grad():
@@ -171,8 +168,6 @@ class MixtureSameFamily(Distribution):
         component_distribution: Distribution,
         validate_args: bool | None = None,
     ) -> None:
-        from .categorical import Categorical
-
         if not isinstance(mixture_distribution, Categorical):
             raise TypeError(
                 "MixtureSameFamily: expected a Categorical to choose components, got "
@@ -196,11 +191,9 @@ class MixtureSameFamily(Distribution):
 
     def expand(self, batch_shape: Sequence[int]) -> MixtureSameFamily:
         count = self.mixture_distribution.num_events
-        return MixtureSameFamily(
-            self.mixture_distribution.expand(batch_shape),
-            self.component_distribution.expand([*batch_shape, count]),
-            False,
-        )
+        mixture = self.mixture_distribution.expand(batch_shape)
+        components = self.component_distribution.expand([*batch_shape, count])
+        return self._checked_alike(MixtureSameFamily(mixture, components))
 
     def _weights(self) -> Tensor:
         """Probabilities of the components, with an axis for each of an event."""

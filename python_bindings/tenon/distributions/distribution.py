@@ -140,7 +140,15 @@ class Distribution:
                 event = value.shape[value.ndim - constraint.event_dim :]
                 value = tenon.expand(value, [*batch_shape, *event])
             parameters[name] = value
-        return type(self)(**parameters, **self._settings(), validate_args=False)
+        return self._checked_alike(
+            type(self)(**parameters, **self._settings(), validate_args=False)
+        )
+
+    def _checked_alike(self, other: D) -> D:
+        """`other`, whose parameters need no check, with values checked as those of this one."""
+        vars(other).pop("_validates", None)
+        vars(other).update({k: v for k, v in vars(self).items() if k == "_validates"})
+        return other
 
     def _settings(self) -> dict[str, Any]:
         """Arguments of the constructor that are no parameters."""

@@ -207,11 +207,9 @@ class MultivariateNormal(Distribution):
 
     def expand(self, batch_shape: Sequence[int]) -> MultivariateNormal:
         n = self.event_shape[0]
-        return MultivariateNormal(
-            tenon.expand(self.loc, [*batch_shape, n]),
-            scale_tril=tenon.expand(self.scale_tril, [*batch_shape, n, n]),
-            validate_args=False,
-        )
+        factor = tenon.expand(self.scale_tril, [*batch_shape, n, n])
+        loc = tenon.expand(self.loc, [*batch_shape, n])
+        return self._checked_alike(MultivariateNormal(loc, scale_tril=factor, validate_args=False))
 
     @property
     def mean(self) -> Tensor:

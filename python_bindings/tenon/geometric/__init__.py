@@ -5,13 +5,13 @@ A graph of n nodes has features [n, features] and edges `edge_index` [2, count],
 the sources and row 1 the targets.
 """
 
-from tenon._tensors_expected import expect_tensors as _expect_tensors
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from .conv import GATConv, GCNConv, GINConv, SAGEConv
 from .message_passing import MessagePassing
 from .pool import global_add_pool, global_max_pool, global_mean_pool
 from .sampling import NeighborSampler, SampledNeighbors
-from .segment import aggregate, segment_max, segment_mean, segment_softmax, segment_sum
+from .segment import aggregate, segment_max, segment_mean, segment_min, segment_softmax, segment_sum
 from .utils import add_self_loops, batch_graphs, coalesce, degree, remove_self_loops, to_undirected
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "remove_self_loops",
     "segment_max",
     "segment_mean",
+    "segment_min",
     "segment_softmax",
     "segment_sum",
     "to_undirected",

@@ -8,9 +8,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenon import _core, _structure, jit
+from tenon import _core
 from tenon._core import Tensor
-from tenon._sizes import Dim
+from tenon.jit import structures
+from tenon.jit.dynamic_shapes import Dim
+from tenon.jit.program import PASSES, Program
 
 Source = str | os.PathLike | bytes
 
@@ -32,8 +34,8 @@ def load(
     sizes: Mapping[str, int | Dim] | None = None,
     shapes: Mapping[str, Sequence[Any]] | None = None,
     values: Mapping[str, Tensor] | None = None,
-    passes: Sequence[str] = jit._PASSES,
-) -> jit.Program:
+    passes: Sequence[str] = PASSES,
+) -> Program:
     """The model in a file, or in `bytes`, as a program, which takes the model's inputs in their order and returns its outputs: one
     tensor, or a tuple. An input or output that is a sequence is a list of tensors.
 
@@ -65,7 +67,7 @@ def load(
         if passes:
             native = native.optimize(",".join(passes))
     structures = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
-    return jit.Program(native, ["tuple", structures], _results_of(json.loads(results)))
+    return Program(native, ["tuple", structures], _results_of(json.loads(results)))
 
 
 def _flat_shapes(
@@ -86,13 +88,13 @@ def _flat_shapes(
 
 def _structure_of(item: dict[str, Any], shapes: Mapping[str, Sequence[Any]]) -> list[Any]:
     if item.get("kind") != "sequence":
-        return _structure.TENSOR
-    return ["list", [_structure.TENSOR] * len(shapes.get(item["name"], ()))]
+        return structures.TENSOR
+    return ["list", [structures.TENSOR] * len(shapes.get(item["name"], ()))]
 
 
 def _results_of(results: list[Any]) -> list[Any]:
     structures: list[Any] = [
-        ["list", [_structure.TENSOR] * item[0]] if isinstance(item, list) else _structure.TENSOR
+        ["list", [structures.TENSOR] * item[0]] if isinstance(item, list) else structures.TENSOR
         for item in results
     ]
     return structures[0] if len(structures) == 1 else ["tuple", structures]

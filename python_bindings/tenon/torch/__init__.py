@@ -9,7 +9,8 @@ PyTorch is imported by what needs it, and never by `import tenon`. docs/torch.md
 
 from __future__ import annotations
 
+from tenon.torch._backend import backend
 from tenon.torch._load import load
 from tenon.torch._report import Report, report
 
-__all__ = ["Report", "load", "report"]
+__all__ = ["Report", "backend", "load", "report"]

@@ -6,11 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tenon._aten_calls import CALLS, CORE, PARAMETERS
-from tenon._bridge_calls import Refused, bound, chosen
+from tenon import _aten_calls
 from tenon.torch import _native
+from tenon.torch._calls import Call, Parameter, Refused, bound, chosen
 
-__all__ = ["CORE", "Refused", "has_line", "reason", "tell"]
+__all__ = ["CALLS", "CORE", "PARAMETERS", "Refused", "has_line", "reason", "tell"]
+
+CORE: tuple[str, ...] = _aten_calls.CORE  # the set to which PyTorch breaks all others down
+CALLS = {name: Call.of(*row) for name, row in _aten_calls.CALLS.items()}
+PARAMETERS = {
+    name: tuple(map(Parameter._make, rows)) for name, rows in _aten_calls.PARAMETERS.items()
+}
 
 
 def has_line(name: str) -> bool:

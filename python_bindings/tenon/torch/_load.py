@@ -7,13 +7,15 @@ import os
 from typing import Any
 
 import tenon
-from tenon import _core, _structure
-from tenon._sizes import text_of
-from tenon.jit import _PASSES, Program
+from tenon import _core
+from tenon.jit import structures
+from tenon.jit.dynamic_shapes import text_of
+from tenon.jit.program import PASSES, Program
 from tenon.torch import _lines
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
 from tenon.torch._sizes import Sizes
+from tenon.torch._walk import is_of_numbers, op_name
 
 _OLDEST = (2, 11)
 
@@ -66,7 +68,9 @@ def load(
             f"torch.load: expected device 'cpu', whose memory is PyTorch's, got {device!r}"
         )
     entry = Report(shown)
-    exported = functional(torch, source)
+    exported = source
+    if not _can_be_told(torch, source):
+        exported = source.run_decompositions(kept_whole(torch))  # and without writes
     builder = GraphBuilder(torch, exported, entry)
     try:
         with tenon.set_grad_enabled(gradients):
@@ -75,26 +79,31 @@ def load(
         remember(entry)
 
 
-def functional(torch: Any, exported: Any) -> Any:
-    """Without writes, and with what has no line taken apart as PyTorch does; what has one stays whole."""
+def kept_whole(torch: Any) -> dict[Any, Any]:
+    """How PyTorch takes calls apart, without those that have a line."""
     table = torch.export.default_decompositions()
-    for kept in list(table):
-        if isinstance(kept, torch._ops.OpOverload) and kept.namespace == "aten":
-            if _lines.has_line(op_name(kept)):
-                table.pop(kept)
-    return exported.run_decompositions(table)
+    for each in list(table):
+        if isinstance(each, torch._ops.OpOverload) and each.namespace == "aten":
+            if _lines.has_line(op_name(each)):
+                table.pop(each)
+    return dict(table)
 
 
-def op_name(overload: Any) -> str:
-    """ "add.Tensor" of torch.ops.aten.add.Tensor, "relu" of torch.ops.aten.relu.default."""
-    packet = overload._schema.name.partition("::")[2]
-    name = overload._overloadname
-    return packet if name == "default" else f"{packet}.{name}"
+def _can_be_told(torch: Any, exported: Any) -> bool:
+    """Whether all calls have lines and none writes, so that PyTorch, which takes seconds, has nothing to take apart."""
+    for node in exported.graph.nodes:
+        if node.op != "call_function" or is_of_numbers(node.target):
+            continue
+        if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
+            return False
+        if node.target._schema.is_mutable or not _lines.has_line(op_name(node.target)):
+            return False
+    return True
 
 
 def _program(builder: GraphBuilder, entry: Report) -> Program:
     sizes = Sizes(builder.exported)
-    passes = ",".join(_PASSES)
+    passes = ",".join(PASSES)
     built = []
     for row in sizes.samples():
         native, arguments, results = builder.build(row)
@@ -104,7 +113,7 @@ def _program(builder: GraphBuilder, entry: Report) -> Program:
     entry.leaves = len(native.leaves())
     if sizes.dimensions:
         for row, (_, _, others) in zip(sizes.samples(), built, strict=True):
-            if not _structure.same(results, others):
+            if not structures.same(results, others):
                 raise NotImplementedError(
                     f"torch.load: results have another structure at {text_of(row)}"
                 )

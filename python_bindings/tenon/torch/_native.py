@@ -7,10 +7,11 @@ change a value (the layout and the pinning of memory, a memory format) is taken 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from tenon._bridge_calls import Refused
+from tenon.torch._calls import Refused
 
 Value = Any  # a tensor of the device meta
 Add = Callable[..., Any]
@@ -37,6 +38,17 @@ def _axes(dim: Any) -> list[int] | None:
 
 def _cast(call: Add, value: Value, dtype: Any) -> Value:
     return value if dtype is None or dtype == value.dtype else call("cast", value, dtype)
+
+
+def _dtype_name(value: Value) -> str:
+    return str(value.dtype).removeprefix("tenon.")
+
+
+def _holds_integers(value: Any) -> bool:
+    """A number, or a tensor of whole numbers."""
+    if not hasattr(value, "dtype"):
+        return isinstance(value, int)
+    return _dtype_name(value).startswith(("int", "uint", "bool"))
 
 
 # -- reductions and scans ---------------------------------------------------------------------------------
@@ -88,11 +100,7 @@ def divide(call: Add, self: Value, other: Any, rounding_mode: str | None) -> Val
     if rounding_mode is None:
         return quotient
     truncated = call("trunc", quotient)
-    is_whole = not any(
-        name in str(getattr(each, "dtype", "" if isinstance(each, int) else "float"))
-        for each in (self, other)
-        for name in ("float",)
-    )
+    is_whole = _holds_integers(self) and _holds_integers(other)
     return call("cast", truncated, self.dtype) if is_whole else truncated
 
 
@@ -287,7 +295,7 @@ def pad(call: Add, self: Value, pad: Any, mode: str, value: Any) -> Value:
 def _integer_indices(indices: Any) -> list[int]:
     """The axes that have an index."""
     for index in indices:
-        if index is not None and str(index.dtype) in ("bool", "tenon.bool", "uint8", "tenon.uint8"):
+        if index is not None and _dtype_name(index) in ("bool", "uint8"):
             raise Refused("with a mask as an index the shape of its result depends on data")
     return [axis for axis, index in enumerate(indices) if index is not None]
 
@@ -306,7 +314,7 @@ def index(call: Add, self: Value, indices: Any) -> Value:
 
 
 def index_put(call: Add, self: Value, indices: Any, values: Value, accumulate: bool) -> Value:
-    if len(indices) == 1 and indices[0] is not None and str(indices[0].dtype).endswith("bool"):
+    if len(indices) == 1 and indices[0] is not None and _dtype_name(indices[0]) == "bool":
         mask = indices[0]
         if values.numel() != 1 or accumulate:
             raise Refused("with a mask as an index only a single number can be written")
@@ -365,6 +373,30 @@ def scatter_reduce(
     return call(
         "scatter_reduce", self, index, source, dim, reduce=reduce, include_self=include_self
     )
+
+
+# -- transforms -------------------------------------------------------------------------------------------
+
+
+def _scale(lengths: Any, normalization: int) -> float:
+    """0: none, 1: by the root of the number of elements, 2: by their number."""
+    count = math.prod(lengths)
+    return (1.0, 1.0 / math.sqrt(count), 1.0 / count)[normalization]
+
+
+def fft_c2c(call: Add, self: Value, dim: Any, normalization: int, forward: bool) -> Value:
+    scale = _scale([self.shape[axis] for axis in dim], normalization)
+    return call("fft_c2c", self, list(dim), forward, scale)
+
+
+def fft_r2c(call: Add, self: Value, dim: Any, normalization: int, onesided: bool) -> Value:
+    scale = _scale([self.shape[axis] for axis in dim], normalization)
+    return call("fft_r2c", self, list(dim), onesided, scale)
+
+
+def fft_c2r(call: Add, self: Value, dim: Any, normalization: int, last_dim_size: int) -> Value:
+    lengths = [*(self.shape[axis] for axis in dim[:-1]), last_dim_size]
+    return call("fft_c2r", self, list(dim), last_dim_size, _scale(lengths, normalization))
 
 
 # -- convolutions -----------------------------------------------------------------------------------------
@@ -643,7 +675,7 @@ def rms_norm(
     if len(normalized_shape) != 1:
         raise Refused("it normalises several axes together")
     if eps is None:  # the distance from 1 to the next number
-        eps = {"float32": 2.0**-23, "float64": 2.0**-52}[str(input.dtype).removeprefix("tenon.")]
+        eps = {"float32": 2.0**-23, "float64": 2.0**-52}[_dtype_name(input)]
     return call("rms_norm", input, weight, eps)
 
 

@@ -23,6 +23,7 @@ class Report:
     converted: Counter[str] = field(
         default_factory=Counter
     )  # results cast to the dtype PyTorch gives, by kind
+    restrided: int = 0  # results that runs have copied into the strides PyTorch promises
     refused: dict[str, str] = field(default_factory=dict)  # kind, and the reason
 
     def __str__(self) -> str:

@@ -53,7 +53,10 @@ def _finite(bound: Any) -> int:
 
 def _hint(size: Any, symbol: Any) -> int:
     """What the symbol was when the model was exported."""
-    known = getattr(size.node.shape_env, "var_to_val", None) or {}
+    environment = size.node.shape_env
+    known = getattr(environment, "backed_var_to_val", None)
+    if known is None:  # before PyTorch 2.12
+        known = environment.var_to_val
     return int(known.get(symbol, 4))
 
 

@@ -762,7 +762,10 @@ typedef struct tenon_op_def {
    *   rows:  the axes of the first tensor along which it works, together a row: the parameter that names them (none: all),
    *          or last(count), a parameter or a number that counts them from the end. What lies along the other axes is independent: an
    *          element of the results depends on those rows of tensors alone that have its index there. Other tensors
-   *          have the first one's shape, or that of a row. */
+   *          have the first one's shape, or that of a row.
+   *   in_place: (revision 8) the Tensor parameter that the only result may be written over (TENON_KERNEL_IN_PLACE). If it
+   *          is the output, `decompose` gets that too: it writes there, or sets another tensor, which is copied.
+   *          by_copy: the result may be asked for in the first argument, and is copied there. */
   const char* traits;
 } tenon_op_def;
 
@@ -792,9 +795,13 @@ enum {
   TENON_KERNEL_NONDETERMINISTIC = 32,
   TENON_KERNEL_ROWS = 64, /* (revision 6) of operators whose traits say `rows`, for dense rows of 32 elements and more: a
                           * row of the results has the same bits in a call of fewer rows; retains no tensor */
-  TENON_KERNEL_IEEE = 128 /* (revision 7) of elementwise operators: a result is the operator's expression with each
+  TENON_KERNEL_IEEE = 128, /* (revision 7) of elementwise operators: a result is the operator's expression with each
                           * operation rounded once to the dtype (IEEE 754), but for the payload of NaN. Whoever knows
                           * the expression may compute it in the kernel's place */
+  /* (revision 8) of operators whose traits say `in_place`: the result may be that argument itself, of any strides
+   * whatever other traits say. No other argument shares memory with it then. The kernel writes those elements alone
+   * that change, and nothing before it has checked all indices. */
+  TENON_KERNEL_IN_PLACE = 256
 };
 
 /* A layer sees calls before kernels do: gradients, autocast, capture, profiling. It runs for a call

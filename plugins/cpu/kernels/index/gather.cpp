@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather, scatter, scatter_add and scatter_extreme: one element per index. gather runs in parallel over the elements
-// of the index tensor; the scatters run on one thread and in order, since indices may repeat.
+// of the index tensor, and so do the scatters where these cannot meet in one element.
 #include "host_number.hpp"
 #include "index/indices.hpp"
 #include "kernel.hpp"
@@ -81,39 +81,72 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
 }
 TENON_BOX_gather(gather_boxed, gather);
 
-// out = x, then out[index] = combine(out[index], source) in order, on one thread, since indices
-// may repeat.
+// The number given as the source, as an element of `dtype`.
+void read_number(const tenon_tensor* source, int dtype, char* to) {
+  if (is_low_precision(dtype)) return narrow_one(dtype, host_number<float>(source), to);
+  with_type(dtype, [&]<class T>(Type<T>) {
+    const T number = host_number<T>(source);
+    std::memcpy(to, &number, sizeof(T));
+  });
+}
+
+// out[index] = combine(out[index], source), where out holds x. Indices may repeat, so one thread does this in order
+// for all that have the same place along the first axis, unless this is the indexed one.
+template <class T, class Combine>
+void scatter_elements(const tenon_tensor* index, const int64_t* offsets, const T* from,
+                      int64_t step, int64_t axis, tenon_tensor* out, Combine combine) {
+  const int64_t slabs = axis > 0 ? index->shape[0] : 1, slab = index->numel / slabs;
+  parallel(slabs, slab * 2, [&, to = data_of<T>(out)](int64_t begin, int64_t end) {
+    for_each_indexed(out, index, axis, offsets + begin * slab, begin * slab, end * slab,
+                     [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
+  });
+}
+
+// Checks all indices before the first write: where the result is `x` itself, of any strides, nothing else is touched.
+// Apart from `x` the result is dense, and so is `x` then.
+tenon_status begin_scatter(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
+                           const tenon_tensor* index, int64_t axis, const int64_t** offsets,
+                           tenon_tensor* out, tenon_err* err) {
+  const tenon_status status = read_indices(ctx, op, index, length_of(x, axis), offsets, err);
+  if (status == TENON_OK && out->numel > 0 && out->data != x->data)
+    std::memcpy(out->data, x->data, static_cast<size_t>(x->numel) * kDtypeSize[x->dtype]);
+  return status;
+}
+
+// With arithmetic of the elements.
 template <class Combine>
 tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
                           const tenon_tensor* index, const tenon_tensor* source, int64_t axis,
                           tenon_tensor* out, tenon_err* err, Combine combine) {
   axis = normalize_axis(axis, x->ndim);
   const int64_t* offsets;
-  tenon_status status = read_indices(ctx, op, index, length_of(x, axis), &offsets, err);
-  if (status != TENON_OK || out->numel == 0) return status;
-  if (out->data != x->data)
-    std::memcpy(out->data, x->data, static_cast<size_t>(x->numel) * kDtypeSize[x->dtype]);
-  with_type(moved_as(x->dtype), [&]<class T>(Type<T>) {
-    const T* from = data_of<T>(source);
-    T number{};
-    if (source->dtype != x->dtype) {  // the source is a number
-      number = host_number<T>(source);
-      from = &number;
-    }
+  const tenon_status status = begin_scatter(ctx, op, x, index, axis, &offsets, out, err);
+  if (status != TENON_OK || index->numel == 0) return status;
+  with_type(x->dtype, [&]<class T>(Type<T>) {
+    const bool is_number = source->dtype != x->dtype;
+    const T number = is_number ? host_number<T>(source) : T{};
     const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
-    T* to = data_of<T>(out);
-    for_each_indexed(x, index, axis, offsets, 0, index->numel,
-                     [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
+    scatter_elements(index, offsets, is_number ? &number : data_of<T>(source), step, axis, out,
+                     combine);
   });
   return TENON_OK;
 }
 
 tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                      const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_low_precision(x->dtype))
-    return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
-  return scatter_with(ctx, "scatter", x, index, source, axis, out, err,
-                      []<class T>(T& to, const T& from) { to = from; });
+  axis = normalize_axis(axis, x->ndim);
+  const int64_t* offsets;
+  const tenon_status status = begin_scatter(ctx, "scatter", x, index, axis, &offsets, out, err);
+  if (status != TENON_OK || index->numel == 0) return status;
+  const bool is_number = source->dtype != x->dtype;
+  alignas(16) char number[16];
+  if (is_number) read_number(source, x->dtype, number);
+  with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
+    const T* from = is_number ? reinterpret_cast<const T*>(number) : data_of<T>(source);
+    const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
+    scatter_elements(index, offsets, from, step, axis, out, [](T& to, const T& x) { to = x; });
+  });
+  return TENON_OK;
 }
 TENON_BOX_scatter(scatter_boxed, scatter);
 
@@ -142,12 +175,17 @@ tenon_status scatter_extreme(tenon_ctx* ctx, const tenon_tensor* x, const tenon_
 }
 TENON_BOX_scatter_extreme(scatter_extreme_boxed, scatter_extreme);
 
+// For low precision dtypes arithmetic goes through float32, so that a sum is rounded once; the result is a copy.
+constexpr uint32_t kScatter = TENON_KERNEL_HOST_SCALARS | TENON_KERNEL_IN_PLACE;
 const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
-    TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
-    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS,
+    TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, kScatter, 0),
+    TENON_KERNEL_scatter_add(scatter_add, nullptr, (kReals | kComplexes) & ~kLowPrecision, kScatter,
                              0),
-    TENON_KERNEL_scatter_extreme(scatter_extreme, nullptr, kReals, TENON_KERNEL_HOST_SCALARS, 0)};
+    TENON_KERNEL_scatter_add(scatter_add, nullptr, kLowPrecision, TENON_KERNEL_HOST_SCALARS, 0),
+    TENON_KERNEL_scatter_extreme(scatter_extreme, nullptr, kReals & ~kLowPrecision, kScatter, 0),
+    TENON_KERNEL_scatter_extreme(scatter_extreme, nullptr, kLowPrecision, TENON_KERNEL_HOST_SCALARS,
+                                 0)};
 
 }  // namespace
 

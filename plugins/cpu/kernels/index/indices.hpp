@@ -61,6 +61,13 @@ inline const int64_t* checked_indices(const P* from, int64_t count, int64_t leng
   return buffer;
 }
 
+// The part of `parts`, one for each thread, that does everything at `index`, in order: of repeated indices the last value
+// stays, and sums have the bits that one thread gives them.
+inline int64_t part_of(int64_t index, int64_t parts) {
+  const uint64_t mixed = static_cast<uint64_t>(index) * 0x9e3779b97f4a7c15u >> 32;
+  return static_cast<int64_t>(mixed * static_cast<uint64_t>(parts) >> 32);
+}
+
 // Reports the first index that is out of range.
 tenon_status fail_indices(const char* op, const tenon_tensor* index, int64_t length,
                           tenon_err* err);

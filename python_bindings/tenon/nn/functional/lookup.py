@@ -34,14 +34,17 @@ def embedding(
     """Rows of `weight` at `indices`. The row `padding_idx` gets no gradient. With `scale_grad_by_freq` a row's
     gradient is the mean over its occurrences in `indices` instead of the sum."""
     padding_idx = _row_of(padding_idx, weight, "embedding")
-    rows = tenon.embedding(weight, indices, padding_idx)
-    if not scale_grad_by_freq:
-        return rows
+    if scale_grad_by_freq:
+        weight = _with_mean_gradient(weight, indices)
+    return tenon.embedding(weight, indices, padding_idx)
+
+
+def _with_mean_gradient(weight: Tensor, indices: Tensor) -> Tensor:
+    """`weight`, of which each row's gradient is divided by how often it is in `indices`."""
     flat = indices.reshape([-1])
-    counts = tenon.index_add(
-        rows.detach().new_zeros([weight.shape[0]]), flat, rows.detach().new_ones([flat.shape[0]])
-    )
-    return _DividedGradient.apply(rows, counts[indices].unsqueeze(-1))
+    ones = weight.detach().new_ones([flat.shape[0]])
+    counts = tenon.index_add(ones.new_zeros([weight.shape[0]]), flat, ones)
+    return _DividedGradient.apply(weight, tenon.clip(counts, 1.0).unsqueeze(-1))
 
 
 def embedding_bag(
@@ -79,35 +82,15 @@ def embedding_bag(
         if offsets is not None:
             raise ValueError("embedding_bag: expected no offsets with indices of two axes")
         bags, length = indices.shape
-        bag_of = tenon.arange(bags, device=indices.device).repeat(length)
+        starts = tenon.arange(bags + 1, device=indices.device) * length
         indices = indices.reshape([-1])
     else:
         if offsets is None:
             raise ValueError("embedding_bag: expected offsets with indices of one axis")
-        bags, bag_of = _bags(offsets, indices, include_last_offset)
-    rows = embedding(indices, weight, padding_idx, scale_grad_by_freq)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
-    counted = None
-    if padding_idx is not None:
-        indices = tenon.where(indices < 0, indices + weight.shape[0], indices)
-        counted = (indices != padding_idx).cast(rows.dtype).unsqueeze(-1)
-    # One bag more, for the entries that are in none.
-    shape = [bags + 1, weight.shape[1]]
-    if mode == "max":
-        return _bag_max(rows, bag_of, counted, shape)[:bags]
-    if counted is not None:
-        rows = rows * counted
-    total = tenon.index_add(
-        tenon.zeros(shape, dtype=rows.dtype, device=rows.device), bag_of, rows, 0
-    )[:bags]
-    if mode == "sum":
-        return total
-    ones = counted if counted is not None else tenon.ones_like(rows[:, :1])
-    count = tenon.index_add(
-        tenon.zeros([bags + 1, 1], dtype=rows.dtype, device=rows.device), bag_of, ones, 0
-    )[:bags]
-    return total / tenon.maximum(count, 1.0)
+        starts = _starts(offsets, indices, include_last_offset)
+    if scale_grad_by_freq:
+        weight = _with_mean_gradient(weight, indices)
+    return tenon.embedding_bag(weight, indices, starts, per_sample_weights, mode, padding_idx)
 
 
 def _row_of(padding_idx: int | None, weight: Tensor, name: str) -> int | None:
@@ -120,35 +103,23 @@ def _row_of(padding_idx: int | None, weight: Tensor, name: str) -> int | None:
     return padding_idx % rows
 
 
-def _bags(offsets: Tensor, indices: Tensor, has_end: bool) -> tuple[int, Tensor]:
-    """The number of bags, and the bag of each entry: that number for entries of no bag."""
+def _starts(offsets: Tensor, indices: Tensor, has_end: bool) -> Tensor:
+    """Where each bag begins, and behind the last one where it ends."""
     if offsets.ndim != 1 or (has_end and offsets.shape[0] == 0):
         least = "at least one offset" if has_end else "offsets"
         raise ValueError(
             f"embedding_bag: expected {least} of one axis, got shape {tuple(offsets.shape)}"
         )
-    length, bags = indices.shape[0], offsets.shape[0] - has_end
-    if is_readable(offsets) and offsets.shape[0]:
-        starts = offsets.tolist()
-        if starts[0] != 0 or starts[-1] > length or starts != sorted(starts):
-            raise ValueError(
-                f"embedding_bag: expected ascending offsets from 0 to at most the {length} indices, "
-                f"got {starts if len(starts) <= 10 else [*starts[:5], '...', *starts[-5:]]}"
-            )
-    order = tenon.arange(length, dtype=offsets.dtype, device=indices.device)
-    bag_of = tenon.searchsorted(offsets, order, right=True) - 1
-    # Where offsets cannot be read, index_add refuses what lies before the first of them.
-    return bags, tenon.where(bag_of < 0, bags + 1, bag_of)
+    if offsets.device.kind != "cpu" and is_readable(offsets):
+        _check_ascending(offsets.tolist(), indices.shape[0])  # there is no kernel that does
+    if has_end:
+        return offsets
+    return tenon.concat([offsets, tenon.full_like(offsets[:1], indices.shape[0])])
 
 
-def _bag_max(rows: Tensor, bag_of: Tensor, counted: Tensor | None, shape: list[int]) -> Tensor:
-    """The largest row of each bag: rows are laid out as [bags, longest bag, features] first."""
-    member = tenon.one_hot(bag_of, shape[0]).cast(tenon.int64)  # [entries, bags]
-    rank = tenon.sum(member * (tenon.cumsum(member, 0) - 1), 1)
-    longest = max(int(tenon.max(tenon.sum(member, 0)).item()), 1)
-    lowest = tenon.full([shape[0] * longest, shape[1]], -float("inf"), dtype=rows.dtype)
-    if counted is not None:
-        rows = tenon.where(counted > 0, rows, -float("inf"))
-    laid_out = tenon.index_put(lowest.to(rows.device), [bag_of * longest + rank], rows)
-    best = laid_out.reshape([shape[0], longest, shape[1]]).max(axis=1)
-    return tenon.where(best == -float("inf"), 0.0, best)
+def _check_ascending(starts: list[int], length: int) -> None:
+    if starts and (starts[0] != 0 or starts[-1] > length or starts != sorted(starts)):
+        raise ValueError(
+            f"embedding_bag: expected ascending offsets from 0 to at most the {length} indices, "
+            f"got {starts if len(starts) <= 10 else [*starts[:5], '...', *starts[-5:]]}"
+        )

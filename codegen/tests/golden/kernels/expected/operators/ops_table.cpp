@@ -387,6 +387,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_scatter,
         .decompose = nullptr,
         .invoke = invoke_tensor_tensor_tensor_int_to_1,
+        .traits = "in_place: by_copy\n",
     },
     {  // input.yaml:63
         .struct_size = sizeof(tenon_op_def),

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of PyTorch's calls (opdefs/aten), without PyTorch."""
+
+import inspect
+import os
+import subprocess
+import sys
+
+import pytest
+import tenon
+from tenon.torch import _lines, _native
+from tenon.torch._calls import Refused, bound
+from tenon.torch._lines import CALLS, CORE, PARAMETERS
+
+
+def told(name, *arguments, **keywords):
+    """The operator calls of an ATen call, as (operator, arguments, keywords)."""
+    calls = []
+
+    def add(operator, *args, **kwargs):
+        calls.append((operator, args, kwargs))
+        return f"value {len(calls)}"
+
+    result = _lines.tell(add, name, arguments, keywords)
+    return calls, result
+
+
+def test_every_core_call_is_told_or_refused_with_a_reason():
+    assert len(CORE) > 150
+    assert [name for name in CORE if name not in CALLS] == []
+    for name in CORE:
+        reason = _lines.reason(name)
+        assert reason is None or len(reason) > 10, name
+
+
+def test_functions_of_the_bridge_are_there_and_take_the_lines_parameters():
+    used = set()
+    for name, call in CALLS.items():
+        for case in call.cases:
+            if not case.native:
+                continue
+            used.add(case.native)
+            inspect.signature(getattr(_native, case.native)).bind(None, **dict.fromkeys(call.names))
+            assert {parameter.name for parameter in PARAMETERS[name]} >= set(call.names)
+    functions = {
+        name
+        for name, value in vars(_native).items()
+        if inspect.isfunction(value) and value.__module__ == _native.__name__ and name[0] != "_"
+    }
+    assert functions == used
+
+
+def test_a_line_by_position_and_by_case():
+    assert told("relu", "x") == ([("relu", ("x",), {})], "value 1")
+    assert told("add.Tensor", "x", "y")[0] == [("add", ("x", "y"), {})]
+    assert told("add.Tensor", "x", "y", alpha=2)[0] == [
+        ("multiply", ("y", 2), {}),
+        ("add", ("x", "value 1"), {}),
+    ]
+    assert told("max.dim", "x", 1)[0] == [
+        ("max", ("x", [1], False), {}),
+        ("argmax", ("x", 1, False), {}),
+    ]
+    assert told("gelu", "x", approximate="tanh")[0] == [("gelu", ("x", True), {})]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "keywords", "text"),
+    [
+        ("nonzero", ("x",), {}, "depends on data"),
+        ("frobnicate", ("x",), {}, "there is no line for it"),
+        (
+            "avg_pool2d",
+            ("x", [2, 2]),
+            {"divisor_override": 3},
+            "`divisor_override` is 3, and only None",
+        ),
+        ("elu", ("x", 1.0, 2.0), {}, "no case is for .*alpha=1.0, scale=2.0"),
+        ("relu", ("x", "y"), {}, "expected at most 1 arguments, got 2"),
+        ("relu", (), {}, "its argument `self` is missing"),
+        ("relu", ("x",), {"other": 1}, "no parameter `other`"),
+    ],
+)
+def test_what_is_refused(name, arguments, keywords, text):
+    with pytest.raises(Refused, match=text):
+        told(name, *arguments, **keywords)
+
+
+def test_defaults_are_filled_in():
+    values = bound(PARAMETERS["add.Tensor"], ("x", "y"), {})
+    assert values == {"self": "x", "other": "y", "alpha": 1}
+
+
+def test_importing_tenon_does_not_import_pytorch():
+    program = "import sys, tenon, tenon.torch; assert 'torch' not in sys.modules; print('none')"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout == "none\n"
+
+
+def test_the_report_of_nothing():
+    assert isinstance(tenon.torch.report(), list)
