@@ -19,9 +19,10 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",      "doc",          "sig",       "kind",  "dtypes",  "shape",     "expr",   "reduce",
-    "kernels", "complex_grad", "decompose", "grad",  "amp",     "flops",     "rows",   "in_place",
-    "earlier", "tags",         "method",    "names", "onnx", "example", "reference", "domain", "samples"};
+    "op",      "doc",       "sig",          "kind",      "dtypes", "shape", "expr",
+    "reduce",  "kernels",   "complex_grad", "decompose", "grad",   "amp",   "flops",
+    "rows",    "in_place",  "earlier",      "tags",      "method", "names", "onnx",
+    "example", "reference", "domain",       "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};

@@ -126,8 +126,7 @@ void for_each_tensor(const std::vector<tenon_value>& args, Visit&& visit) {
   for (const tenon_value& arg : args) {
     if (arg.tag == TENON_VALUE_TENSOR) visit(*static_cast<const tenon_tensor*>(arg.v.p));
     if (arg.tag != TENON_VALUE_TENSORS) continue;
-    for (uint32_t i = 0; i < arg.aux; ++i)
-      visit(*static_cast<tenon_tensor* const*>(arg.v.p)[i]);
+    for (uint32_t i = 0; i < arg.aux; ++i) visit(*static_cast<tenon_tensor* const*>(arg.v.p)[i]);
   }
 }
 

@@ -56,7 +56,9 @@ def load(
     known = {item["name"] for item in inputs}
     for name in [*fixed, *(shapes or {})]:
         if name not in known:
-            raise ValueError(f"onnx: expected names of inputs ({', '.join(sorted(known))}), got {name!r}")
+            raise ValueError(
+                f"onnx: expected names of inputs ({', '.join(sorted(known))}), got {name!r}"
+            )
     given = _flat_shapes(inputs, shapes or {})
     open_sizes = {name: size for name, size in (sizes or {}).items() if isinstance(size, Dim)}
     plain = {name: size for name, size in (sizes or {}).items() if not isinstance(size, Dim)}
@@ -111,12 +113,20 @@ def _of_many_sizes(
     """The model at some sizes, and one program of these."""
     names = list(open_sizes)
     dimensions = [
-        (dim.name, dim.min, dim.max, dim.multiple_of, -(-dim.min // dim.multiple_of) * dim.multiple_of)
+        (
+            dim.name,
+            dim.min,
+            dim.max,
+            dim.multiple_of,
+            -(-dim.min // dim.multiple_of) * dim.multiple_of,
+        )
         for dim in open_sizes.values()
     ]
     samples: list[_core.Program] = []
     results = ""
     for row in _core.program_samples(dimensions):
-        native, results = model.program({**plain, **dict(zip(names, row, strict=True))}, shapes, values)
+        native, results = model.program(
+            {**plain, **dict(zip(names, row, strict=True))}, shapes, values
+        )
         samples.append(native.optimize(",".join(passes)) if passes else native)
     return _core.program_unify(dimensions, samples, [""] * len(samples)), results
