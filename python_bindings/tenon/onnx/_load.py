@@ -68,8 +68,8 @@ def load(
         native, results = model.program(plain, given, fixed)
         if passes:
             native = native.optimize(",".join(passes))
-    structures = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
-    return Program(native, ["tuple", structures], _results_of(json.loads(results)))
+    parts = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
+    return Program(native, ["tuple", parts], _results_of(json.loads(results)))
 
 
 def _flat_shapes(
@@ -95,11 +95,11 @@ def _structure_of(item: dict[str, Any], shapes: Mapping[str, Sequence[Any]]) -> 
 
 
 def _results_of(results: list[Any]) -> list[Any]:
-    structures: list[Any] = [
+    parts: list[Any] = [
         ["list", [structures.TENSOR] * item[0]] if isinstance(item, list) else structures.TENSOR
         for item in results
     ]
-    return structures[0] if len(structures) == 1 else ["tuple", structures]
+    return parts[0] if len(parts) == 1 else ["tuple", parts]
 
 
 def _of_many_sizes(
