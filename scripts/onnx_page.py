@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the table of docs/onnx.md, between its marks, from what is imported and refused.
 
-    PYTHONPATH=build/release/python .venv/bin/python scripts/onnx_page.py [--check]
+PYTHONPATH=build/release/python .venv/bin/python scripts/onnx_page.py [--check]
 """
 
 from __future__ import annotations

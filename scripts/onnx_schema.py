@@ -52,7 +52,12 @@ def lines() -> list[str]:
         if schema.domain:
             continue
         attributes = [_attribute(schema.attributes[name]) for name in sorted(schema.attributes)]
-        words = [schema.name, str(schema.since_version), f"({_parameters(schema.inputs)})", *attributes]
+        words = [
+            schema.name,
+            str(schema.since_version),
+            f"({_parameters(schema.inputs)})",
+            *attributes,
+        ]
         words += ["->", _parameters(schema.outputs)]
         if schema.deprecated:
             words.append("deprecated")

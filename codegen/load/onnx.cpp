@@ -14,9 +14,8 @@ const Param& param_of(const Operator& op, const std::string& name, const Locatio
   if (index >= 0) return op.signature.params[static_cast<size_t>(index)];
   std::vector<std::string> names;
   for (const Param& param : op.signature.params) names.push_back(param.name);
-  throw Error(where,
-              cat("`onnx`: no parameter `", name, "`", did_you_mean(name, names), "; the operator has ",
-                  join(names, " ")));
+  throw Error(where, cat("`onnx`: no parameter `", name, "`", did_you_mean(name, names),
+                         "; the operator has ", join(names, " ")));
 }
 
 // What an attribute is for export, turned around: `keepdim`, `!upper`, `approximate ? 'tanh' : 'none'`.
@@ -36,16 +35,18 @@ std::string inverted(const Operator& op, const std::string& attribute, const std
     param_of(op, node.children[0].text, where);
     return cat(node.children[0].text, "=", attribute, " == '", node.children[1].text, "'");
   }
-  throw Error(where, cat("`onnx`: attribute `", attribute,
-                         "`: expected a parameter, `!parameter` or `parameter ? 'a' : 'b'`, which can be "
-                         "turned around, got `",
-                         text, "`; write `import` in opdefs/onnx for what cannot"));
+  throw Error(where,
+              cat("`onnx`: attribute `", attribute,
+                  "`: expected a parameter, `!parameter` or `parameter ? 'a' : 'b'`, which can be "
+                  "turned around, got `",
+                  text, "`; write `import` in opdefs/onnx for what cannot"));
 }
 
 int64_t read_since(const YamlEntry& map) {
   const std::string text = map.text_or("since", "1");
-  const bool is_number = !text.empty() && text.size() < 4 &&
-                         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_number =
+      !text.empty() && text.size() < 4 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!is_number || text == "0")
     throw Error(map.where("since"), cat("`since`: expected an opset, got `", text, "`"));
   return std::stoll(text);
@@ -86,7 +87,8 @@ OnnxLine read_line(const YamlEntry& map, const Operator& op) {
   if (map.has("attrs"))
     for (const auto& [attribute, value] : YamlEntry(map.find("attrs"), op.file, "attrs").items())
       arguments.push_back(inverted(op, attribute, map.scalar(value, "attrs"), line.where));
-  line.text = cat(op.name_space == "tenon" ? op.name : op.qualified_name(), "(", join(arguments, ", "), ")");
+  line.text = cat(op.name_space == "tenon" ? op.name : op.qualified_name(), "(",
+                  join(arguments, ", "), ")");
   return line;
 }
 
@@ -104,7 +106,8 @@ void read_onnx(const YamlEntry& entry, Operator& op) {
     std::vector<std::string> arguments;
     for (const Param& param : op.signature.params)
       if (param.is_tensor()) arguments.push_back(cat("input(", arguments.size(), ")"));
-    line.text = cat(op.name_space == "tenon" ? op.name : op.qualified_name(), "(", join(arguments, ", "), ")");
+    line.text = cat(op.name_space == "tenon" ? op.name : op.qualified_name(), "(",
+                    join(arguments, ", "), ")");
     op.onnx.push_back(std::move(line));
   } else {
     for (const YAML::Node& item : node)

@@ -119,20 +119,23 @@ class Checker {
     }
   }
 
-  void check_expression(const Node& root, const OnnxLine& line, const std::set<std::string>& names) const {
+  void check_expression(const Node& root, const OnnxLine& line,
+                        const std::set<std::string>& names) const {
     walk(root, [&](const Node& node) {
       if (node.kind == NodeKind::Name && !names.count(node.text) && !schema::find_dtype(node.text))
-        throw Error(line.where,
-                    cat("`onnx`: `", node.text, "` is no input or attribute of ", line.name, " since ",
-                        line.since,
-                        did_you_mean(node.text, std::vector<std::string>(names.begin(), names.end()))));
+        throw Error(
+            line.where,
+            cat("`onnx`: `", node.text, "` is no input or attribute of ", line.name, " since ",
+                line.since,
+                did_you_mean(node.text, std::vector<std::string>(names.begin(), names.end()))));
       if (node.kind == NodeKind::Call) check_call(node, line);
     });
   }
 
   void check_call(const Node& node, const OnnxLine& line) const {
     const std::vector<std::string>& functions = onnx_functions();
-    const bool is_function = std::find(functions.begin(), functions.end(), node.text) != functions.end();
+    const bool is_function =
+        std::find(functions.begin(), functions.end(), node.text) != functions.end();
     const Operator* op = package_.find(node.text, "tenon");
     if (!op && !is_function) {
       std::vector<std::string> known = package_.operator_names();
@@ -150,12 +153,13 @@ class Checker {
 
   void check_refusal(const OnnxRefusal& refusal) const {
     const std::vector<Version>& all = versions(refusal.name, refusal.where);
-    const bool is_there = refusal.since == 0 ||
-                          std::any_of(all.begin(), all.end(), [&](const Version& version) {
-                            return version.since == refusal.since;
-                          });
+    const bool is_there =
+        refusal.since == 0 || std::any_of(all.begin(), all.end(), [&](const Version& version) {
+          return version.since == refusal.since;
+        });
     if (!is_there)
-      throw Error(refusal.where, cat("`refused`: ONNX has no version ", refusal.since, " of `", refusal.name, "`"));
+      throw Error(refusal.where, cat("`refused`: ONNX has no version ", refusal.since, " of `",
+                                     refusal.name, "`"));
   }
 
   void check_coverage() const {
@@ -177,13 +181,42 @@ class Checker {
 }  // namespace
 
 const std::vector<std::string>& onnx_functions() {
-  static const std::vector<std::string> names = {
-      "min",         "max",      "sqrt",       "exp",        "log",        "floor",     "ceil",
-      "pow",         "prod",     "repeat",     "slice",      "input",      "dtype",     "ints",
-      "floats",      "int",      "float",      "is_known",   "len",        "range",     "reversed",
-      "insert",      "remove",   "replace",    "contains",   "axes",       "axis",      "inverse",
-      "broadcast_shapes", "is_floating", "is_complex", "is_integer", "is_signed", "known", "refuse",
-      "as_dtype"};
+  static const std::vector<std::string> names = {"min",
+                                                 "max",
+                                                 "sqrt",
+                                                 "exp",
+                                                 "log",
+                                                 "floor",
+                                                 "ceil",
+                                                 "pow",
+                                                 "prod",
+                                                 "repeat",
+                                                 "slice",
+                                                 "input",
+                                                 "dtype",
+                                                 "ints",
+                                                 "floats",
+                                                 "int",
+                                                 "float",
+                                                 "is_known",
+                                                 "len",
+                                                 "range",
+                                                 "reversed",
+                                                 "insert",
+                                                 "remove",
+                                                 "replace",
+                                                 "contains",
+                                                 "axes",
+                                                 "axis",
+                                                 "inverse",
+                                                 "broadcast_shapes",
+                                                 "is_floating",
+                                                 "is_complex",
+                                                 "is_integer",
+                                                 "is_signed",
+                                                 "known",
+                                                 "refuse",
+                                                 "as_dtype"};
   return names;
 }
 

@@ -15,11 +15,13 @@ OutputFile emit_onnx(const OnnxTable& table) {
   for (const std::string& line : table.schemas) text += cat("    ", quoted(line), ",\n");
   text += "};\n\ninline constexpr ClaimRow kClaims[] = {\n";
   for (const OnnxLine& line : table.lines)
-    text += cat("    {", quoted(line.name), ", ", line.since, ", ", line.is_native ? "true" : "false",
-                ", ", quoted(line.text), ", ", quoted(line.where.origin()), "},\n");
+    text +=
+        cat("    {", quoted(line.name), ", ", line.since, ", ", line.is_native ? "true" : "false",
+            ", ", quoted(line.text), ", ", quoted(line.where.origin()), "},\n");
   text += "};\n\ninline constexpr RefusalRow kRefusals[] = {\n";
   for (const OnnxRefusal& refusal : table.refusals)
-    text += cat("    {", quoted(refusal.name), ", ", refusal.since, ", ", quoted(refusal.reason), "},\n");
+    text += cat("    {", quoted(refusal.name), ", ", refusal.since, ", ", quoted(refusal.reason),
+                "},\n");
   return {"onnx_lines.hpp", text + "};\n\n}  // namespace tenon::onnx\n"};
 }
 

@@ -56,7 +56,8 @@ void read_refusal(const YAML::Node& node, const std::string& path, OnnxTable& ta
 
 }  // namespace
 
-void load_onnx_schemas(const std::string& path, OnnxTable& table, std::vector<std::string>& errors) {
+void load_onnx_schemas(const std::string& path, OnnxTable& table,
+                       std::vector<std::string>& errors) {
   std::ifstream file(path);
   if (!file) errors.push_back(cat(path, ":1: cannot read this file"));
   for (std::string line; std::getline(file, line);)

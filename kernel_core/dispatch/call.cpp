@@ -327,7 +327,7 @@ class CopiedArguments {
   if (refuses_storage(op, args)) return fail_storage(op, args, err);
   tenon_value results[kMaxOutputs] = {};
   // An operator that may write over an argument passes its output on to the part that does. What the parts of others
-  // read may be read again later where a layer watches them, as for gradients: they get a copy of what is overwritten.
+  // read may be read again later where a layer watches them; so they get a copy of what is overwritten.
   const bool is_passed =
       op.in_place >= 0 && as_tensor(outs[0]) && as_tensor(outs[0]) == as_tensor(args[op.in_place]);
   const LayerSet wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());

@@ -109,7 +109,8 @@ void Conversion::check_names() const {
          std::to_string(inputs_.size()));
   for (size_t i = 0; i < schema.inputs.size(); ++i) {
     const Formal& formal = schema.inputs[i];
-    if (!formal.is_optional && !formal.is_variadic && (i >= node.inputs.size() || node.inputs[i].empty()))
+    if (!formal.is_optional && !formal.is_variadic &&
+        (i >= node.inputs.size() || node.inputs[i].empty()))
       fail("expected input `" + formal.name + "`, got none");
   }
 }
@@ -122,7 +123,8 @@ Value Conversion::input(std::string_view name) const {
                     inputs_.end());
     return i < inputs_.size() ? inputs_[i] : Value();
   }
-  throw Error(TENON_INTERNAL, "operator " + schema.name + " has no input `" + std::string(name) + "`");
+  throw Error(TENON_INTERNAL,
+              "operator " + schema.name + " has no input `" + std::string(name) + "`");
 }
 
 const Tensor& Conversion::tensor(std::string_view name) const {
@@ -203,16 +205,14 @@ Tensor Conversion::cast(const Tensor& tensor, int32_t dtype) const {
 }
 
 void Conversion::refuse(const std::string& text) const { throw Error(TENON_UNSUPPORTED, text); }
-void Conversion::fail(const std::string& text) const {
-  throw Error(TENON_INVALID_ARGUMENT, text);
-}
+void Conversion::fail(const std::string& text) const { throw Error(TENON_INVALID_ARGUMENT, text); }
 
 int32_t dtype_of(int64_t element_type, std::string_view what) {
   const int32_t dtype = find_dtype(element_type);
   if (dtype < 0)
-    throw Error(TENON_UNSUPPORTED,
-                std::string(what) + ": expected an element type that tensors have, got " +
-                    element_type_name(static_cast<int32_t>(element_type)));
+    throw Error(TENON_UNSUPPORTED, std::string(what) +
+                                       ": expected an element type that tensors have, got " +
+                                       element_type_name(static_cast<int32_t>(element_type)));
   return dtype;
 }
 

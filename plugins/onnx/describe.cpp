@@ -25,15 +25,16 @@ std::string describe_type(const Type& type) {
     return "\"kind\": \"sequence\", " + describe_type(*type.element);
   if (type.kind == Type::Optional && type.element) return describe_type(*type.element);
   const int32_t dtype = find_dtype(type.element_type);
-  std::string text = "\"dtype\": " +
-                     json(dtype < 0 ? element_type_name(type.element_type) : host->dtype_name(dtype)) +
-                     ", \"shape\": ";
+  std::string text =
+      "\"dtype\": " +
+      json(dtype < 0 ? element_type_name(type.element_type) : host->dtype_name(dtype)) +
+      ", \"shape\": ";
   if (!type.shape) return text + "null";
   text += "[";
   for (size_t i = 0; i < type.shape->size(); ++i) {
     const Type::Dimension& dimension = (*type.shape)[i];
     if (i) text += ", ";
-    text += dimension.size            ? std::to_string(*dimension.size)
+    text += dimension.size           ? std::to_string(*dimension.size)
             : dimension.name.empty() ? "null"
                                      : json(dimension.name);
   }

@@ -110,8 +110,7 @@ class Evaluator {
     if (node.text == "&&" || node.text == "||") {
       const Value left = evaluate(node.children[0]);
       if (!left.is_tensor()) {
-        if (bool_of(left, codegen::text_of(node)) == (node.text == "||"))
-          return node.text == "||";
+        if (bool_of(left, codegen::text_of(node)) == (node.text == "||")) return node.text == "||";
         const Value right = evaluate(node.children[1]);
         if (!right.is_tensor()) return bool_of(right, codegen::text_of(node));
         return right;
@@ -119,8 +118,8 @@ class Evaluator {
       return one(codegen::operator_of_sign(node.text, false), {left, evaluate(node.children[1])});
     }
     const Value left = evaluate(node.children[0]), right = evaluate(node.children[1]);
-    const bool tests_none = node.children[0].kind == NodeKind::None ||
-                            node.children[1].kind == NodeKind::None;
+    const bool tests_none =
+        node.children[0].kind == NodeKind::None || node.children[1].kind == NodeKind::None;
     if (tests_none) {
       const bool same = left.is_none() && right.is_none();
       if (node.text == "==") return same;

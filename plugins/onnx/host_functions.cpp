@@ -119,80 +119,103 @@ const std::map<std::string, HostFunction>& own_functions() {
       {"dtype",
        [](const Values& a, Conversion&, const std::string& what) {
          const Value& number = at(a, 0, what);
-         if (number.is_none() || (a.size() == 2 && int_of(number, what) == 0)) return at(a, 1, what);
+         if (number.is_none() || (a.size() == 2 && int_of(number, what) == 0))
+           return at(a, 1, what);
          return Value(Dtype{dtype_of(int_of(number, what), what)});
        }},
-      {"ints", [](const Values& a, Conversion&, const std::string& what) {
+      {"ints",
+       [](const Values& a, Conversion&, const std::string& what) {
          return at(a, 0, what).is_none() ? Value() : Value(ints_of(at(a, 0, what), what));
        }},
-      {"floats", [](const Values& a, Conversion&, const std::string& what) {
+      {"floats",
+       [](const Values& a, Conversion&, const std::string& what) {
          return at(a, 0, what).is_none() ? Value() : Value(floats_of(at(a, 0, what), what));
        }},
-      {"int", [](const Values& a, Conversion&, const std::string& what) {
+      {"int",
+       [](const Values& a, Conversion&, const std::string& what) {
          const Value& value = at(a, 0, what);
-         if (const double* number = value.get<double>()) return Value(static_cast<int64_t>(*number));
+         if (const double* number = value.get<double>())
+           return Value(static_cast<int64_t>(*number));
          return Value(int_of(value, what));
        }},
-      {"float", [](const Values& a, Conversion&, const std::string& what) {
-         return Value(float_of(at(a, 0, what), what));
-       }},
-      {"is_known", [](const Values& a, Conversion&, const std::string& what) {
+      {"float", [](const Values& a, Conversion&,
+                   const std::string& what) { return Value(float_of(at(a, 0, what), what)); }},
+      {"is_known",
+       [](const Values& a, Conversion&, const std::string& what) {
          return Value(is_known(at(a, 0, what).tensor(what)));
        }},
-      {"len", [](const Values& a, Conversion&, const std::string& what) {
+      {"len",
+       [](const Values& a, Conversion&, const std::string& what) {
          const Value& value = at(a, 0, what);
-         if (const Values* list = value.get<Values>()) return Value(static_cast<int64_t>(list->size()));
-         if (const Floats* list = value.get<Floats>()) return Value(static_cast<int64_t>(list->size()));
+         if (const Values* list = value.get<Values>())
+           return Value(static_cast<int64_t>(list->size()));
+         if (const Floats* list = value.get<Floats>())
+           return Value(static_cast<int64_t>(list->size()));
          return Value(static_cast<int64_t>(ints_of(value, what).size()));
        }},
-      {"range", [](const Values& a, Conversion&, const std::string& what) {
+      {"range",
+       [](const Values& a, Conversion&, const std::string& what) {
          return Value(sequence(int_of(at(a, 0, what), what), int_of(at(a, 1, what), what), what));
        }},
-      {"reversed", [](const Values& a, Conversion&, const std::string& what) {
+      {"reversed",
+       [](const Values& a, Conversion&, const std::string& what) {
          Ints list = ints_of(at(a, 0, what), what);
          std::reverse(list.begin(), list.end());
          return Value(list);
        }},
-      {"insert", [](const Values& a, Conversion&, const std::string& what) {
+      {"insert",
+       [](const Values& a, Conversion&, const std::string& what) {
          Ints list = ints_of(at(a, 0, what), what);
          const int64_t place = int_of(at(a, 1, what), what);
          const auto count = static_cast<int64_t>(list.size());
-         list.insert(list.begin() + std::clamp<int64_t>(place < 0 ? place + count + 1 : place, 0, count),
-                     int_of(at(a, 2, what), what));
+         list.insert(
+             list.begin() + std::clamp<int64_t>(place < 0 ? place + count + 1 : place, 0, count),
+             int_of(at(a, 2, what), what));
          return Value(list);
        }},
-      {"remove", [](const Values& a, Conversion&, const std::string& what) {
+      {"remove",
+       [](const Values& a, Conversion&, const std::string& what) {
          Ints list = ints_of(at(a, 0, what), what);
-         list.erase(list.begin() + static_cast<ptrdiff_t>(index_in(list, int_of(at(a, 1, what), what), what)));
+         list.erase(list.begin() +
+                    static_cast<ptrdiff_t>(index_in(list, int_of(at(a, 1, what), what), what)));
          return Value(list);
        }},
-      {"replace", [](const Values& a, Conversion&, const std::string& what) {
+      {"replace",
+       [](const Values& a, Conversion&, const std::string& what) {
          Ints list = ints_of(at(a, 0, what), what);
          list[index_in(list, int_of(at(a, 1, what), what), what)] = int_of(at(a, 2, what), what);
          return Value(list);
        }},
-      {"contains", [](const Values& a, Conversion&, const std::string& what) {
+      {"contains",
+       [](const Values& a, Conversion&, const std::string& what) {
          const Ints list = ints_of(at(a, 0, what), what);
-         return Value(std::find(list.begin(), list.end(), int_of(at(a, 1, what), what)) != list.end());
+         return Value(std::find(list.begin(), list.end(), int_of(at(a, 1, what), what)) !=
+                      list.end());
        }},
       // Axes counted from the front; none: all.
-      {"axes", [](const Values& a, Conversion&, const std::string& what) {
+      {"axes",
+       [](const Values& a, Conversion&, const std::string& what) {
          const int64_t ndim = int_of(at(a, 1, what), what);
          if (at(a, 0, what).is_none()) return Value(sequence(0, ndim, what));
          Ints list = ints_of(at(a, 0, what), what);
          for (int64_t& axis : list) axis = normal_axis(axis, ndim, what);
          return Value(list);
        }},
-      {"axis", [](const Values& a, Conversion&, const std::string& what) {
-         return Value(normal_axis(int_of(at(a, 0, what), what), int_of(at(a, 1, what), what), what));
+      {"axis",
+       [](const Values& a, Conversion&, const std::string& what) {
+         return Value(
+             normal_axis(int_of(at(a, 0, what), what), int_of(at(a, 1, what), what), what));
        }},
-      {"inverse", [](const Values& a, Conversion&, const std::string& what) {
+      {"inverse",
+       [](const Values& a, Conversion&, const std::string& what) {
          const Ints list = ints_of(at(a, 0, what), what);
          Ints result(list.size());
-         for (size_t i = 0; i < list.size(); ++i) result[index_in(list, list[i], what)] = static_cast<int64_t>(i);
+         for (size_t i = 0; i < list.size(); ++i)
+           result[index_in(list, list[i], what)] = static_cast<int64_t>(i);
          return Value(result);
        }},
-      {"broadcast_shapes", [](const Values& a, Conversion&, const std::string& what) {
+      {"broadcast_shapes",
+       [](const Values& a, Conversion&, const std::string& what) {
          Ints x = ints_of(at(a, 0, what), what), y = ints_of(at(a, 1, what), what);
          if (x.size() < y.size()) std::swap(x, y);
          const size_t behind = x.size() - y.size();
@@ -204,31 +227,37 @@ const std::map<std::string, HostFunction>& own_functions() {
          }
          return Value(x);
        }},
-      {"is_floating", [](const Values& a, Conversion&, const std::string& what) {
+      {"is_floating",
+       [](const Values& a, Conversion&, const std::string& what) {
          const int32_t id = dtype_argument(a, what);
          return Value(id >= TENON_DTYPE_F8E4M3 && id <= TENON_DTYPE_F64);
        }},
-      {"is_complex", [](const Values& a, Conversion&, const std::string& what) {
+      {"is_complex",
+       [](const Values& a, Conversion&, const std::string& what) {
          const int32_t id = dtype_argument(a, what);
          return Value(id == TENON_DTYPE_C64 || id == TENON_DTYPE_C128);
        }},
-      {"is_integer", [](const Values& a, Conversion&, const std::string& what) {
+      {"is_integer",
+       [](const Values& a, Conversion&, const std::string& what) {
          const int32_t id = dtype_argument(a, what);
          return Value(id >= TENON_DTYPE_U8 && id <= TENON_DTYPE_I64);
        }},
-      {"is_signed", [](const Values& a, Conversion&, const std::string& what) {
+      {"is_signed",
+       [](const Values& a, Conversion&, const std::string& what) {
          const int32_t id = dtype_argument(a, what);
          return Value(id == TENON_DTYPE_I8 || id == TENON_DTYPE_I16 || id == TENON_DTYPE_I32 ||
                       id == TENON_DTYPE_I64 || id >= TENON_DTYPE_F8E4M3);
        }},
       // The tensor in this dtype; a step where it has another one.
-      {"as_dtype", [](const Values& a, Conversion& conversion, const std::string& what) {
+      {"as_dtype",
+       [](const Values& a, Conversion& conversion, const std::string& what) {
          const Dtype* dtype = at(a, 1, what).get<Dtype>();
          if (!dtype) throw Error(TENON_INTERNAL, what + ": expected a dtype");
          return Value(conversion.cast(at(a, 0, what).tensor(what), dtype->id));
        }},
       // A known tensor of these integers.
-      {"known", [](const Values& a, Conversion&, const std::string& what) {
+      {"known",
+       [](const Values& a, Conversion&, const std::string& what) {
          const Value& value = at(a, 0, what);
          if (const int64_t* number = value.get<int64_t>()) return Value(known_int(*number));
          if (const double* number = value.get<double>()) {
@@ -240,7 +269,8 @@ const std::map<std::string, HostFunction>& own_functions() {
          return Value(known_ints(ints_of(value, what)));
        }},
       // Ends the import: the model asks for what is not there.
-      {"refuse", [](const Values& a, Conversion& conversion, const std::string& what) -> Value {
+      {"refuse",
+       [](const Values& a, Conversion& conversion, const std::string& what) -> Value {
          const std::string* text = at(a, 0, what).get<std::string>();
          conversion.refuse(text ? *text : what);
        }},
@@ -290,8 +320,8 @@ Value host_arithmetic(const std::string& sign, const Value& left, const Value& r
     return joined;
   }
   if (list && other && (sign == "==" || sign == "!=")) return (*list == *other) == (sign == "==");
-  const bool are_integers = (left.get<int64_t>() || left.get<bool>()) &&
-                            (right.get<int64_t>() || right.get<bool>());
+  const bool are_integers =
+      (left.get<int64_t>() || left.get<bool>()) && (right.get<int64_t>() || right.get<bool>());
   if (are_integers) {
     const int64_t a = int_of(left, what), b = int_of(right, what);
     if (sign == "//") return divide_down(a, b, what);

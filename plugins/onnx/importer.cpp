@@ -63,14 +63,14 @@ void Importer::check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
                            std::set<std::string>& problems, int depth) const {
   if (depth > kMaxCalls) return;
   for (const Node& node : nodes) {
-    for_each_graph(node, [&](const Graph& graph) {
-      check_nodes(graph.nodes, opsets, problems, depth + 1);
-    });
+    for_each_graph(
+        node, [&](const Graph& graph) { check_nodes(graph.nodes, opsets, problems, depth + 1); });
     if (find_function(node)) continue;
     const int64_t opset = opset_of(opsets, node.domain);
     const std::string name = name_of(node);
     if (!node.domain.empty()) {
-      problems.insert(name + ": its domain is not ai.onnx, and the model has no function of this name");
+      problems.insert(name +
+                      ": its domain is not ai.onnx, and the model has no function of this name");
       continue;
     }
     if (opset == 0) {
@@ -82,7 +82,8 @@ void Importer::check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
       problems.insert(name + ": there is none in opset " + std::to_string(opset) +
                       table_.nearest(node.op_type));
     } else if (const Refusal* refusal = table_.refusal(*schema)) {
-      problems.insert(name + " (since opset " + std::to_string(schema->since) + "): " + refusal->reason);
+      problems.insert(name + " (since opset " + std::to_string(schema->since) +
+                      "): " + refusal->reason);
     } else if (!table_.claim(*schema)) {
       problems.insert(name + " (since opset " + std::to_string(schema->since) +
                       "): nothing imports it");
@@ -106,16 +107,15 @@ Ints Importer::input_shape(const std::string& name, const Type& type) const {
   if (given != options_.shapes.end() && given->second.size() == 1) {
     const Ints& shape = given->second[0];
     if (type.shape && type.shape->size() != shape.size())
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "input `" + name + "`: expected a shape of " +
-                      std::to_string(type.shape->size()) + " axes, got " +
-                      std::to_string(shape.size()));
+      throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected a shape of " +
+                                              std::to_string(type.shape->size()) + " axes, got " +
+                                              std::to_string(shape.size()));
     for (size_t i = 0; type.shape && i < shape.size(); ++i)
       if ((*type.shape)[i].size && *(*type.shape)[i].size != shape[i])
-        throw Error(TENON_INVALID_ARGUMENT,
-                    "input `" + name + "`: expected size " +
-                        std::to_string(*(*type.shape)[i].size) + " of axis " + std::to_string(i) +
-                        ", got " + std::to_string(shape[i]));
+        throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected size " +
+                                                std::to_string(*(*type.shape)[i].size) +
+                                                " of axis " + std::to_string(i) + ", got " +
+                                                std::to_string(shape[i]));
     return shape;
   }
   if (!type.shape)
@@ -137,10 +137,9 @@ Ints Importer::input_shape(const std::string& name, const Type& type) const {
                                               "`, is open; expected it, as sizes={\"" +
                                               dimension.name + "\": ...}");
     } else {
-      throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: the size of axis " +
-                                              std::to_string(i) +
-                                              " is open; expected a shape, as shapes={\"" + name +
-                                              "\": ...}");
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "input `" + name + "`: the size of axis " + std::to_string(i) +
+                      " is open; expected a shape, as shapes={\"" + name + "\": ...}");
     }
   }
   return shape;
@@ -151,17 +150,19 @@ Value Importer::make_input(const std::string& name, const Type& type) {
   if (type.kind == Type::Sequence && type.element && type.element->kind == Type::Tensor) {
     const auto given = options_.shapes.find(name);
     if (given == options_.shapes.end())
-      throw Error(TENON_INVALID_ARGUMENT, "input `" + name +
-                                              "`: a sequence; expected the shapes of its tensors, as "
-                                              "shapes={\"" +
-                                              name + "\": [...]}");
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "input `" + name +
+                      "`: a sequence; expected the shapes of its tensors, as "
+                      "shapes={\"" +
+                      name + "\": [...]}");
     Values list;
     const int32_t dtype = dtype_of(type.element->element_type, "input `" + name + "`");
     for (const Ints& shape : given->second) list.emplace_back(steps_.input(dtype, shape));
     return list;
   }
   if (type.kind != Type::Tensor)
-    throw Error(TENON_UNSUPPORTED, "input `" + name + "`: expected a tensor or a sequence of tensors");
+    throw Error(TENON_UNSUPPORTED,
+                "input `" + name + "`: expected a tensor or a sequence of tensors");
   const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
   return steps_.input(dtype, input_shape(name, type));
 }
@@ -191,7 +192,8 @@ void Importer::add_inputs(const Graph& graph, Scope& scope) {
   }
 }
 
-Value Importer::make_constant(const std::string& name, const Type& type, const Tensor& value) const {
+Value Importer::make_constant(const std::string& name, const Type& type,
+                              const Tensor& value) const {
   const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
   if (type.kind != Type::Tensor || value->dtype != dtype)
     throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected a value of " +
@@ -218,7 +220,8 @@ tenon_graph_program* Importer::run(std::vector<int64_t>& results) {
   for (const NamedType& output : model_.graph.outputs) {
     const Value value = result_of(output.name, scope);
     if (const Values* list = value.get<Values>()) {
-      for (const Value& item : *list) tensors.push_back(item.tensor("result `" + output.name + "`"));
+      for (const Value& item : *list)
+        tensors.push_back(item.tensor("result `" + output.name + "`"));
       results.push_back(-1 - static_cast<int64_t>(list->size()));
     } else {
       tensors.push_back(value.tensor("result `" + output.name + "`"));
@@ -315,15 +318,15 @@ Values Importer::call_function(const Function& function, const Node& node, Scope
   const Level level(depth_);
   std::vector<Attribute> attributes = attributes_of(node, scope);
   for (const Attribute& standard : function.defaulted) {
-    const bool is_given = std::any_of(attributes.begin(), attributes.end(),
-                                      [&](const Attribute& one) { return one.name == standard.name; });
+    const bool is_given =
+        std::any_of(attributes.begin(), attributes.end(),
+                    [&](const Attribute& one) { return one.name == standard.name; });
     if (!is_given) attributes.push_back(standard);
   }
   if (inputs.size() > function.inputs.size())
-    throw Error(TENON_INVALID_ARGUMENT, "expected at most " +
-                                            std::to_string(function.inputs.size()) +
-                                            " inputs of the function, got " +
-                                            std::to_string(inputs.size()));
+    throw Error(TENON_INVALID_ARGUMENT,
+                "expected at most " + std::to_string(function.inputs.size()) +
+                    " inputs of the function, got " + std::to_string(inputs.size()));
   inputs.resize(function.inputs.size());
   Scope inner(function.opsets);
   inner.arguments = &attributes;

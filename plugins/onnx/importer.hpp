@@ -36,7 +36,7 @@ class Scope {
 using Sizes = std::map<std::string, int64_t>;
 
 struct ImportOptions {
-  Sizes sizes;                                   // by dim_param
+  Sizes sizes;                                      // by dim_param
   std::map<std::string, std::vector<Ints>> shapes;  // of inputs by name; several: a sequence
   std::map<std::string, Tensor> constants;          // inputs that the program does not have
 };

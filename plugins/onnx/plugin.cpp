@@ -14,6 +14,7 @@ struct tenon_onnx_model {
   std::string folder;  // of external data
   std::shared_ptr<const tenon::onnx::MappedFile> file;
   tenon::onnx::Model model;
+  std::unique_ptr<tenon::onnx::ModelFiles> files;
 };
 
 namespace tenon::onnx {
@@ -41,6 +42,7 @@ tenon_status model_open(const char* path, tenon_onnx_model** out, tenon_err* err
     model->folder = slash == std::string::npos ? "." : text.substr(0, slash + 1);
     model->file = MappedFile::open(text);
     model->model = read_model(model->file->bytes());
+    model->files = std::make_unique<ModelFiles>(model->file, model->folder);
     *out = model.release();
   });
 }
@@ -51,6 +53,7 @@ tenon_status model_read(const void* bytes, uint64_t size, tenon_onnx_model** out
     model->name = "model";
     model->file = MappedFile::copy({static_cast<const char*>(bytes), static_cast<size_t>(size)});
     model->model = read_model(model->file->bytes());
+    model->files = std::make_unique<ModelFiles>(model->file, model->folder);
     *out = model.release();
   });
 }
@@ -85,8 +88,7 @@ tenon_status model_program(const tenon_onnx_model* model, const tenon_onnx_optio
                            tenon_err* err) {
   return named(model->name, err, [&] {
     const ImportOptions options = options_of(given);
-    ModelFiles files(model->file, model->folder);
-    Importer importer(model->model, files, options);
+    Importer importer(model->model, *model->files, options);
     std::vector<int64_t> results;
     tenon_graph_program* program = importer.run(results);
     if (structure) {

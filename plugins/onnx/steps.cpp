@@ -126,8 +126,7 @@ void for_each_tensor(const std::vector<tenon_value>& args, Visit&& visit) {
   for (const tenon_value& arg : args) {
     if (arg.tag == TENON_VALUE_TENSOR) visit(*static_cast<const tenon_tensor*>(arg.v.p));
     if (arg.tag != TENON_VALUE_TENSORS) continue;
-    for (uint32_t i = 0; i < arg.aux; ++i)
-      visit(*static_cast<tenon_tensor* const*>(arg.v.p)[i]);
+    for (uint32_t i = 0; i < arg.aux; ++i) visit(*static_cast<tenon_tensor* const*>(arg.v.p)[i]);
   }
 }
 
@@ -218,8 +217,26 @@ Values Steps::call_now(const tenon_op* op, std::vector<tenon_value>& args) const
   return take_results(def, outs);
 }
 
+// What is known is data of the program: passes may compute with it, and imports at other sizes have the same.
+tenon_tensor* Steps::constant(tenon_tensor* tensor, std::vector<Tensor>& held) {
+  if (tensor->device == TENON_DEVICE_META) return tensor;
+  const ErrorSink err;
+  tenon_tensor* value;
+  err.check(graph_->builder_leaf(builder_, tensor, nullptr, 1, &value, err));
+  held.push_back(Tensor::adopt(value));
+  return value;
+}
+
 Values Steps::build(const tenon_op* op, std::vector<tenon_value>& args) {
   const ErrorSink err;
+  std::vector<Tensor> held;
+  for (tenon_value& arg : args) {
+    if (arg.tag == TENON_VALUE_TENSOR)
+      arg.v.p = constant(static_cast<tenon_tensor*>(arg.v.p), held);
+    if (arg.tag != TENON_VALUE_TENSORS) continue;
+    auto** list = static_cast<tenon_tensor**>(arg.v.p);  // of the boxes, which end with the call
+    for (uint32_t i = 0; i < arg.aux; ++i) list[i] = constant(list[i], held);
+  }
   const tenon_op_def& def = *host->op_def(op);
   std::vector<tenon_value> outs(def.nouts, kNoValue);
   err.check(graph_->builder_call(builder_, op, args.data(), static_cast<uint32_t>(args.size()),

@@ -42,6 +42,7 @@ class Steps {
 
  private:
   Values call_now(const tenon_op* op, std::vector<tenon_value>& args) const;
+  tenon_tensor* constant(tenon_tensor* tensor, std::vector<Tensor>& held);
   Values build(const tenon_op* op, std::vector<tenon_value>& args);
   bool may_compute(const tenon_op_def& def, const std::vector<tenon_value>& args) const;
 

@@ -142,8 +142,9 @@ std::string_view ModelFiles::external_bytes(const TensorData& data, int64_t expe
   };
   const std::string location = entry("location");
   if (folder_.empty())
-    refuse(what + ": expected a model from a file, beside which its external data lie, got bytes; "
-                  "load it by its path");
+    refuse(what +
+           ": expected a model from a file, beside which its external data lie, got bytes; "
+           "load it by its path");
   if (!is_beneath(location))
     refuse(what + ": expected a file beneath the model's folder, got `" + location + "`");
   auto& mapped = external_[location];
@@ -160,13 +161,18 @@ std::string_view ModelFiles::external_bytes(const TensorData& data, int64_t expe
     refuse(what + ": expected " + std::to_string(expected) + " bytes for its shape, got " +
            std::to_string(length));
   if (offset > size || length > size - offset)
-    refuse(what + ": expected bytes " + std::to_string(offset) + " to " +
-           std::to_string(offset) + " + " + std::to_string(length) + " within the file of " +
-           std::to_string(size));
+    refuse(what + ": expected bytes " + std::to_string(offset) + " to " + std::to_string(offset) +
+           " + " + std::to_string(length) + " within the file of " + std::to_string(size));
   return mapped->bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(length));
 }
 
 Value ModelFiles::value(const TensorData& data) {
+  const std::lock_guard lock(mutex_);
+  const auto known = values_.find(&data);
+  return known == values_.end() ? values_.emplace(&data, make(data)).first->second : known->second;
+}
+
+Value ModelFiles::make(const TensorData& data) {
   if (data.type == static_cast<int32_t>(ElementType::String)) return data.texts;
   const int32_t dtype = find_dtype(data.type);
   if (dtype < 0)

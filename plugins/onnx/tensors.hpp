@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "reader/model.hpp"
@@ -32,6 +33,7 @@ class MappedFile {
   bool is_mapped_ = false;
 };
 
+// Of one model, for any thread: the same data are the same tensor in each import, so that programs share weights.
 class ModelFiles {
  public:
   // `folder`: of external data; empty: a model that names such files is refused.
@@ -43,12 +45,15 @@ class ModelFiles {
   const std::shared_ptr<const MappedFile>& model() const { return model_; }
 
  private:
+  Value make(const TensorData& data);
   std::string_view external_bytes(const TensorData& data, int64_t expected,
                                   std::shared_ptr<const MappedFile>& file);
 
   std::shared_ptr<const MappedFile> model_;
   std::string folder_;
+  std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const MappedFile>> external_;
+  std::map<const TensorData*, Value> values_;
 };
 
 // -1: no dtype has this element type.

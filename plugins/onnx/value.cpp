@@ -8,8 +8,7 @@ namespace {
 
 std::string list_text(const Ints& list) {
   std::string text = "[";
-  for (size_t i = 0; i < list.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(list[i]);
+  for (size_t i = 0; i < list.size(); ++i) text += (i ? ", " : "") + std::to_string(list[i]);
   return text + "]";
 }
 
@@ -19,8 +18,9 @@ std::string list_text(const Ints& list) {
 
 [[noreturn]] void refuse_unknown(const std::string& what, const Value& got) {
   throw Error(TENON_UNSUPPORTED,
-              what + ": expected a value that is known when the model is loaded (a constant, or "
-                     "computed from shapes), got " +
+              what +
+                  ": expected a value that is known when the model is loaded (a constant, or "
+                  "computed from shapes), got " +
                   got.describe() + " that depends on the inputs");
 }
 

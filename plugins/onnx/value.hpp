@@ -74,9 +74,9 @@ bool bool_of(const Value& value, const std::string& what);
 
 // A known tensor of these elements.
 Tensor make_known(int32_t dtype, const Ints& shape);
-Tensor known_ints(const Ints& list);               // int64, one axis
-Tensor known_int(int64_t number);                  // int64, 0-d
-Tensor known_floats(const Floats& list);           // float32, one axis
+Tensor known_ints(const Ints& list);      // int64, one axis
+Tensor known_int(int64_t number);         // int64, 0-d
+Tensor known_floats(const Floats& list);  // float32, one axis
 
 // An axis counted from the front.
 int64_t normal_axis(int64_t axis, int64_t ndim, const std::string& what);

@@ -22,7 +22,8 @@ const tenon_onnx_api& onnx_service() {
       host->service_find(TENON_ONNX_SERVICE, TENON_ONNX_VERSION));
   if (!api) {
     raise_error(PyExc_RuntimeError,
-                "tenon.onnx needs the plugin `onnx`, which was not loaded; `tenon plugins doctor` says why");
+                "tenon.onnx needs the plugin `onnx`, which was not loaded; `tenon plugins doctor` "
+                "says why");
     throw nb::python_error();
   }
   return *api;
@@ -43,7 +44,8 @@ class OnnxModel {
       });
     } else {
       const auto path = nb::cast<std::string>(source);
-      call_unlocked([&](tenon_err* err) { return service_.model_open(path.c_str(), &handle_, err); });
+      call_unlocked(
+          [&](tenon_err* err) { return service_.model_open(path.c_str(), &handle_, err); });
     }
   }
   ~OnnxModel() { service_.model_release(handle_); }
@@ -71,7 +73,8 @@ class OnnxModel {
     for (nb::handle item : nb::iter(shapes)) {
       std::vector<int64_t>& shape = numbers.emplace_back();
       for (nb::handle size : nb::iter(item[1])) shape.push_back(nb::cast<int64_t>(size));
-      given_shapes.push_back({name_of(item[0]), shape.data(), static_cast<uint32_t>(shape.size()), 0});
+      given_shapes.push_back(
+          {name_of(item[0]), shape.data(), static_cast<uint32_t>(shape.size()), 0});
     }
     for (const auto& [name, value] : values)
       given_values.push_back({name_of(name), tensor_argument(value, "onnx")});
@@ -104,7 +107,8 @@ std::string table() {
 }  // namespace
 
 void add_onnx_functions(nb::module_& module) {
-  nb::class_<OnnxModel>(module, "OnnxModel", "A model that was read; tenon.onnx.load makes a program of it.")
+  nb::class_<OnnxModel>(module, "OnnxModel",
+                        "A model that was read; tenon.onnx.load makes a program of it.")
       .def(nb::init<nb::handle>(), nb::arg("source"))
       .def("describe", &OnnxModel::describe)
       .def("program", &OnnxModel::program, nb::arg("sizes"), nb::arg("shapes"), nb::arg("values"));

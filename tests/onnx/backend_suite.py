@@ -83,7 +83,9 @@ def load(case: Any, names: list[str], inputs: list[Any]) -> tuple[Any, list[str]
         for name, value in zip(names, inputs, strict=True)
         if not isinstance(value, list) and value.dtype.name in ("int32", "int64", "bool", "uint8")
     ]
-    tensors = [name for name, value in zip(names, inputs, strict=True) if not isinstance(value, list)]
+    tensors = [
+        name for name, value in zip(names, inputs, strict=True) if not isinstance(value, list)
+    ]
     error: Exception | None = None
     for fixed in ([], integers, tensors):
         values = {name: value for name, value in zip(names, inputs, strict=True) if name in fixed}
@@ -104,7 +106,10 @@ def difference(actual: Any, expected: Any, case: Any) -> str:
     if isinstance(expected, list):
         if not isinstance(actual, list) or len(actual) != len(expected):
             return f"expected a sequence of {len(expected)}"
-        return next(filter(None, (difference(a, e, case) for a, e in zip(actual, expected, strict=True))), "")
+        return next(
+            filter(None, (difference(a, e, case) for a, e in zip(actual, expected, strict=True))),
+            "",
+        )
     expected = np.asarray(expected)
     if expected.dtype.kind == "O":
         return "expected data of " + type(expected.flat[0]).__name__
@@ -125,7 +130,9 @@ def difference(actual: Any, expected: Any, case: Any) -> str:
     if not len(bad):
         return ""
     at = tuple(bad[0])
-    return f"{len(bad)} of {wanted.size} elements, first at {at}: expected {wanted[at]}, got {got[at]}"
+    return (
+        f"{len(bad)} of {wanted.size} elements, first at {at}: expected {wanted[at]}, got {got[at]}"
+    )
 
 
 def run(case: Any) -> tuple[str, str]:
@@ -138,11 +145,11 @@ def run(case: Any) -> tuple[str, str]:
             program, fixed = load(case, names, given)
         except (CaseRefused, NotImplementedError) as problem:
             return "refused", str(problem)
-        except Exception as problem:  # noqa: BLE001 - every failure is reported
+        except Exception as problem:
             return "failed", f"{type(problem).__name__}: {problem}"
         try:
             results = program(*[v for n, v in zip(names, given, strict=True) if n not in fixed])
-        except Exception as problem:  # noqa: BLE001
+        except Exception as problem:
             return "failed", f"when it runs: {type(problem).__name__}: {problem}"
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != len(outputs):
@@ -181,7 +188,9 @@ def main() -> int:
     for reason, count in reasons.most_common(60):
         print(f"{count:5}  {reason}")
     passed = verdicts["passed"] + verdicts["fixed"]
-    print(f"\n{len(cases)} cases: {passed} passed ({verdicts['fixed']} with inputs fixed), ", end="")
+    print(
+        f"\n{len(cases)} cases: {passed} passed ({verdicts['fixed']} with inputs fixed), ", end=""
+    )
     print(f"{verdicts['refused']} refused, {verdicts['failed']} failed, {verdicts['wrong']} wrong")
     return 1 if verdicts["wrong"] or passed < options.least else 0
 

@@ -72,7 +72,9 @@ def attribute(name: str, value: Any) -> bytes:
     return head + b"".join(field(8, item) for item in value) + field(20, 7)
 
 
-def node(op: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: Any) -> bytes:
+def node(
+    op: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: Any
+) -> bytes:
     return (
         b"".join(field(1, item) for item in inputs)
         + b"".join(field(2, item) for item in outputs)
@@ -119,12 +121,16 @@ def model(
     return (
         field(1, ir)
         + field(7, graph(nodes, inputs, outputs, initializers))
-        + b"".join(field(8, field(1, domain) + field(2, version)) for domain, version in imports.items())
+        + b"".join(
+            field(8, field(1, domain) + field(2, version)) for domain, version in imports.items()
+        )
         + b"".join(field(25, item) for item in functions)
     )
 
 
-def function(name: str, inputs: Sequence[str], outputs: Sequence[str], nodes: Sequence[bytes]) -> bytes:
+def function(
+    name: str, inputs: Sequence[str], outputs: Sequence[str], nodes: Sequence[bytes]
+) -> bytes:
     """A function of domain `local`, whose nodes are of opset 21."""
     return (
         field(1, name)

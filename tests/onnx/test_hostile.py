@@ -25,8 +25,12 @@ def test_what_is_no_model():
 
 
 def test_versions():
-    refused(model([], SMALL, ["x"], ir=99), "expected IR version 3 to 14, got 99", NotImplementedError)
-    refused(model([], SMALL, ["x"], opset=99), "expected opset 1 to 28, got 99", NotImplementedError)
+    refused(
+        model([], SMALL, ["x"], ir=99), "expected IR version 3 to 14, got 99", NotImplementedError
+    )
+    refused(
+        model([], SMALL, ["x"], opset=99), "expected opset 1 to 28, got 99", NotImplementedError
+    )
 
 
 def test_graphs_in_graphs():
@@ -57,13 +61,17 @@ def test_functions_that_multiply():
 
 
 def test_names_and_axes():
-    refused(model([node("Relu" * 20000, ["x"], ["y"])], SMALL, ["y"]), "names of at most 65536 bytes")
+    refused(
+        model([node("Relu" * 20000, ["x"], ["y"])], SMALL, ["y"]), "names of at most 65536 bytes"
+    )
     refused(model([], [value("x", "float32", [1] * 40)], ["x"]), "at most 32 axes")
 
 
 def sized(*shape, data=b""):
     """A model with an initializer of this shape."""
-    tensor = b"".join(field(1, size) for size in shape) + field(2, 1) + field(8, "w") + field(9, data)
+    tensor = (
+        b"".join(field(1, size) for size in shape) + field(2, 1) + field(8, "w") + field(9, data)
+    )
     return field(1, 10) + field(7, graph([], [], ["w"]) + field(5, tensor)) + field(8, field(2, 21))
 
 
@@ -77,9 +85,15 @@ def test_sizes_of_tensors():
 def test_large_known_values_are_not_made():
     shape = {"shape": np.array([2**20, 2**20])}
     nodes = [node("ConstantOfShape", ["shape"], ["big"]), node("Shape", ["big"], ["y"])]
-    assert tenon.onnx.load(model(nodes, SMALL, ["y"], shape))(tenon.zeros([2])).numpy().tolist() == [2**20] * 2
+    assert (
+        tenon.onnx.load(model(nodes, SMALL, ["y"], shape))(tenon.zeros([2])).numpy().tolist()
+        == [2**20] * 2
+    )
     numbers = {"a": np.array(0), "b": np.array(2**40), "c": np.array(1)}
-    refused(model([node("Range", ["a", "b", "c"], ["y"])], SMALL, ["y"], numbers), "at most 2\\^28 numbers")
+    refused(
+        model([node("Range", ["a", "b", "c"], ["y"])], SMALL, ["y"], numbers),
+        "at most 2\\^28 numbers",
+    )
 
 
 def test_rounds_without_an_end():
@@ -89,14 +103,20 @@ def test_rounds_without_an_end():
 
 
 def test_names_that_nothing_made():
-    refused(model([node("Relu", ["nothing"], ["y"])], SMALL, ["y"]), "expected input `nothing` to be made")
+    refused(
+        model([node("Relu", ["nothing"], ["y"])], SMALL, ["y"]),
+        "expected input `nothing` to be made",
+    )
     refused(model([], SMALL, ["y"]), "expected result `y` to be made")
 
 
 def test_damaged_files_raise_or_load():
     """A thousand damaged copies: bytes changed, cut off, repeated."""
     whole = model(
-        [node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), node("Relu", ["a"], ["y"], name="relu")],
+        [
+            node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+            node("Relu", ["a"], ["y"], name="relu"),
+        ],
         [value("x", "float32", [1, 2, 4, 4])],
         ["y"],
         {"w": np.ones((3, 2, 3, 3), np.float32)},

@@ -28,7 +28,9 @@ def test_an_attribute_becomes_an_input_in_a_later_opset():
     x = np.arange(6, dtype=F32).reshape(2, 3)
     by_attribute = run([node("ReduceSum", ["x"], ["y"], axes=[1], keepdims=0)], {"x": x}, opset=11)
     axes = {"axes": np.array([1])}
-    by_input = run([node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], {"x": x}, initializers=axes)
+    by_input = run(
+        [node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], {"x": x}, initializers=axes
+    )
     assert np.array_equal(by_attribute, x.sum(1)) and np.array_equal(by_input, x.sum(1))
 
 
@@ -36,14 +38,18 @@ def test_softmax_normalised_all_axes_from_one_on_before_opset_13():
     x = np.random.default_rng(1).normal(size=(2, 3, 4)).astype(F32)
     together = np.exp(x) / np.exp(x).sum(axis=(1, 2), keepdims=True)
     alone = np.exp(x) / np.exp(x).sum(axis=2, keepdims=True)
-    assert np.allclose(run([node("Softmax", ["x"], ["y"])], {"x": x}, opset=11), together, atol=1e-6)
+    assert np.allclose(
+        run([node("Softmax", ["x"], ["y"])], {"x": x}, opset=11), together, atol=1e-6
+    )
     assert np.allclose(run([node("Softmax", ["x"], ["y"])], {"x": x}, opset=13), alone, atol=1e-6)
 
 
 def test_group_normalisation_scales_groups_before_opset_21_and_channels_from_it_on():
     x = np.random.default_rng(2).normal(size=(1, 4, 3)).astype(F32)
     halves = x.reshape(1, 2, -1)
-    normal = (halves - halves.mean(-1, keepdims=True)) / np.sqrt(halves.var(-1, keepdims=True) + 1e-5)
+    normal = (halves - halves.mean(-1, keepdims=True)) / np.sqrt(
+        halves.var(-1, keepdims=True) + 1e-5
+    )
     for opset, scale in ((18, [2.0, 3.0]), (21, [2.0, 2.0, 3.0, 3.0])):
         weights = {"s": np.array(scale, F32), "b": np.zeros(len(scale), F32)}
         got = run(
@@ -52,7 +58,9 @@ def test_group_normalisation_scales_groups_before_opset_21_and_channels_from_it_
             initializers=weights,
             opset=opset,
         )
-        assert np.allclose(got, normal.reshape(x.shape) * np.repeat([2.0, 3.0], 2)[:, None], atol=1e-5)
+        assert np.allclose(
+            got, normal.reshape(x.shape) * np.repeat([2.0, 3.0], 2)[:, None], atol=1e-5
+        )
 
 
 def test_integer_quotients_are_rounded_towards_zero():
@@ -72,7 +80,10 @@ def test_convolution_with_other_margins_before_than_after():
 
 def test_a_convolution_of_three_axes():
     rng = np.random.default_rng(3)
-    x, w = rng.normal(size=(1, 2, 3, 3, 3)).astype(F32), rng.normal(size=(2, 1, 2, 2, 2)).astype(F32)
+    x, w = (
+        rng.normal(size=(1, 2, 3, 3, 3)).astype(F32),
+        rng.normal(size=(2, 1, 2, 2, 2)).astype(F32),
+    )
     got = run([node("Conv", ["x", "w"], ["y"], group=2)], {"x": x}, initializers={"w": w})
     windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2, 2), axis=(2, 3, 4))
     wanted = np.einsum("ncdhwijk,cijk->ncdhw", windows, w[:, 0])
@@ -99,7 +110,9 @@ def test_an_input_whose_values_decide_a_shape_is_fixed():
     x = np.arange(6, dtype=F32)
     types = [value("x", "float32", [6]), value("shape", "int64", [2])]
     data = model([node("Reshape", ["x", "shape"], ["y"])], types, ["y"])
-    with pytest.raises(NotImplementedError, match="shape: expected a value that is known when the model"):
+    with pytest.raises(
+        NotImplementedError, match="shape: expected a value that is known when the model"
+    ):
         tenon.onnx.load(data)
     program = tenon.onnx.load(data, values={"shape": tenon.tensor(np.array([2, 3]))})
     assert np.array_equal(program(tenon.tensor(x)).numpy(), x.reshape(2, 3))
@@ -107,7 +120,9 @@ def test_an_input_whose_values_decide_a_shape_is_fixed():
 
 def test_open_sizes_are_given_by_name_or_left_open():
     data = model([node("Relu", ["x"], ["y"])], [value("x", "float32", ["batch", 2])], ["y"])
-    with pytest.raises(ValueError, match='size of axis 0, `batch`, is open; expected it, as sizes={"batch"'):
+    with pytest.raises(
+        ValueError, match='size of axis 0, `batch`, is open; expected it, as sizes={"batch"'
+    ):
         tenon.onnx.load(data)
     x = np.array([[-1.0, 2.0]], F32)
     assert tenon.onnx.load(data, sizes={"batch": 1})(tenon.tensor(x)).numpy().tolist() == [[0, 2]]
@@ -119,16 +134,22 @@ def test_open_sizes_are_given_by_name_or_left_open():
 def test_initializers_may_be_inputs_and_weights_keep_their_names():
     w = np.ones((200, 100), F32)
     types = [value("x", "float32", [1, 200]), value("w", "float32", w.shape)]
-    program = tenon.onnx.load(model([node("MatMul", ["x", "w"], ["y"])], types, ["y"], {"w": w}, ir=3))
+    program = tenon.onnx.load(
+        model([node("MatMul", ["x", "w"], ["y"])], types, ["y"], {"w": w}, ir=3)
+    )
     assert list(program.leaves) == ["w"]
     assert program(tenon.ones([1, 200])).numpy()[0, 0] == 200
 
 
 def test_functions_of_the_model_are_called():
     twice = function("Twice", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])])
-    four = function("Four", ["a"], ["c"], [local("Twice", ["a"], ["b"]), local("Twice", ["b"], ["c"])])
+    four = function(
+        "Four", ["a"], ["c"], [local("Twice", ["a"], ["b"]), local("Twice", ["b"], ["c"])]
+    )
     types = [value("x", "float32", [1])]
-    data = model([local("Four", ["x"], ["y"])], types, ["y"], functions=[twice, four], opsets={"local": 1})
+    data = model(
+        [local("Four", ["x"], ["y"])], types, ["y"], functions=[twice, four], opsets={"local": 1}
+    )
     assert tenon.onnx.load(data)(tenon.tensor([3.0])).numpy().tolist() == [12]
 
 
@@ -141,7 +162,11 @@ def test_a_branch_is_chosen_and_rounds_are_written_out():
     got = run([node("If", ["c"], ["y"], **sides)], {"x": x}, initializers={"c": np.array(True)})
     assert got.tolist() == [-2]
     body = graph(
-        [node("Add", ["s", "x"], ["t"]), node("Identity", ["g"], ["h"]), node("Identity", ["t"], ["u"])],
+        [
+            node("Add", ["s", "x"], ["t"]),
+            node("Identity", ["g"], ["h"]),
+            node("Identity", ["t"], ["u"]),
+        ],
         [value("i", "int64"), value("g", "bool"), value("s", "float32", [1])],
         ["h", "t", "u"],
     )
@@ -170,14 +195,18 @@ def test_weights_may_lie_in_a_file_beneath_the_models_folder(tmp_path):
         entries = {"location": location, "offset": "16", "length": length}
         data = field(1, 4) + field(2, 1) + field(8, "w") + field(14, 1)
         data += b"".join(field(13, field(1, key) + field(2, text)) for key, text in entries.items())
-        body = graph([node("Add", ["x", "w"], ["y"])], [value("x", "float32", [4])], ["y"]) + field(5, data)
+        body = graph([node("Add", ["x", "w"], ["y"])], [value("x", "float32", [4])], ["y"]) + field(
+            5, data
+        )
         path = tmp_path / "net.onnx"
         path.write_bytes(field(1, 10) + field(7, body) + field(8, field(2, 21)))
         return path
 
     (tmp_path / "w.bin").write_bytes(b"\0" * 16 + weights.tobytes())
     assert tenon.onnx.load(write("w.bin"))(tenon.zeros([4])).numpy().tolist() == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match=r"expected a file beneath the model's folder, got `../w.bin`"):
+    with pytest.raises(
+        ValueError, match=r"expected a file beneath the model's folder, got `../w.bin`"
+    ):
         tenon.onnx.load(write("../w.bin"))
     with pytest.raises(ValueError, match="expected 16 bytes for its shape, got 64"):
         tenon.onnx.load(write("w.bin", "64"))
@@ -213,7 +242,9 @@ def test_all_operators_that_cannot_be_imported_are_named_at_once():
 
 def test_attributes_that_a_version_does_not_have_are_refused():
     data = model([node("Relu", ["x"], ["y"], alpha=1.0)], [value("x", "float32", [1])], ["y"])
-    with pytest.raises(ValueError, match="expected attributes of the operator's opset 14, got `alpha`"):
+    with pytest.raises(
+        ValueError, match="expected attributes of the operator's opset 14, got `alpha`"
+    ):
         tenon.onnx.load(data)
 
 

@@ -14,7 +14,8 @@ Tensor split_heads(Conversion& c, const Tensor& x, int64_t heads) {
   if (heads < 1 || x->shape[2] % heads != 0)
     c.fail("expected a number of heads that divides " + std::to_string(x->shape[2]) + ", got " +
            std::to_string(heads));
-  const Tensor parts = c.call("reshape", {x, Ints{x->shape[0], x->shape[1], heads, x->shape[2] / heads}});
+  const Tensor parts =
+      c.call("reshape", {x, Ints{x->shape[0], x->shape[1], heads, x->shape[2] / heads}});
   return c.call("permute", {parts, Ints{0, 2, 1, 3}});
 }
 
@@ -41,7 +42,8 @@ class AttentionNode {
     }
     if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4) c_.fail("expected Q, K and V of 3 or 4 axes");
     int64_t past = 0;
-    if (c_.has("past_key") != c_.has("past_value")) c_.fail("expected both of past_key and past_value");
+    if (c_.has("past_key") != c_.has("past_value"))
+      c_.fail("expected both of past_key and past_value");
     if (c_.has("past_key")) {
       past = c_.tensor("past_key")->shape[2];
       k = c_.call("concat", {Values{c_.tensor("past_key"), k}, 2});
@@ -55,7 +57,8 @@ class AttentionNode {
     const double scale = c_.number("scale", 1 / std::sqrt(static_cast<double>(q->shape[3])));
     // Both factors have the root of the scale, which keeps products of small dtypes in range.
     const double root = std::sqrt(scale);
-    const Tensor keys = c_.call("transpose", {c_.call("multiply", {grouped(c_, k, heads), root}), -2, -1});
+    const Tensor keys =
+        c_.call("transpose", {c_.call("multiply", {grouped(c_, k, heads), root}), -2, -1});
     Tensor scores = c_.call("matmul", {c_.call("multiply", {q, root}), keys});
     const int64_t mode = c_.integer("qk_matmul_output_mode");
     Tensor shown = scores;
@@ -119,7 +122,8 @@ class AttentionNode {
       lengths = c_.call("reshape", {c_.cast(c_.tensor("nonpad_kv_seqlen"), TENON_DTYPE_I64),
                                     Ints{batches, 1, 1, 1}});
     if (has_lengths) hide(c_.call("less", {column, lengths}));
-    const int64_t left = c_.integer("left_window_size", -1), right = c_.integer("right_window_size", -1);
+    const int64_t left = c_.integer("left_window_size", -1),
+                  right = c_.integer("right_window_size", -1);
     const bool is_causal = c_.integer("is_causal") != 0;
     if (!is_causal && left < 0 && right < 0) return bias;
     // The row of a query among the keys.
@@ -155,7 +159,8 @@ Values convert_rotary_embedding(Conversion& c) {
   sine = c.call("unsqueeze", {sine, Ints{1}});
   const int64_t features = x->shape[3], given = c.integer("rotary_embedding_dim");
   const int64_t turned = given > 0 ? given : features;
-  if (turned > features || turned % 2 != 0) c.fail("expected an even rotary_embedding_dim of at most the features");
+  if (turned > features || turned % 2 != 0)
+    c.fail("expected an even rotary_embedding_dim of at most the features");
   Tensor out = turned == features ? x : c.call("narrow", {x, 3, 0, turned});
   out = c.call("rotary_embedding", {out, cosine, sine, c.integer("interleaved") != 0});
   if (turned != features)

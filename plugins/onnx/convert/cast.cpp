@@ -31,7 +31,8 @@ bool has_arithmetic(int32_t dtype) { return dtype <= TENON_DTYPE_C128; }
 Tensor cast_to(Conversion& c, const Tensor& from, int32_t dtype) {
   if (from->dtype == dtype) return from;
   if (dtype == TENON_DTYPE_F8E8M0 && c.text("round_mode") != "nearest")
-    c.refuse("expected round_mode \"nearest\" for FLOAT8E8M0, got \"" + c.text("round_mode") + "\"");
+    c.refuse("expected round_mode \"nearest\" for FLOAT8E8M0, got \"" + c.text("round_mode") +
+             "\"");
   const double limit = float8_limit(dtype);
   if (limit == 0 || c.integer("saturate", 1) == 0 || !has_arithmetic(from->dtype) ||
       from->dtype < TENON_DTYPE_F16)

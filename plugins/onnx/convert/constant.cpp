@@ -50,8 +50,7 @@ Values convert_constant(Conversion& c) {
 Values convert_constant_of_shape(Conversion& c) {
   const Ints shape = ints_of(c.input("input"), "input");
   const Value value = c.attribute("value");
-  if (value.is_none())
-    return {c.call("full", {shape, 0.0, {"dtype", Dtype{TENON_DTYPE_F32}}})};
+  if (value.is_none()) return {c.call("full", {shape, 0.0, {"dtype", Dtype{TENON_DTYPE_F32}}})};
   return {filled(c, shape, value.tensor("value"))};
 }
 

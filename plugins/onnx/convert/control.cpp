@@ -14,7 +14,8 @@ constexpr size_t kMaxRounds = size_t{1} << 16;
 
 void count_round(Conversion& c, const std::vector<Values>& rounds) {
   if (rounds.size() >= kMaxRounds)
-    c.refuse("more than " + std::to_string(kMaxRounds) + " rounds, which are written out one after another");
+    c.refuse("more than " + std::to_string(kMaxRounds) +
+             " rounds, which are written out one after another");
 }
 
 Values list_from(const Values& list, size_t begin) {
@@ -52,8 +53,7 @@ Values convert_loop(Conversion& c) {
               first = c.inputs().size() > 1 ? c.inputs()[1] : Value();
   need_known(c, trips, "M");
   need_known(c, first, "cond");
-  const int64_t count =
-      trips.is_none() ? std::numeric_limits<int64_t>::max() : int_of(trips, "M");
+  const int64_t count = trips.is_none() ? std::numeric_limits<int64_t>::max() : int_of(trips, "M");
   Values carried = list_from(c.inputs(), 2);
   const size_t states = carried.size();
   if (body.outputs.size() < states + 1 || body.inputs.size() != states + 2)
@@ -107,8 +107,8 @@ Values convert_scan(Conversion& c) {
     count_round(c, rounds);
     Values given = carried;
     for (size_t k = 0; k < scans; ++k)
-      given.emplace_back(c.call("select", {inputs[states + k], axes[k],
-                                           directions[k] != 0 ? length - 1 - i : i}));
+      given.emplace_back(
+          c.call("select", {inputs[states + k], axes[k], directions[k] != 0 ? length - 1 - i : i}));
     const Values results = c.importer.run_graph(body, c.scope, given);
     carried.assign(results.begin(), results.begin() + static_cast<ptrdiff_t>(states));
     rounds.push_back(list_from(results, states));

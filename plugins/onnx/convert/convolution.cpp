@@ -24,8 +24,7 @@ Tensor spread(Conversion& c, const Tensor& x, int64_t axis, int64_t stride) {
   padding[2 * static_cast<size_t>(axis + 1) + 1] = stride - 1;
   const int64_t length = shape[static_cast<size_t>(axis)];
   shape[static_cast<size_t>(axis)] = length * stride;
-  const Tensor apart =
-      c.call("pad_constant", {c.call("unsqueeze", {x, Ints{axis + 1}}), padding});
+  const Tensor apart = c.call("pad_constant", {c.call("unsqueeze", {x, Ints{axis + 1}}), padding});
   return c.call("narrow", {c.call("reshape", {apart, shape}), axis, 0,
                            std::max<int64_t>((length - 1) * stride + 1, 0)});
 }
@@ -110,7 +109,8 @@ Values convert_conv_transpose(Conversion& c) {
   }
   Tensor full;
   if (axes == 2)
-    full = c.call("conv_transpose2d", {x, weight, Value(), strides, Ints{0, 0}, Ints{0, 0}, dilations, groups});
+    full = c.call("conv_transpose2d",
+                  {x, weight, Value(), strides, Ints{0, 0}, Ints{0, 0}, dilations, groups});
   else
     full = transpose_windows(c, x, weight, strides, dilations, groups);
   if (is_moved) full = c.call("pad_constant", {full, padding});

@@ -36,8 +36,7 @@ Tensor flat_positions(Conversion& c, const Tensor& indices, const Ints& shape, s
   Tensor flat;
   for (int64_t i = 0; i < depth; ++i) {
     const size_t axis = first + static_cast<size_t>(i);
-    const Tensor one =
-        from_front(c, c.call("select", {indices, -1, i}), shape.at(axis));
+    const Tensor one = from_front(c, c.call("select", {indices, -1, i}), shape.at(axis));
     flat = flat ? c.call("add", {c.call("multiply", {flat, shape[axis]}), one}) : one;
   }
   return flat;
@@ -51,8 +50,9 @@ Values convert_gather_nd(Conversion& c) {
   const Ints shape = shape_of(data), coordinates = shape_of(indices);
   if (coordinates.empty() || batch >= coordinates.size() || batch >= shape.size() ||
       static_cast<size_t>(coordinates.back()) + batch > shape.size() || coordinates.back() < 1)
-    c.fail("expected coordinates of 1 to " + std::to_string(shape.size() - std::min(batch, shape.size())) +
-           " axes, got " + describe(*indices.get()));
+    c.fail("expected coordinates of 1 to " +
+           std::to_string(shape.size() - std::min(batch, shape.size())) + " axes, got " +
+           describe(*indices.get()));
   const size_t depth = static_cast<size_t>(coordinates.back());
   // One axis of batches and one of positions, one of what is taken at each.
   const int64_t batches = product(shape, 0, batch), inner = product(shape, batch, batch + depth);
@@ -63,8 +63,9 @@ Values convert_gather_nd(Conversion& c) {
   if (batch > 0) {
     Ints batch_shape(coordinates.begin(), coordinates.begin() + static_cast<ptrdiff_t>(batch));
     batch_shape.resize(coordinates.size() - 1, 1);
-    const Tensor starts = c.call(
-        "reshape", {c.call("arange", {0, batches * inner, std::max<int64_t>(inner, 1)}), batch_shape});
+    const Tensor starts =
+        c.call("reshape",
+               {c.call("arange", {0, batches * inner, std::max<int64_t>(inner, 1)}), batch_shape});
     flat = c.call("add", {flat, starts});
   }
   return {c.call("index_select", {c.call("reshape", {data, rows}), flat, 0})};
@@ -74,7 +75,8 @@ Values convert_scatter_nd(Conversion& c) {
   const Tensor &data = c.tensor("data"), &indices = c.tensor("indices"),
                &updates = c.tensor("updates");
   const Ints shape = shape_of(data), coordinates = shape_of(indices);
-  if (coordinates.empty() || coordinates.back() < 1 || static_cast<size_t>(coordinates.back()) > shape.size())
+  if (coordinates.empty() || coordinates.back() < 1 ||
+      static_cast<size_t>(coordinates.back()) > shape.size())
     c.fail("expected coordinates of 1 to " + std::to_string(shape.size()) + " axes, got " +
            describe(*indices.get()));
   const auto depth = static_cast<size_t>(coordinates.back());
@@ -110,7 +112,8 @@ Values convert_one_hot(Conversion& c) {
   const Tensor positions = c.call("reshape", {c.call("arange", {0, depth}), numbers}),
                at = c.call("unsqueeze", {from_front(c, indices, depth), Ints{axis}});
   const Tensor is_on = c.call("equal", {at, positions});
-  return {c.call("where", {is_on, c.call("select", {values, 0, 1}), c.call("select", {values, 0, 0})})};
+  return {
+      c.call("where", {is_on, c.call("select", {values, 0, 1}), c.call("select", {values, 0, 0})})};
 }
 
 // `update` is written to each row of the cache from its own place on.
@@ -124,11 +127,10 @@ Values convert_tensor_scatter(Conversion& c) {
   batches[0] = cache->shape[0];
   Tensor positions = c.call("reshape", {c.call("arange", {0, count}), along});
   if (c.has("write_indices"))
-    positions = c.call("add", {positions, c.call("reshape", {c.cast(c.tensor("write_indices"),
-                                                                    TENON_DTYPE_I64),
-                                                             batches})});
-  if (c.text("mode") == "circular")
-    positions = c.call("remainder", {positions, length});
+    positions = c.call(
+        "add", {positions,
+                c.call("reshape", {c.cast(c.tensor("write_indices"), TENON_DTYPE_I64), batches})});
+  if (c.text("mode") == "circular") positions = c.call("remainder", {positions, length});
   const Tensor wide = c.call("expand", {positions, shape_of(update)});
   return {c.call("scatter", {cache, wide, update, axis})};
 }

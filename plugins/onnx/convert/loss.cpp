@@ -10,7 +10,8 @@ Tensor likelihood_loss(Conversion& c, const Tensor& x, const Tensor& target, con
   // Without ignore_index every class counts: one that no target has.
   constexpr int64_t kNoClass = int64_t{-1} << 40;
   const int64_t ignored = c.integer("ignore_index", kNoClass);
-  return c.call("nll_loss", {x, c.cast(target, TENON_DTYPE_I64), weight, ignored, c.text("reduction")});
+  return c.call("nll_loss",
+                {x, c.cast(target, TENON_DTYPE_I64), weight, ignored, c.text("reduction")});
 }
 
 }  // namespace

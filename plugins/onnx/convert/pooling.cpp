@@ -39,18 +39,20 @@ bool fits_kernel(const Window& window) {
 }
 
 // Positions in the padded plane of each channel, as ONNX counts them: in the whole tensor, without margins.
-Tensor global_positions(Conversion& c, const Tensor& x, const Tensor& positions,
-                        const Ints& padded, const Window& window) {
+Tensor global_positions(Conversion& c, const Tensor& x, const Tensor& positions, const Ints& padded,
+                        const Window& window) {
   const int64_t height = x->shape[2], width = x->shape[3];
-  const Tensor row = c.call("subtract", {c.call("floor_divide", {positions, padded[1]}), window.before[0]}),
-               column = c.call("subtract", {c.call("remainder", {positions, padded[1]}), window.before[1]});
+  const Tensor row = c.call("subtract",
+                            {c.call("floor_divide", {positions, padded[1]}), window.before[0]}),
+               column = c.call("subtract",
+                               {c.call("remainder", {positions, padded[1]}), window.before[1]});
   const bool by_columns = c.integer("storage_order") == 1;
-  const Tensor in_plane =
-      by_columns ? c.call("add", {c.call("multiply", {column, height}), row})
-                 : c.call("add", {c.call("multiply", {row, width}), column});
+  const Tensor in_plane = by_columns ? c.call("add", {c.call("multiply", {column, height}), row})
+                                     : c.call("add", {c.call("multiply", {row, width}), column});
   const int64_t planes = x->shape[0] * x->shape[1];
   const Tensor starts = c.call("multiply", {c.call("arange", {0, planes}), height * width});
-  return c.call("add", {in_plane, c.call("reshape", {starts, Ints{x->shape[0], x->shape[1], 1, 1}})});
+  return c.call("add",
+                {in_plane, c.call("reshape", {starts, Ints{x->shape[0], x->shape[1], 1, 1}})});
 }
 
 }  // namespace
@@ -64,8 +66,10 @@ Values convert_max_pool(Conversion& c) {
     return {c.call("max", {windows_of(c, padded, window), last_axes(window.axes())})};
   }
   if (!wants_positions)
-    return {c.call("max_pool2d", {x, window.kernel, window.strides, window.before, window.dilations})};
-  if (window.axes() > 2) c.refuse("expected at most 2 axes behind the channels for result `Indices`");
+    return {
+        c.call("max_pool2d", {x, window.kernel, window.strides, window.before, window.dilations})};
+  if (window.axes() > 2)
+    c.refuse("expected at most 2 axes behind the channels for result `Indices`");
   // One axis is a plane of one row.
   const bool is_line = window.axes() == 1;
   Tensor plane = is_line ? c.call("unsqueeze", {x, Ints{2}}) : x;
@@ -75,8 +79,9 @@ Values convert_max_pool(Conversion& c) {
   if (is_line)
     for (Ints* list : {&window.before, &window.after}) list->insert(list->begin(), 0);
   const Tensor padded = with_margins(c, plane, window, lowest(x->dtype));
-  const Values pooled = c.call_all("max_pool2d_with_indices", {padded, window.kernel, window.strides,
-                                                               Ints{0, 0}, window.dilations});
+  const Values pooled =
+      c.call_all("max_pool2d_with_indices",
+                 {padded, window.kernel, window.strides, Ints{0, 0}, window.dilations});
   Tensor values = pooled[0].tensor("values"),
          positions = global_positions(c, plane, pooled[1].tensor("indices"),
                                       {padded->shape[2], padded->shape[3]}, window);
@@ -93,7 +98,8 @@ Values convert_average_pool(Conversion& c) {
   const bool counts_margins = c.integer("count_include_pad") != 0;
   const bool is_plain = c.integer("ceil_mode") == 0 && window.dilations == Ints(window.axes(), 1);
   if (is_plain && fits_kernel(window))
-    return {c.call("avg_pool2d", {x, window.kernel, window.strides, window.before, false, counts_margins})};
+    return {c.call("avg_pool2d",
+                   {x, window.kernel, window.strides, window.before, false, counts_margins})};
   // How many elements each window counts: those of the margins that were requested, not of what rounding up adds.
   Window given = window;
   const Ints pads = c.integers("pads", Ints(2 * window.axes(), 0));
@@ -107,8 +113,7 @@ Values convert_average_pool(Conversion& c) {
   }
   const int32_t wide = x->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
   const Tensor ones = c.call("full", {inside, 1.0, {"dtype", Dtype{wide}}});
-  const Tensor counts = window_sums(c, ones, given),
-               sums = window_sums(c, c.cast(x, wide), window);
+  const Tensor counts = window_sums(c, ones, given), sums = window_sums(c, c.cast(x, wide), window);
   return {c.cast(c.call("divide", {sums, counts}), x->dtype)};
 }
 

@@ -25,11 +25,13 @@ Tensor along(Conversion& c, const Tensor& parameter, const Tensor& x) {
     return c.call("reshape", {parameter, shape});
   }
   if (block < 1 || parameter->ndim != x->ndim)
-    c.fail("expected a scale that is a number, a vector or of blocks, got " + describe(*parameter.get()));
+    c.fail("expected a scale that is a number, a vector or of blocks, got " +
+           describe(*parameter.get()));
   const Tensor wide = c.call("repeat", {parameter, block, axis});
   // The last block may be cut off.
   const Tensor cut = c.call("narrow", {wide, axis, 0, x->shape[axis]});
-  if (shape_of(cut) != shape_of(x)) c.fail("expected a scale for each block, got " + describe(*parameter.get()));
+  if (shape_of(cut) != shape_of(x))
+    c.fail("expected a scale for each block, got " + describe(*parameter.get()));
   return cut;
 }
 
@@ -79,8 +81,7 @@ Tensor centred(Conversion& c, const Tensor& x, const Value& zero_point, const In
 
 // Sums of products that float64 holds exactly, as int32.
 Tensor exact_matmul(Conversion& c, const Tensor& a, const Tensor& b) {
-  const Tensor product =
-      c.call("matmul", {c.cast(a, TENON_DTYPE_F64), c.cast(b, TENON_DTYPE_F64)});
+  const Tensor product = c.call("matmul", {c.cast(a, TENON_DTYPE_F64), c.cast(b, TENON_DTYPE_F64)});
   return c.cast(product, TENON_DTYPE_I32);
 }
 
@@ -135,11 +136,13 @@ Values convert_dequantize_linear(Conversion& c) {
       x->dtype == TENON_DTYPE_I8 || x->dtype == TENON_DTYPE_U8) {
     centre = c.cast(x, TENON_DTYPE_I32);
     if (c.has("x_zero_point"))
-      centre = c.call("subtract", {centre, along(c, c.cast(c.tensor("x_zero_point"), TENON_DTYPE_I32), x)});
+      centre = c.call("subtract",
+                      {centre, along(c, c.cast(c.tensor("x_zero_point"), TENON_DTYPE_I32), x)});
   } else if (is_float8(x->dtype)) {
     centre = c.cast(x, TENON_DTYPE_F32);
     if (c.has("x_zero_point"))
-      centre = c.call("subtract", {centre, along(c, c.cast(c.tensor("x_zero_point"), TENON_DTYPE_F32), x)});
+      centre = c.call("subtract",
+                      {centre, along(c, c.cast(c.tensor("x_zero_point"), TENON_DTYPE_F32), x)});
   } else {
     c.refuse(std::string("quantised numbers of ") + host->dtype_name(x->dtype));
   }
@@ -164,12 +167,13 @@ Values convert_qlinear_matmul(Conversion& c) {
     if (wide->numel == 1) return c.call("reshape", {wide, Ints{}});
     return shape.empty() || wide->ndim > 1 ? wide : c.call("reshape", {wide, shape});
   };
-  const Tensor real = c.call("multiply", {c.cast(product, TENON_DTYPE_F32), factor(a_scale, row_shape())});
-  const Tensor ratio = c.call("divide", {c.call("multiply", {real, factor(b_scale, column_shape())}),
-                                         factor(y_scale, row_shape())});
+  const Tensor real =
+      c.call("multiply", {c.cast(product, TENON_DTYPE_F32), factor(a_scale, row_shape())});
+  const Tensor ratio = c.call(
+      "divide",
+      {c.call("multiply", {real, factor(b_scale, column_shape())}), factor(y_scale, row_shape())});
   Value point = c.input("y_zero_point");
-  if (point.tensor("y_zero_point")->numel == 1)
-    point = c.call("reshape", {point, Ints{}});
+  if (point.tensor("y_zero_point")->numel == 1) point = c.call("reshape", {point, Ints{}});
   return {quantised(c, ratio, point, dtype)};
 }
 
@@ -184,8 +188,8 @@ Tensor exact_convolution(Conversion& c, const Tensor& x, const Value& x_point, c
   filters[0] = shape[0];
   const Window window = window_of(c, x, Ints(shape.begin() + 2, shape.end()));
   const Tensor sums = correlate(c, c.cast(centred(c, x, x_point, {}), TENON_DTYPE_F64),
-                                c.cast(centred(c, w, w_point, filters), TENON_DTYPE_F64), {}, window,
-                                c.integer("group", 1));
+                                c.cast(centred(c, w, w_point, filters), TENON_DTYPE_F64), {},
+                                window, c.integer("group", 1));
   return c.cast(sums, TENON_DTYPE_I32);
 }
 
@@ -206,8 +210,8 @@ Values convert_qlinear_conv(Conversion& c) {
     const Tensor wide = c.cast(c.tensor(name), TENON_DTYPE_F32);
     return c.call("reshape", {wide, wide->numel == 1 ? Ints{} : channels});
   };
-  const Tensor scale = c.call("divide", {c.call("multiply", {factor("x_scale"), factor("w_scale")}),
-                                         factor("y_scale")});
+  const Tensor scale = c.call(
+      "divide", {c.call("multiply", {factor("x_scale"), factor("w_scale")}), factor("y_scale")});
   const Tensor ratio = c.call("multiply", {c.cast(sums, TENON_DTYPE_F32), scale});
   const Value point = c.call("reshape", {c.tensor("y_zero_point"), Ints{}});
   return {quantised(c, ratio, point, c.tensor("y_zero_point")->dtype)};

@@ -14,10 +14,10 @@ constexpr int64_t kMaxLength = 4096;
 using Activation = std::function<Tensor(const Tensor&)>;
 
 struct Direction {
-  Tensor weight, recurrence;       // [I, gates * H], [H, gates * H]
-  Tensor bias, recurrence_bias;    // [gates * H]
-  Tensor peepholes;                // [3 * H]; empty: none
-  Tensor hidden, cell;             // [N, H]
+  Tensor weight, recurrence;     // [I, gates * H], [H, gates * H]
+  Tensor bias, recurrence_bias;  // [gates * H]
+  Tensor peepholes;              // [3 * H]; empty: none
+  Tensor hidden, cell;           // [N, H]
   std::vector<Activation> activations;
   bool is_reversed = false;
 };
@@ -77,9 +77,8 @@ class Network {
     return c_.call("narrow", {gates, -1, index * hidden_, hidden_});
   }
   Tensor clipped(const Tensor& x) const {
-    return c_.has_attribute("clip")
-               ? c_.call("clip", {x, -c_.number("clip"), c_.number("clip")})
-               : x;
+    return c_.has_attribute("clip") ? c_.call("clip", {x, -c_.number("clip"), c_.number("clip")})
+                                    : x;
   }
 
  private:
@@ -131,7 +130,8 @@ class Network {
       const auto number = [&](const Floats& list, double otherwise) {
         return at < list.size() ? list[at] : otherwise;
       };
-      result.push_back(activation(name, number(alphas, default_alpha(name)), number(betas, default_beta(name))));
+      result.push_back(
+          activation(name, number(alphas, default_alpha(name)), number(betas, default_beta(name))));
     }
     return result;
   }
@@ -157,7 +157,8 @@ class Network {
     if (name == "Relu") return plain("relu");
     if (name == "Softsign") return plain("softsign");
     if (name == "Softplus") return plain("softplus");
-    if (name == "LeakyRelu") return [&c, alpha](const Tensor& x) { return c.call("leaky_relu", {x, alpha}); };
+    if (name == "LeakyRelu")
+      return [&c, alpha](const Tensor& x) { return c.call("leaky_relu", {x, alpha}); };
     if (name == "Elu") return [&c, alpha](const Tensor& x) { return c.call("elu", {x, alpha}); };
     if (name == "HardSigmoid")
       return [&c, alpha, beta](const Tensor& x) {
@@ -186,7 +187,8 @@ class Network {
       step(direction, c_.call("select", {gates, 0, t}));
       Tensor out = direction.hidden;
       if (lengths_) {
-        const Tensor is_inside = c_.call("reshape", {c_.call("greater", {lengths_, t}), Ints{batch_, 1}});
+        const Tensor is_inside =
+            c_.call("reshape", {c_.call("greater", {lengths_, t}), Ints{batch_, 1}});
         direction.hidden = c_.call("where", {is_inside, direction.hidden, hidden});
         if (has_cell_) direction.cell = c_.call("where", {is_inside, direction.cell, cell});
         out = c_.call("where", {is_inside, out, c_.call("zeros_like", {out})});
@@ -206,7 +208,9 @@ class Network {
   int64_t length_ = 0, batch_ = 0, hidden_ = 0, directions_ = 1;
 };
 
-Tensor plus(Conversion& c, const Tensor& x, const Tensor& y) { return y ? c.call("add", {x, y}) : x; }
+Tensor plus(Conversion& c, const Tensor& x, const Tensor& y) {
+  return y ? c.call("add", {x, y}) : x;
+}
 
 Tensor recurrent_part(Conversion& c, const Direction& d) {
   return plus(c, c.call("matmul", {d.hidden, d.recurrence}), d.recurrence_bias);
@@ -261,7 +265,8 @@ Values convert_lstm(Conversion& c) {
     const Tensor input = gate(0, d.cell),
                  forget = is_coupled ? c.call("subtract", {1.0, input}) : gate(2, d.cell),
                  candidate = f[1](network.clipped(network.gate(gates, 3)));
-    d.cell = c.call("add", {c.call("multiply", {forget, d.cell}), c.call("multiply", {input, candidate})});
+    d.cell = c.call("add",
+                    {c.call("multiply", {forget, d.cell}), c.call("multiply", {input, candidate})});
     const Tensor output = gate(1, d.cell);
     d.hidden = c.call("multiply", {output, f[2](d.cell)});
   });

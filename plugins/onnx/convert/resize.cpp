@@ -32,10 +32,10 @@ double coordinate(const Method& method, const Axis& axis, double x) {
   if (method.coordinates == "pytorch_half_pixel")
     return axis.result > 1 ? (x + 0.5) / axis.scale - 0.5 : 0;
   if (method.coordinates == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
-  if (method.coordinates == "align_corners")
-    return length == 1 ? 0 : x * (size - 1) / (length - 1);
+  if (method.coordinates == "align_corners") return length == 1 ? 0 : x * (size - 1) / (length - 1);
   if (method.coordinates == "half_pixel_symmetric")
-    return size / 2 * (1 - static_cast<double>(axis.result) / length) + (x + 0.5) / axis.scale - 0.5;
+    return size / 2 * (1 - static_cast<double>(axis.result) / length) + (x + 0.5) / axis.scale -
+           0.5;
   // tf_crop_and_resize
   if (length == 1) return 0.5 * (axis.start + axis.end) * (size - 1);
   return axis.start * (size - 1) + x * (axis.end - axis.start) * (size - 1) / (length - 1);
@@ -58,8 +58,8 @@ double filter(const Method& method, double t) {
 
 struct Weights {
   int64_t taps = 0;
-  Ints index;      // [result, taps]
-  Floats weight;   // likewise
+  Ints index;     // [result, taps]
+  Floats weight;  // likewise
   std::vector<bool> is_outside;
 };
 
@@ -86,8 +86,8 @@ Weights weights_of(const Method& method, const Axis& axis) {
     double total = 0;
     for (int64_t k = 0; k < weights.taps; ++k) {
       const double place = first + static_cast<double>(k);
-      const bool is_left_out = method.excludes_outside &&
-                               (place < 0 || place > static_cast<double>(axis.size - 1));
+      const bool is_left_out =
+          method.excludes_outside && (place < 0 || place > static_cast<double>(axis.size - 1));
       const double weight = is_left_out ? 0 : filter(method, (place - x) * stretch);
       weights.index.push_back(inside(place));
       weights.weight.push_back(weight);
@@ -116,16 +116,16 @@ Tensor resize_axis(Conversion& c, const Tensor& x, int64_t axis, const Weights& 
 Tensor resize_all(Conversion& c, Tensor x, const Method& method, const Ints& axes,
                   const std::vector<Axis>& sizes) {
   static constexpr const char* kCoordinates[] = {
-      "asymmetric",         "half_pixel",    "pytorch_half_pixel",  "tf_half_pixel_for_nn",
-      "align_corners",      "half_pixel_symmetric", "tf_crop_and_resize"};
+      "asymmetric",    "half_pixel",           "pytorch_half_pixel", "tf_half_pixel_for_nn",
+      "align_corners", "half_pixel_symmetric", "tf_crop_and_resize"};
   static constexpr const char* kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                              "ceil"};
   const bool is_nearest = method.mode == "nearest";
   if (std::find(std::begin(kCoordinates), std::end(kCoordinates), method.coordinates) ==
       std::end(kCoordinates))
     c.refuse("coordinate_transformation_mode \"" + method.coordinates + "\"");
-  if (is_nearest && std::find(std::begin(kNearest), std::end(kNearest), method.nearest) ==
-                        std::end(kNearest))
+  if (is_nearest &&
+      std::find(std::begin(kNearest), std::end(kNearest), method.nearest) == std::end(kNearest))
     c.refuse("nearest_mode \"" + method.nearest + "\"");
   if (!is_nearest && method.mode != "linear" && method.mode != "cubic")
     c.refuse("mode \"" + method.mode + "\"");
@@ -149,7 +149,8 @@ Tensor resize_all(Conversion& c, Tensor x, const Method& method, const Ints& axe
       static_cast<bool*>(mask->data)[k] = weights.is_outside[k];
     outside = outside ? c.call("logical_or", {outside, mask}) : mask;
   }
-  return outside ? c.call("where", {outside, c.call("full_like", {x, method.extrapolation}), x}) : x;
+  return outside ? c.call("where", {outside, c.call("full_like", {x, method.extrapolation}), x})
+                 : x;
 }
 
 int64_t rounded_down(double size) {
@@ -187,8 +188,9 @@ Values convert_resize(Conversion& c) {
       // The first version did not say which neighbour is meant.
       const double step = 1 / scales[i];
       if (is_first && method.mode == "nearest" && scales[i] < 1 && step != std::floor(step))
-        c.refuse("scales of opset 10 that are below 1 and no fraction 1 / n: which element is the "
-                 "nearest was not defined");
+        c.refuse(
+            "scales of opset 10 that are below 1 and no fraction 1 / n: which element is the "
+            "nearest was not defined");
     }
   } else {
     const Ints wanted = ints_of(c.input("sizes"), "sizes");

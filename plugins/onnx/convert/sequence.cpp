@@ -73,7 +73,8 @@ Values convert_split_to_sequence(Conversion& c) {
     sizes = ints_of(split, "split");
     if (split->ndim == 0) {
       const int64_t size = sizes[0];
-      if (size < 1 || length / size > int64_t{1} << 16) c.fail("split: expected a size of at least 1");
+      if (size < 1 || length / size > int64_t{1} << 16)
+        c.fail("split: expected a size of at least 1");
       sizes.clear();
       for (int64_t start = 0; start < length; start += size)
         sizes.push_back(std::min(size, length - start));
@@ -98,12 +99,11 @@ Values convert_concat_from_sequence(Conversion& c) {
 }
 
 // An optional is its element, or nothing.
-Values convert_optional(Conversion& c) {
-  return one(c.inputs().empty() ? Value() : c.inputs()[0]);
-}
+Values convert_optional(Conversion& c) { return one(c.inputs().empty() ? Value() : c.inputs()[0]); }
 
 Values convert_optional_get_element(Conversion& c) {
-  if (c.inputs().empty() || c.inputs()[0].is_none()) c.fail("expected an element, got an empty optional");
+  if (c.inputs().empty() || c.inputs()[0].is_none())
+    c.fail("expected an element, got an empty optional");
   return one(c.inputs()[0]);
 }
 

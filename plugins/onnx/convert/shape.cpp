@@ -9,15 +9,15 @@ namespace tenon::onnx {
 Values convert_reshape(Conversion& c) {
   const Tensor& data = c.tensor("data");
   // Before opset 5 the shape is an attribute.
-  Ints shape = c.schema.find_attribute("shape") ? c.integers("shape")
-                                                : ints_of(c.input("shape"), "shape");
+  Ints shape =
+      c.schema.find_attribute("shape") ? c.integers("shape") : ints_of(c.input("shape"), "shape");
   const Ints from = shape_of(data);
   if (c.integer("allowzero") == 0)
     for (size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] != 0) continue;
       if (i >= from.size())
-        c.fail("shape: 0 at axis " + std::to_string(i) + " stands for the input's size, which has " +
-               std::to_string(from.size()) + " axes");
+        c.fail("shape: 0 at axis " + std::to_string(i) +
+               " stands for the input's size, which has " + std::to_string(from.size()) + " axes");
       shape[i] = from[i];
     }
   return {c.call("reshape", {data, shape})};
@@ -30,7 +30,8 @@ Values convert_pad(Conversion& c) {
                     : c.schema.find_attribute("pads")   ? c.integers("pads")
                                                         : ints_of(c.input("pads"), "pads");
   Ints axes;
-  if (c.schema.inputs.size() > 3 && c.has("axes")) axes = ints_of(c.input("axes"), "axes");
+  if (c.schema.inputs.size() > 3 && c.has("axes"))
+    axes = ints_of(c.input("axes"), "axes");
   else
     for (size_t i = 0; i < ndim; ++i) axes.push_back(static_cast<int64_t>(i));
   if (pads.size() != 2 * axes.size())

@@ -45,8 +45,12 @@ Values convert_window(Conversion& c) {
   const int64_t size = small_size(c, "size");
   const std::string& name = c.node.op_type;
   const double hamming = 25.0 / 46.0;
-  const double a0 = name == "HannWindow" ? 0.5 : name == "HammingWindow" ? hamming : 0.42,
-               a1 = name == "HannWindow" ? 0.5 : name == "HammingWindow" ? 1 - hamming : 0.5,
+  const double a0 = name == "HannWindow"      ? 0.5
+                    : name == "HammingWindow" ? hamming
+                                              : 0.42,
+               a1 = name == "HannWindow"      ? 0.5
+                    : name == "HammingWindow" ? 1 - hamming
+                                              : 0.5,
                a2 = name == "BlackmanWindow" ? 0.08 : 0;
   const double period = static_cast<double>(c.integer("periodic") != 0 ? size : size - 1);
   Floats list;
@@ -54,7 +58,8 @@ Values convert_window(Conversion& c) {
     const double turn = period > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / period : 0;
     list.push_back(a0 - a1 * std::cos(turn) + a2 * std::cos(2 * turn));
   }
-  return {doubles_as(c, list, {size}, dtype_of(c.integer("output_datatype", 1), "output_datatype"))};
+  return {
+      doubles_as(c, list, {size}, dtype_of(c.integer("output_datatype", 1), "output_datatype"))};
 }
 
 Values convert_mel_weight_matrix(Conversion& c) {
@@ -70,8 +75,8 @@ Values convert_mel_weight_matrix(Conversion& c) {
   std::vector<int64_t> edges;
   for (int64_t i = 0; i < bins + 2; ++i) {
     const double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + from) / 2595) - 1);
-    edges.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz /
-                                                    static_cast<double>(rate))));
+    edges.push_back(static_cast<int64_t>(
+        std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
   }
   Floats matrix(static_cast<size_t>(rows * bins), 0);
   const auto set = [&](int64_t row, int64_t bin, double value) {
@@ -86,7 +91,8 @@ Values convert_mel_weight_matrix(Conversion& c) {
     for (int64_t i = centre; upper > centre && i < upper; ++i)
       set(i, bin, static_cast<double>(upper - i) / static_cast<double>(upper - centre));
   }
-  return {doubles_as(c, matrix, {rows, bins}, dtype_of(c.integer("output_datatype", 1), "output_datatype"))};
+  return {doubles_as(c, matrix, {rows, bins},
+                     dtype_of(c.integer("output_datatype", 1), "output_datatype"))};
 }
 
 Values convert_dft(Conversion& c) {
@@ -105,7 +111,8 @@ Values convert_dft(Conversion& c) {
     // Half of a spectrum whose other half is its mirror image, to real numbers.
     if (!c.has("dft_length")) length = 2 * (input->shape[axis] - 1);
     const Tensor half = with_length(c, as_complex(c, input), axis, length / 2 + 1);
-    const Tensor real = c.call("fft_c2r", {half, Ints{axis}, length, 1.0 / static_cast<double>(length)});
+    const Tensor real =
+        c.call("fft_c2r", {half, Ints{axis}, length, 1.0 / static_cast<double>(length)});
     return {c.cast(c.call("unsqueeze", {real, Ints{-1}}), input->dtype)};
   }
   if (is_onesided && is_complex) c.fail("onesided: expected real numbers, got complex ones");
@@ -118,13 +125,15 @@ Values convert_dft(Conversion& c) {
 
 Values convert_stft(Conversion& c) {
   const Tensor& signal = c.tensor("signal");
-  if (signal->ndim != 3) c.fail("expected a signal of [N, length, 1 or 2], got " + describe(*signal.get()));
+  if (signal->ndim != 3)
+    c.fail("expected a signal of [N, length, 1 or 2], got " + describe(*signal.get()));
   const bool is_onesided = c.integer("onesided", 1) != 0;
   const int64_t step = small_size(c, "frame_step");
   int64_t length = 0;
   if (c.has("window")) length = c.tensor("window")->numel;
   if (c.has("frame_length")) length = small_size(c, "frame_length");
-  if (length < 1 || step < 1) c.fail("expected a window or frame_length, and a frame_step, of at least 1");
+  if (length < 1 || step < 1)
+    c.fail("expected a window or frame_length, and a frame_step, of at least 1");
   // [N, frames, length]
   Tensor frames = c.call("sliding_window", {as_complex(c, signal), 1, length, step});
   if (c.has("window")) frames = c.call("multiply", {frames, c.tensor("window")});

@@ -95,8 +95,8 @@ Tensor add_bias(Conversion& c, const Tensor& x, const Value& bias) {
 }
 
 // Three axes and more: what each window holds, summed with the weights.
-Tensor correlate_windows(Conversion& c, const Tensor& x, const Tensor& weight,
-                         const Window& window, int64_t groups) {
+Tensor correlate_windows(Conversion& c, const Tensor& x, const Tensor& weight, const Window& window,
+                         int64_t groups) {
   static constexpr const char* kAxes[] = {"", "d", "dh", "dhw", "dhwv"};
   static constexpr const char* kTaps[] = {"", "i", "ij", "ijk", "ijkl"};
   if (window.axes() > 4) c.refuse("expected at most 4 axes behind the channels");
@@ -108,9 +108,8 @@ Tensor correlate_windows(Conversion& c, const Tensor& x, const Tensor& weight,
   filters.insert(filters.begin(), groups);
   const std::string axes = kAxes[window.axes()], taps = kTaps[window.axes()];
   const Tensor windows = windows_of(c, c.call("reshape", {padded, split}), window, 3);
-  const Tensor sums =
-      c.call("einsum", {"ngc" + axes + taps + ",gmc" + taps + "->ngm" + axes,
-                        Values{windows, c.call("reshape", {weight, filters})}});
+  const Tensor sums = c.call("einsum", {"ngc" + axes + taps + ",gmc" + taps + "->ngm" + axes,
+                                        Values{windows, c.call("reshape", {weight, filters})}});
   Ints joined = shape_of(sums);
   joined.erase(joined.begin() + 1);
   joined[1] = weight->shape[0];
@@ -129,9 +128,10 @@ Tensor correlate(Conversion& c, const Tensor& x, const Tensor& weight, const Val
   Tensor image = window.is_symmetric() ? x : with_margins(c, x, window, 0);
   const Ints margins = window.is_symmetric() ? window.before : Ints(window.axes(), 0);
   if (window.axes() == 2)
-    return c.call("conv2d", {image, weight, bias, window.strides, margins, window.dilations, groups});
-  return c.call("conv1d", {image, weight, bias, window.strides[0], margins[0], window.dilations[0],
-                           groups});
+    return c.call("conv2d",
+                  {image, weight, bias, window.strides, margins, window.dilations, groups});
+  return c.call("conv1d",
+                {image, weight, bias, window.strides[0], margins[0], window.dilations[0], groups});
 }
 
 }  // namespace tenon::onnx

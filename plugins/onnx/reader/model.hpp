@@ -49,9 +49,9 @@ struct TensorData {
   std::string name;
   int32_t type = 0;
   std::vector<int64_t> shape;
-  std::string_view raw;            // raw_data, in the file
-  std::string unpacked;            // elements of float_data, int32_data, ..., in the layout of raw_data
-  std::vector<std::string> texts;  // of a tensor of strings
+  std::string_view raw;  // raw_data, in the file
+  std::string unpacked;  // elements of float_data, int32_data, ..., in the layout of raw_data
+  std::vector<std::string> texts;               // of a tensor of strings
   std::map<std::string, std::string> external;  // location, offset, length
   bool is_external = false;
 
@@ -88,7 +88,8 @@ struct Attribute {
     SparseTensor = 11,
     TypeKind = 13,
   };
-  std::string name, reference;  // `reference`: of the function's attribute that it takes its value from
+  std::string name,
+      reference;  // `reference`: of the function's attribute that it takes its value from
   int32_t kind = Undefined;
   float number = 0;
   int64_t integer = 0;
@@ -124,7 +125,7 @@ using Opsets = std::map<std::string, int64_t>;  // domain ("" is ai.onnx) -> ver
 struct Function {
   std::string name, domain, overload;
   std::vector<std::string> inputs, outputs;
-  std::vector<std::string> attributes;         // those without a default
+  std::vector<std::string> attributes;  // those without a default
   std::vector<Attribute> defaulted;
   std::vector<Node> nodes;
   Opsets opsets;

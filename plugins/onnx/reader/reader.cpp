@@ -62,8 +62,9 @@ class ModelReader {
 
   void check(const Model& model) const {
     if (!has_graph_ || model.ir_version == 0)
-      refuse("expected an ONNX model with a graph and an ir_version, got neither; is it a file "
-             "of another format?");
+      refuse(
+          "expected an ONNX model with a graph and an ir_version, got neither; is it a file "
+          "of another format?");
     if (model.ir_version < 3 || model.ir_version > kMaxIrVersion)
       throw Error(TENON_UNSUPPORTED, "expected IR version 3 to " + std::to_string(kMaxIrVersion) +
                                          ", got " + std::to_string(model.ir_version));
@@ -106,8 +107,7 @@ class ModelReader {
   // take(message) reads one number; a packed field holds any number of them.
   template <class Take, class TakePacked>
   static void repeated(pbf_reader& message, pbf_wire_type type, Take take, TakePacked packed) {
-    if (message.wire_type() == pbf_wire_type::length_delimited)
-      return packed(message);
+    if (message.wire_type() == pbf_wire_type::length_delimited) return packed(message);
     expect(message, type);
     take(message);
   }
@@ -403,9 +403,9 @@ class ModelReader {
       return;
     }
     const uint32_t bits = element_size(tensor.type).bits;
-    if (bits == 0) refuse(what + ": its element type " + std::to_string(tensor.type) + " is unknown");
-    if (count > (INT64_MAX - 7) / bits)
-      refuse(what + ": its size does not fit into 63 bits");
+    if (bits == 0)
+      refuse(what + ": its element type " + std::to_string(tensor.type) + " is unknown");
+    if (count > (INT64_MAX - 7) / bits) refuse(what + ": its size does not fit into 63 bits");
     if (tensor.is_external) return;
     const auto expected = static_cast<uint64_t>((count * bits + 7) / 8);
     if (tensor.elements().size() != expected)
@@ -554,13 +554,13 @@ struct ElementRow {
   uint32_t bits;
 };
 constexpr ElementRow kElements[] = {
-    {"UNDEFINED", 0},     {"FLOAT", 32},         {"UINT8", 8},      {"INT8", 8},
-    {"UINT16", 16},       {"INT16", 16},         {"INT32", 32},     {"INT64", 64},
-    {"STRING", 0},        {"BOOL", 8},           {"FLOAT16", 16},   {"DOUBLE", 64},
-    {"UINT32", 32},       {"UINT64", 64},        {"COMPLEX64", 64}, {"COMPLEX128", 128},
-    {"BFLOAT16", 16},     {"FLOAT8E4M3FN", 8},   {"FLOAT8E4M3FNUZ", 8},
-    {"FLOAT8E5M2", 8},    {"FLOAT8E5M2FNUZ", 8}, {"UINT4", 4},      {"INT4", 4},
-    {"FLOAT4E2M1", 4},    {"FLOAT8E8M0", 8},     {"UINT2", 2},      {"INT2", 2},
+    {"UNDEFINED", 0},      {"FLOAT", 32},       {"UINT8", 8},          {"INT8", 8},
+    {"UINT16", 16},        {"INT16", 16},       {"INT32", 32},         {"INT64", 64},
+    {"STRING", 0},         {"BOOL", 8},         {"FLOAT16", 16},       {"DOUBLE", 64},
+    {"UINT32", 32},        {"UINT64", 64},      {"COMPLEX64", 64},     {"COMPLEX128", 128},
+    {"BFLOAT16", 16},      {"FLOAT8E4M3FN", 8}, {"FLOAT8E4M3FNUZ", 8}, {"FLOAT8E5M2", 8},
+    {"FLOAT8E5M2FNUZ", 8}, {"UINT4", 4},        {"INT4", 4},           {"FLOAT4E2M1", 4},
+    {"FLOAT8E8M0", 8},     {"UINT2", 2},        {"INT2", 2},
 };
 constexpr int32_t kElementCount = sizeof kElements / sizeof kElements[0];
 

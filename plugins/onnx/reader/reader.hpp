@@ -9,9 +9,10 @@
 
 namespace tenon::onnx {
 
-inline constexpr int kMaxDepth = 64;                // graphs and types in each other
+inline constexpr int kMaxDepth = 64;                  // graphs and types in each other
 inline constexpr size_t kMaxNodes = size_t{1} << 20;  // of a model, with all graphs in it
-inline constexpr size_t kMaxMessages = size_t{1} << 22;  // nodes, attributes, tensors and types together
+inline constexpr size_t kMaxMessages = size_t{1}
+                                       << 22;  // nodes, attributes, tensors and types together
 inline constexpr size_t kMaxName = size_t{64} << 10;  // bytes
 inline constexpr int kMaxAxes = 32;
 inline constexpr int64_t kMaxOpset = 28, kMaxIrVersion = 14;

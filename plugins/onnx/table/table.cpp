@@ -108,8 +108,8 @@ Claim claim_of(std::string_view line, std::string origin) {
                kind = line.find(' ', since + 1);
   claim.name = line.substr(0, name);
   claim.since = std::atoll(std::string(line.substr(name + 1, since - name - 1)).c_str());
-  claim.kind = line.substr(since + 1, kind - since - 1) == "native" ? Claim::Native
-                                                                    : Claim::Expression;
+  claim.kind =
+      line.substr(since + 1, kind - since - 1) == "native" ? Claim::Native : Claim::Expression;
   claim.text = line.substr(kind + 1);
   return claim;
 }

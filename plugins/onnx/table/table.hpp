@@ -41,7 +41,8 @@ struct Claim {
   std::string name;
   int64_t since = 0;
   Kind kind = Expression;
-  std::string text;    // an expression, lines `name = expression` before it; or the name of a function in C++
+  std::string
+      text;  // an expression, lines `name = expression` before it; or the name of a function in C++
   std::string origin;  // "opdefs/onnx/math.yaml:12", "tenon::sum"
 };
 

@@ -8,9 +8,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tenon import _core, _structure, jit
+from tenon import _core
 from tenon._core import Tensor
-from tenon._sizes import Dim
+from tenon.jit import structures
+from tenon.jit.dynamic_shapes import Dim
+from tenon.jit.program import PASSES, Program
 
 Source = str | os.PathLike | bytes
 
@@ -32,8 +34,8 @@ def load(
     sizes: Mapping[str, int | Dim] | None = None,
     shapes: Mapping[str, Sequence[Any]] | None = None,
     values: Mapping[str, Tensor] | None = None,
-    passes: Sequence[str] = jit._PASSES,
-) -> jit.Program:
+    passes: Sequence[str] = PASSES,
+) -> Program:
     """The model in a file, or in `bytes`, as a program, which takes the model's inputs in their order and returns its outputs: one
     tensor, or a tuple. An input or output that is a sequence is a list of tensors.
 
@@ -54,7 +56,9 @@ def load(
     known = {item["name"] for item in inputs}
     for name in [*fixed, *(shapes or {})]:
         if name not in known:
-            raise ValueError(f"onnx: expected names of inputs ({', '.join(sorted(known))}), got {name!r}")
+            raise ValueError(
+                f"onnx: expected names of inputs ({', '.join(sorted(known))}), got {name!r}"
+            )
     given = _flat_shapes(inputs, shapes or {})
     open_sizes = {name: size for name, size in (sizes or {}).items() if isinstance(size, Dim)}
     plain = {name: size for name, size in (sizes or {}).items() if not isinstance(size, Dim)}
@@ -64,8 +68,8 @@ def load(
         native, results = model.program(plain, given, fixed)
         if passes:
             native = native.optimize(",".join(passes))
-    structures = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
-    return jit.Program(native, ["tuple", structures], _results_of(json.loads(results)))
+    parts = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
+    return Program(native, ["tuple", parts], _results_of(json.loads(results)))
 
 
 def _flat_shapes(
@@ -86,16 +90,16 @@ def _flat_shapes(
 
 def _structure_of(item: dict[str, Any], shapes: Mapping[str, Sequence[Any]]) -> list[Any]:
     if item.get("kind") != "sequence":
-        return _structure.TENSOR
-    return ["list", [_structure.TENSOR] * len(shapes.get(item["name"], ()))]
+        return structures.TENSOR
+    return ["list", [structures.TENSOR] * len(shapes.get(item["name"], ()))]
 
 
 def _results_of(results: list[Any]) -> list[Any]:
-    structures: list[Any] = [
-        ["list", [_structure.TENSOR] * item[0]] if isinstance(item, list) else _structure.TENSOR
+    parts: list[Any] = [
+        ["list", [structures.TENSOR] * item[0]] if isinstance(item, list) else structures.TENSOR
         for item in results
     ]
-    return structures[0] if len(structures) == 1 else ["tuple", structures]
+    return parts[0] if len(parts) == 1 else ["tuple", parts]
 
 
 def _of_many_sizes(
@@ -109,12 +113,20 @@ def _of_many_sizes(
     """The model at some sizes, and one program of these."""
     names = list(open_sizes)
     dimensions = [
-        (dim.name, dim.min, dim.max, dim.multiple_of, -(-dim.min // dim.multiple_of) * dim.multiple_of)
+        (
+            dim.name,
+            dim.min,
+            dim.max,
+            dim.multiple_of,
+            -(-dim.min // dim.multiple_of) * dim.multiple_of,
+        )
         for dim in open_sizes.values()
     ]
     samples: list[_core.Program] = []
     results = ""
     for row in _core.program_samples(dimensions):
-        native, results = model.program({**plain, **dict(zip(names, row, strict=True))}, shapes, values)
+        native, results = model.program(
+            {**plain, **dict(zip(names, row, strict=True))}, shapes, values
+        )
         samples.append(native.optimize(",".join(passes)) if passes else native)
     return _core.program_unify(dimensions, samples, [""] * len(samples)), results

@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 8u
+#define TENON_ABI_REVISION 9u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -763,9 +763,9 @@ typedef struct tenon_op_def {
    *          or last(count), a parameter or a number that counts them from the end. What lies along the other axes is independent: an
    *          element of the results depends on those rows of tensors alone that have its index there. Other tensors
    *          have the first one's shape, or that of a row.
-   *   in_place: (revision 8) the Tensor parameter that the only result may be written over (TENON_KERNEL_IN_PLACE). If it
+   *   in_place: (revision 9) the Tensor parameter that the only result may be written over (TENON_KERNEL_IN_PLACE). If it
    *          is the output, `decompose` gets that too: it writes there, or sets another tensor, which is copied.
-   *          by_copy: the result may be asked for in the first argument, and is copied there. */
+   *          by_copy: the result may be requested in the first argument, and is copied there. */
   const char* traits;
 } tenon_op_def;
 
@@ -788,7 +788,9 @@ typedef struct tenon_kernel_def {
 #define TENON_DEVICE_COMPILED "*compile"
 enum {
   TENON_KERNEL_STRIDED = 1,       /* reads any strides; otherwise inputs are made contiguous first */
-  TENON_KERNEL_STRIDED_OUT = 2,   /* writes any strides, new results' too; otherwise rows, then copied out */
+  /* The kernel writes outputs of any strides, also newly allocated ones. Without this trait outputs are contiguous, and
+   * the host copies them. */
+  TENON_KERNEL_STRIDED_OUT = 2,
   TENON_KERNEL_HOST_SCALARS = 4,  /* takes TENON_TENSOR_HOST_SCALAR inputs */
   TENON_KERNEL_BROADCAST = 8,     /* broadcasts by itself; otherwise inputs arrive expanded */
   TENON_KERNEL_MIXED_DTYPES = 16, /* takes PROMOTE inputs as they are; otherwise they are converted */
@@ -796,9 +798,9 @@ enum {
   TENON_KERNEL_ROWS = 64, /* (revision 6) of operators whose traits say `rows`, for dense rows of 32 elements and more: a
                           * row of the results has the same bits in a call of fewer rows; retains no tensor */
   TENON_KERNEL_IEEE = 128, /* (revision 7) of elementwise operators: a result is the operator's expression with each
-                          * operation rounded once to the dtype (IEEE 754), but for the payload of NaN. Whoever knows
-                          * the expression may compute it in the kernel's place */
-  /* (revision 8) of operators whose traits say `in_place`: the result may be that argument itself, of any strides
+                          * operation rounded once to the dtype (IEEE 754), but for the payload of NaN. A compiler
+                          * that knows the expression may compute it in the kernel's place */
+  /* (revision 9) of operators whose traits say `in_place`: the result may be that argument itself, of any strides
    * whatever other traits say. No other argument shares memory with it then. The kernel writes those elements alone
    * that change, and nothing before it has checked all indices. */
   TENON_KERNEL_IN_PLACE = 256
@@ -1051,8 +1053,8 @@ typedef void (*tenon_drop_fn)(void* user);
   X(void, fallback_report, (int32_t reset, tenon_sink_fn, void* user))                             \
   /* -- plugins and services ------------------------------------------------------------------------------------ */ \
   X(tenon_status, plugin_load, (const char* path, tenon_err*))                                     \
-  /* Not while another thread calls operators (op_call) or uses what it found of the plugin: calls take no \
-   * lock, so nothing would hold the plugin's code and tables for them. The caller sees to it.     */ \
+  /* Do not call this while another thread is inside op_call or uses a handle of this plugin: op_call takes no \
+   * lock, so the caller has to synchronise.                                                         */ \
   X(tenon_status, plugin_unload, (const char* name, tenon_err*))                                   \
   /* A folder of plugins that load at first use, or one library; they are read, not run. */        \
   X(tenon_status, plugin_add_folder, (const char* path, tenon_err*))                               \
