@@ -73,10 +73,10 @@ tenon_status prepare_input(const Plan& plan, uint32_t traits, uint32_t flags, te
 // `in_place`: the parameter that the kernel writes over, which it takes as it is; -1: none.
 tenon_status prepare_inputs(Plan& plan, uint32_t traits, int in_place, Temporaries& temporaries) {
   for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
-    if (static_cast<int>(i) == in_place) continue;
     const tenon_value& value = plan.values[i];
     uint32_t flags = plan.op.def.params[i].flags;
     if (value.tag == TENON_VALUE_TENSOR) {
+      if (static_cast<int>(i) == in_place) continue;
       auto* tensor = static_cast<tenon_tensor*>(value.v.p);
       TENON_TRY(prepare_input(plan, traits, flags, &tensor, temporaries));
       if (tensor != value.v.p) plan.own_values()[i].v.p = tensor;
@@ -126,9 +126,9 @@ bool clashes_with_inputs(const Plan& plan, const tenon_tensor& out) {
 
 // The parameter that the kernel writes over: its tensor is the output, and no other argument shares memory with it, under
 // whatever handle. -1: none, so that a result that is not elementwise goes through memory of its own.
-int parameter_in_place(const Plan& plan, uint32_t traits) {
+[[gnu::noinline]] int find_parameter_in_place(const Plan& plan) {
   const int parameter = plan.op.in_place;
-  if (!(traits & TENON_KERNEL_IN_PLACE) || parameter < 0 || !plan.has_metas) return -1;
+  if (parameter < 0 || !plan.has_metas) return -1;
   const tenon_tensor *out = as_tensor(plan.outs[0]), *written = as_tensor(plan.args[parameter]);
   if (!out || !written || !same_layout(*written, *out) || out->dtype != plan.metas[0].dtype)
     return -1;
@@ -139,6 +139,10 @@ int parameter_in_place(const Plan& plan, uint32_t traits) {
         overlaps |= !is_host_scalar(input) && ranges_overlap(input, *out);
       });
   return overlaps ? -1 : parameter;
+}
+
+int parameter_in_place(const Plan& plan, uint32_t traits) {
+  return traits & TENON_KERNEL_IN_PLACE ? find_parameter_in_place(plan) : -1;
 }
 
 // Whether the kernel can write straight into an output that the caller gave.

@@ -3,6 +3,7 @@
 // rest.
 #include <algorithm>
 #include <cstring>
+#include <latch>
 #include <thread>
 
 #include "../kernels/kernels.hpp"
@@ -137,9 +138,11 @@ TEST_F(Threads, Collectives) {
 TEST_F(Threads, AbortWakesWhoWaits) {
   tenon_comm_id id;
   ok([&](tenon_err* err) { return kCollective.comm_id_create(device, &id, err); });
+  std::latch both_created(2);  // else the abort may come while rank 0 still is in comm_create
   run(2, [&, this](int rank) {
     tenon_comm comm = nullptr;
     ok([&](tenon_err* err) { return kCollective.comm_create(device, &id, rank, 2, &comm, err); });
+    both_created.arrive_and_wait();
     float* data = memory<float>(1, nullptr);
     if (rank == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
