@@ -38,6 +38,8 @@ struct Dimensions {
   };
   std::vector<Dimension> list;
   std::vector<Site> sites;
+  // By value of the program, for each axis: the dimension that is its size, or TENON_GRAPH_SIZE_*.
+  std::vector<std::vector<int32_t>> of_values;
   std::string text;
 
   Sizes recorded() const;

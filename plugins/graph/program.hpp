@@ -12,6 +12,7 @@
 #include "dimensions.hpp"
 #include "ir.hpp"
 #include "plan.hpp"
+#include "signature.hpp"
 
 namespace tenon::graph {
 
@@ -41,6 +42,9 @@ struct tenon_graph_program {
   std::vector<tenon::Tensor> made;
   std::vector<tenon::graph::Look> looks;  // of a recording, until it is settled
 
+  // Made at the first use. Throws Error.
+  const tenon::graph::Signature& signature() const;
+
   // Recordings are verified when they are settled, or first run.
   bool is_verified = true;
 
@@ -57,6 +61,8 @@ struct tenon_graph_program {
   mutable std::mutex planning_;
   mutable std::atomic<bool> is_planned_{false};
   mutable tenon::graph::Plan plan_;
+  mutable std::once_flag described_;
+  mutable tenon::graph::Signature signature_;
 };
 
 namespace tenon::graph {

@@ -25,6 +25,7 @@ void add_amp_functions(nanobind::module_& module);            // amp_module.cpp
 void add_profiler_functions(nanobind::module_& module);       // profiler_module.cpp
 void add_recording_functions(nanobind::module_& module);      // recording_module.cpp
 void add_program_type(nanobind::module_& module);             // program_module.cpp
+void add_predictor_type(nanobind::module_& module);           // predictor_module.cpp
 void add_guards(nanobind::module_& module);                   // guards_module.cpp
 void add_compiled_type(nanobind::module_& module);            // compiled_type.cpp
 void add_rewrite_functions(nanobind::module_& module);        // rewrite_module.cpp

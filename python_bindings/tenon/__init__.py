@@ -69,7 +69,7 @@ pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
     """amp array_api audio autograd collective compat data distributions fft func geometric
-    graph io ipc jit linalg memory metrics multiprocessing nn ops optim plugins profiler random
+    graph inference io ipc jit linalg memory metrics multiprocessing nn ops optim plugins profiler random
     safetensors signal testing text training utils vision""".split()
 )
 

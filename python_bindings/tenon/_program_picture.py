@@ -39,6 +39,6 @@ def to_dot(text: str) -> str:
                 makers[value] = node
             depth = line.endswith("{")
         elif line.startswith("return"):
-            for value in re.findall(r"%(\d+)", line):
+            for value in re.findall(r"%(\d+)", re.sub(r'"(\\.|[^"\\])*"', "", line)):
                 lines.append(f'  {makers[value]} -> result [label="{value}"];')
     return "\n".join([*lines, "  result [style=rounded];", "}"]) + "\n"

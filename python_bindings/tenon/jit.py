@@ -18,7 +18,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tenon import _core, _sizes, _structure, _syntax, safetensors
+from tenon import _core, _program_names, _sizes, _structure, _syntax, safetensors
 from tenon._control_flow import cond, scan, while_loop
 from tenon._core import Tensor
 from tenon._sizes import Dim
@@ -82,6 +82,17 @@ class Program:
             Dim(name, min=low, max=high, multiple_of=multiple)
             for name, low, high, multiple, _ in self._native.dimensions()
         ]
+
+    @property
+    def input_names(self) -> list[str]:
+        """Of its tensors: the parameters of the function, with the keys of containers behind a point; "input_0"
+        where there is no name."""
+        return self._native.names()[0]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The keys of the dictionary that the function returns; else "output_0" and so on."""
+        return self._native.names()[1]
 
     @property
     def leaves(self) -> dict[str, Tensor]:
@@ -292,9 +303,11 @@ def export(
     tensors: list[Tensor] = []
     structure = _structure.flatten(inputs, tensors)
     wanted = _pass_list(passes, numerics, without, memory_budget)
+    input_names = _program_names.of_inputs(function, structure)
     if dynamic_shapes is None:
         settled, outputs = _settled(function, inputs, tensors)
-        return Program(settled.optimize(wanted) if wanted else settled, structure, outputs)
+        named = settled.name(input_names, _program_names.of_results(outputs))
+        return Program(named.optimize(wanted) if wanted else named, structure, outputs)
     axes = _sizes.axes_of(dynamic_shapes, inputs, tensors)
     dimensions = _sizes.dimensions_of(axes, tensors)
     if not dimensions:
@@ -321,7 +334,8 @@ def export(
                 )
         else:
             recorded, results = sizes, outputs
-        samples.append(settled.optimize(wanted) if wanted else settled)
+        named = settled.name(input_names, _program_names.of_results(outputs))
+        samples.append(named.optimize(wanted) if wanted else named)
         tracers.append(tracer)
     requirements = ["".join(f"{line}\n" for line in each.requirements) for each in tracers]
     native = _core.program_unify(dimensions, samples, requirements)

@@ -17,11 +17,14 @@ import os
 import sys
 
 COMMANDS = {
+    "benchmark": "tenon.cli.benchmark",
+    "explain": "tenon.cli.explain",
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
     "new-pass": "tenon.cli.new_pass",
     "plugins": "tenon.cli.plugins",
     "report": "tenon.cli.report",
+    "run": "tenon.cli.run",
 }
 
 # Exit codes that every command shares; `tenon plugins doctor` has more, one for each reason.
