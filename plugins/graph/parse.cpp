@@ -141,7 +141,7 @@ class Parser : SizeReader {
     return names_dimension_ || expression == "?" ? int32_t{TENON_GRAPH_SIZE_FOLLOWS}
                                                  : int32_t{TENON_GRAPH_SIZE_FIXED};
   }
-  // Of the value of the program that was added last; those of regions are not asked for.
+  // Of the value of the program that was added last; regions have none.
   void keep_axes(const Graph& graph, std::vector<int32_t> axes) {
     if (&graph == whole_ && has_dimensions()) dimensions_.of_values.push_back(std::move(axes));
   }

@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tenon import _structure
-
 
 def of_inputs(function: Callable[..., Any], structure: list[Any]) -> list[str]:
     """A name for each tensor of the arguments: the parameter, with keys and indices of containers behind points;
@@ -63,5 +61,6 @@ def _distinct(names: list[str], kind: str) -> list[str]:
     """Without names that a program cannot have: those that occur twice, and what stands for no name."""
     taken = Counter(name or f"{kind}_{index}" for index, name in enumerate(names))
     return [
-        name if taken[name] == 1 and name.isprintable() and len(name) <= 256 else "" for name in names
+        name if taken[name] == 1 and name.isprintable() and len(name) <= 256 else ""
+        for name in names
     ]

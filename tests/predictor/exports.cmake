@@ -1,5 +1,6 @@
 # libtenon_predictor.so.1 exports what its header declares, all that it ever did (epoch1.exports), and needs no library
 # of others.
+cmake_policy(VERSION 3.22)
 execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}" OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^ \n]+\n" exported "${symbols}")
 list(TRANSFORM exported STRIP)

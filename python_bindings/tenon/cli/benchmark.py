@@ -60,7 +60,10 @@ def run(arguments):
         output.print_json(row)
     else:
         output.print_table(
-            [[key, f"{value:.1f}" if isinstance(value, float) else value] for key, value in row.items()]
+            [
+                [key, f"{value:.1f}" if isinstance(value, float) else value]
+                for key, value in row.items()
+            ]
         )
 
 
@@ -70,7 +73,9 @@ def _inputs(made, shapes):
     given = {}
     for text in shapes:
         name, equal, sizes = text.rpartition("=")
-        if name not in made.inputs or not all(size.isdecimal() for size in sizes.split("x") if sizes):
+        if name not in made.inputs or not all(
+            size.isdecimal() for size in sizes.split("x") if sizes
+        ):
             raise CommandError(
                 f"--shape: expected NAME=1x3x224x224 with one of the inputs {', '.join(made.inputs)}, "
                 f"got '{text}'",

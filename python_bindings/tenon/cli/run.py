@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run an exported program on arrays of .npy files, and print or write what comes out.
 
-    tenon run model.tenon --input x=x.npy --output scores=scores.npy
+tenon run model.tenon --input x=x.npy --output scores=scores.npy
 """
 
 from tenon.cli import USAGE, CommandError, predictor
