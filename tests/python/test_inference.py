@@ -278,6 +278,40 @@ def test_it_moves_to_another_device(path):
     assert "reference:0" in p.explain()
 
 
+def test_fallbacks(path, capfd):
+    deny = pytest.raises(tenon.PolicyError, match="the host would run these steps, with copies:")
+    with deny as caught:
+        inference.Predictor(path, device="null", fallback="deny")
+    lines = str(caught.value).splitlines()
+    assert [line.split(" at ")[0].strip() for line in lines[1:5]] == [
+        "tenon::linear of float32 on null:0",
+        "tenon::relu of float32 on null:0",
+        "tenon::linear of float32 on null:0",
+        "tenon::softmax of float32 on null:0",
+    ]
+    assert "test_inference.py:" in lines[1] and "`fallback` is deny; bring kernels" in lines[5]
+    inference.Predictor(path, device="null", fallback="warn")
+    assert "the host would run these steps" in capfd.readouterr().err
+    with tenon.fallback("allow"):
+        p = inference.Predictor(path, device="null", fallback="allow")
+        got = p.run({"x": rows(2)})["scores"]
+    expected = inference.Predictor(path).run({"x": rows(2)})["scores"]
+    np.testing.assert_array_equal(got.cpu().numpy(), expected.numpy())
+    assert "the host" in p.explain()
+
+
+@reference_plugin.needs_reference
+def test_what_falls_back_in_a_run_is_found(path, tmp_path):
+    reference_plugin.load()
+    inference.Predictor(path, device="reference", fallback="deny")  # nothing does
+    # An operator that has parts, of which the device has no kernel for one.
+    tenon.export(lambda x: tenon.linalg.det(x), tenon.rand(3, 3)).save(tmp_path / "det.tenon")
+    with pytest.raises(
+        tenon.PolicyError, match=r"on reference:0 the host computed[\s\S]*lu_factor: 1 calls"
+    ):
+        inference.Predictor(tmp_path / "det.tenon", device="reference", fallback="deny")
+
+
 # -- commands -------------------------------------------------------------------------------------------
 
 
