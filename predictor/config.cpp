@@ -40,6 +40,7 @@ void check_one_of(const std::string& key, const std::vector<std::string>& words,
 void check_value(const std::string& key, const std::string& value) {
   if (key == "numerics") check_one_of(key, {"exact", "ulp", "fast"}, value);
   if (key == "fallback") check_one_of(key, {"allow", "warn", "deny"}, value);
+  if (key == "dtype") check_one_of(key, {"", "float16", "bfloat16"}, value);
   if (key == "profile") check_one_of(key, {"true", "false"}, value);
   if (key == "warmup") parse_shapes(value);
   if (key == "deadline_ms") {
@@ -82,6 +83,9 @@ const std::vector<Info>& config_keys() {
       available("numerics", "exact",
                 "how far results may be from those of the exported function: exact, ulp, fast (see "
                 "docs/graphs.md); fast also folds normalisations by constants"),
+      available("dtype", "",
+                "float16 or bfloat16: operators that mixed precision has in it compute in it, with "
+                "weights cast once, and inputs and outputs as they are; empty: as exported"),
       available("passes", "",
                 "passes that change the program when it is loaded, 'fold,fold_scales'; those of "
                 "`numerics` run first"),
@@ -99,7 +103,6 @@ const std::vector<Info>& config_keys() {
               "tenon_predictor_set_process_threads, tenon.set_num_threads or TENON_NUM_THREADS"),
       planned("affinity", "bind the process to processors (taskset) instead"),
       planned("spin_us", "threads of the process's pool wait as they always do"),
-      planned("dtype", "export the program under tenon.amp.autocast instead"),
       planned("memory", "results are allocated when they are needed and kept for later runs"),
       planned("instances", "programs of the last 32 sizes are kept"),
       planned("subgraphs", "devices of plugins claim parts of programs by themselves"),

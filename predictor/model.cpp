@@ -3,6 +3,7 @@
 
 #include <tenon/error.hpp>
 
+#include "cast.hpp"
 #include "graph_service.hpp"
 
 namespace tenon::predictor {
@@ -88,6 +89,13 @@ Program optimized(Program program, const Config& config) {
   });
 }
 
+Program prepared(const Config& config) {
+  Program program = on_device(loaded(config.path()), config.list("device"));
+  if (const std::string& dtype = config.get("dtype"); !dtype.empty())
+    program = in_mixed_precision(std::move(program), host->dtype_find(dtype.c_str()));
+  return optimized(std::move(program), config);
+}
+
 }  // namespace
 
 void ReleaseProgram::operator()(tenon_graph_program* program) const {
@@ -96,7 +104,7 @@ void ReleaseProgram::operator()(tenon_graph_program* program) const {
 
 Model::Model(const Config& config)
     : config_(config),
-      program_(optimized(on_device(loaded(config.path()), config.list("device")), config)),
+      program_(prepared(config)),
       signature_(program_.get()),
       steps_(steps_of(program_.get())),
       device_(device_of(program_.get())),

@@ -253,6 +253,16 @@ TEST(Predictor, RefusesSettingsThatDoNotFitTheProgram) {
   error("warmup", "x=99x8", TENON_INVALID_ARGUMENT, "batch goes from 1 to 16");
 }
 
+TEST(Predictor, BranchesHaveTheDtypeTheyWereExportedIn) {
+  tenon_config* config = nullptr;
+  tenon_predictor* predictor = nullptr;
+  ASSERT_EQ(tenon_config_create(model("loop").c_str(), &config), TENON_OK);
+  ASSERT_EQ(tenon_config_set(config, "dtype", "bfloat16"), TENON_OK);
+  expect_error(tenon_predictor_create(config, &predictor), TENON_UNSUPPORTED,
+               "`dtype`: the program has branches or loops");
+  tenon_config_free(config);
+}
+
 TEST(Predictor, SettingsKeepTheResults) {
   const std::vector<float> x = rows(5);
   auto scores = [&](const Handle::Settings& settings) {

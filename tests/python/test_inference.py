@@ -105,6 +105,26 @@ def test_settings(path):
     assert p.memory()["weights"] > 0 and p.shrink_memory() >= 0
 
 
+def test_a_dtype_of_lower_precision(path):
+    plain, low = inference.Predictor(path), inference.Predictor(path, dtype="bfloat16")
+    assert low.inputs == plain.inputs and low.outputs == plain.outputs
+    for count in (1, 4, 7):
+        expected, got = plain.run({"x": rows(count)}), low.run({"x": rows(count)})
+        for name, value in expected.items():
+            assert got[name].dtype == tenon.float32 and got[name].shape == value.shape
+            np.testing.assert_allclose(got[name].numpy(), value.numpy(), atol=0.02)
+    text = low.program()
+    assert "constant %1: bfloat16[4, 8]" in text and text.count("cast(") == 3  # none of a weight
+    with tenon.no_grad():  # the same as the function in a region
+        weights = [value for name, value in tenon.jit.load(path).leaves.items()]
+        with tenon.amp.autocast(dtype="bfloat16"):
+            hidden = tenon.nn.functional.linear(rows(4), weights[0], weights[1]).relu()
+    got = low.run({"x": rows(4)})["hidden"]
+    np.testing.assert_array_equal(got.numpy(), hidden.to(tenon.float32).numpy())
+    with pytest.raises(ValueError, match="`dtype`: expected '', 'float16' or 'bfloat16'"):
+        inference.Predictor(path, dtype="int8")
+
+
 def test_explain_names_kernels_and_lines(path):
     text = inference.Predictor(path).explain()
     assert "tenon::linear" in text and "cpu:0" in text and "test_inference.py:" in text
