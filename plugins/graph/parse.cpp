@@ -540,7 +540,7 @@ class Parser : SizeReader {
   bool may_be_unknown_ = false;
   const Graph* whole_ = nullptr;
   std::vector<int32_t> axes_;  // of the list of sizes that was read last, see Dimensions::of_values
-  bool has_names_ = false;  // the text may name inputs and results
+  bool has_names_ = false;     // the text may name inputs and results
   std::map<std::string, Callee, std::less<>> operators_;
   const Callee* callee_ = nullptr;  // of the step that is read
 };
