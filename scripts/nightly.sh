@@ -55,7 +55,7 @@ test_compiler() {  # name of the build, C compiler, C++ compiler
 stage_exhaustive() { TENON_TEST_EXHAUSTIVE=1 TENON_TEST_KILLS=100 make test; }
 stage_large() {
   make build
-  TENON_TEST_LARGE=1 PYTHONPATH=build/release/python .venv/bin/python -m pytest -q tests/python/test_huge_tensors.py
+  TENON_TEST_LARGE=1 PYTHONPATH=build/release/python .venv/bin/python -m pytest -q tests/python/tensor/test_huge_tensors.py
 }
 stage_guard() { make build; benchmarks/run guard --strict; }
 stage_mutation() { make mutation; }
@@ -77,7 +77,7 @@ stage_peers() {
   fi
   python=$peers/bin/python
   export TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=$PWD/build/release/python TENON_TEST_DEVICES=cpu
-  git grep -lE 'importorskip|peers' 'tests/python/test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' |
+  git grep -lE 'importorskip|peers' 'tests/python/*test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' |
     xargs "$python" -m pytest -q -n "$(nproc)"
   "$python" -m tests.fuzz.peers --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_PEER_MINUTES:-5}"
 }

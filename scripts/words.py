@@ -21,7 +21,7 @@ EXEMPT = (
     "sdk/include/tenon/abi.h",  # its comments change with its next revision, as all is built anew then
     "tests/abi/kept/",
     "tests/docs/test_words.py",
-    "tests/python/kept/",
+    "tests/python/jit/kept/",
 )
 
 # (regular expression, what to write instead). Only words that have no other use in this code:

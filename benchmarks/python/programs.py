@@ -111,7 +111,7 @@ def compare_chains(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def compare_blocks(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Blocks written by hand, with numerics="fast": the operator behind them is found (tenon.graph)."""
+    """Blocks written by hand, with numerics="fast": the operator behind them is found (tenon.jit.rewrites)."""
     print(
         "\n| block | program | program / exact | program / function | program / JAX | program / PyTorch |"
     )
@@ -260,7 +260,7 @@ def compare(function: Callable, arguments: tuple[tenon.Tensor, ...], rounds: int
     turns = {
         "program": lambda: program(*arguments),
         "function": lambda: function(*arguments),
-        "recording": lambda: tenon.jit._record(function, arguments, list(arguments)),
+        "recording": lambda: tenon.jit.program._record(function, arguments, list(arguments)),
     }
     return interleave(turns, rounds)
 

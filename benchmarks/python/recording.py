@@ -72,11 +72,11 @@ def with_gradients(forward: Callable) -> Callable:
 
 
 def record(function: Callable, x: tenon.Tensor) -> Any:
-    return tenon.jit._record(function, (x,), [x])[0]
+    return tenon.jit.program._record(function, (x,), [x])[0]
 
 
 def suspended(function: Callable, x: tenon.Tensor) -> None:
-    recording = _core.Recording([x], tenon.jit._PACKAGE)
+    recording = _core.Recording([x], tenon.jit.program.PACKAGE)
     try:
         _core.record_suspend()
         function(x)

@@ -7,223 +7,27 @@
 #include <algorithm>
 #include <cstring>
 
-#include "aliases.hpp"
-#include "describe.hpp"
-#include "layer.hpp"
-#include "load.hpp"
-#include "move.hpp"
-#include "outside.hpp"
-#include "passes.hpp"
+#include "ir/alias_analysis.hpp"
+#include "ir/describe_step.hpp"
+#include "ir/verify.hpp"
+#include "passes/editor.hpp"
+#include "passes/pipeline.hpp"
 #include "passes/registry.hpp"
+#include "program/overlap.hpp"
+#include "program/run.hpp"
+#include "record/compare_recordings.hpp"
+#include "record/move.hpp"
+#include "record/record_service.hpp"
+#include "record/unify.hpp"
+#include "record/with_names.hpp"
 #include "rewrite/check.hpp"
 #include "rewrite/registry.hpp"
-#include "run.hpp"
-#include "settle.hpp"
-#include "support.hpp"
-#include "text.hpp"
-#include "unify.hpp"
-#include "verify.hpp"
+#include "support/host.hpp"
+#include "text/file.hpp"
+#include "text/text.hpp"
 
 namespace tenon::graph {
 namespace {
-
-Recording& need_recording() {
-  if (Recording* recording = current_recording()) return *recording;
-  throw Error(TENON_FAILED_PRECONDITION, "export: this thread records nothing");
-}
-
-// -- recording --------------------------------------------------------------------------------------
-
-tenon_status record_begin(tenon_tensor* const* inputs, uint32_t ninputs,
-                          const tenon_graph_recording_options* options, tenon_graph_recording** out,
-                          tenon_err* err) {
-  return guarded(err, [&] {
-    if (state.recording)
-      throw Error(TENON_FAILED_PRECONDITION,
-                  "export: this thread records already; a function that is exported cannot export "
-                  "another one");
-    tenon_graph_recording_options given = {};
-    if (options) std::memcpy(&given, options, std::min<size_t>(options->struct_size, sizeof given));
-    if (!given.mark != !given.locate_mark)
-      throw Error(TENON_INVALID_ARGUMENT, "export: expected mark and locate_mark, or none of them");
-    auto recording = std::make_unique<tenon_graph_recording>(inputs, ninputs, given);
-    ErrorSink own;
-    own.check(enable_layer(true, own));
-    state.recording = recording.get();
-    *out = recording.release();
-  });
-}
-
-void stop(Recording* recording) {
-  if (state.recording != recording) return;
-  state.recording = nullptr;
-  enable_layer(false, nullptr);
-}
-
-tenon_status record_end(tenon_graph_recording* recording, tenon_tensor* const* results,
-                        uint32_t nresults, tenon_graph_program** out, tenon_err* err) {
-  std::unique_ptr<tenon_graph_recording> owned(recording);
-  stop(recording);
-  return guarded(err, [&] {
-    ProgramPtr program = owned->finish(results, nresults);
-    owned.reset();
-    Recording::keep_what_is_held(*program);
-    *out = program.release();
-  });
-}
-
-void record_abandon(tenon_graph_recording* recording) {
-  stop(recording);
-  delete recording;
-}
-
-int32_t is_recording() {
-  const Recording* recording = current_recording();
-  return recording && !recording->is_suspended();
-}
-
-tenon_status record_read(const char* what, tenon_err* err) {
-  Recording* recording = current_recording();
-  if (!recording || recording->is_suspended()) return TENON_OK;
-  return guarded(err, [&] {
-    const std::string text =
-        "export: " + std::string(what) + recording->where() +
-        " takes data past the program, which would keep what they are now; "
-        "keep them a tensor (tenon.where, tenon.jit.cond, tenon.jit.while_loop), or read "
-        "them outside of the exported function";
-    recording->poison(text);
-    if (!recording->is_over()) throw Error(TENON_UNSUPPORTED, text);
-  });
-}
-
-tenon_status record_effect(const char* what, const char* rest, tenon_err* err) {
-  Recording* recording = current_recording();
-  if (!recording) return TENON_OK;
-  return guarded(err, [&] {
-    const std::string text = "export: " + std::string(what) + recording->where() + rest;
-    recording->poison(text);
-    if (!recording->is_over()) throw Error(TENON_UNSUPPORTED, text);
-  });
-}
-
-tenon_status record_look(tenon_tensor* tensor, const char* what, const char* rest, tenon_err* err) {
-  Recording* recording = current_recording();
-  if (!recording || recording->is_suspended()) return TENON_OK;
-  return guarded(err, [&] {
-    try {
-      recording->look(tensor, "export: " + std::string(what) + recording->where() + rest);
-    } catch (const std::exception& error) {
-      recording->poison(error.what());
-      if (!recording->is_over()) throw;
-    }
-  });
-}
-
-tenon_status record_grad(tenon_tensor* tensor, tenon_err* err) {
-  Recording* recording = current_recording();
-  return recording ? guarded(err, [&] { recording->begin_grad(tensor); }) : TENON_OK;
-}
-
-void record_note(uint32_t notes) {
-  if (Recording* recording = current_recording()) recording->note(notes);
-}
-
-// -- structural steps -------------------------------------------------------------------------------
-
-// What fails here cannot be recorded at all.
-template <class F>
-tenon_status in_recording(tenon_err* err, F&& f) {
-  return guarded(err, [&] {
-    Recording& recording = need_recording();
-    try {
-      f(recording);
-    } catch (const std::exception& error) {
-      recording.poison(error.what());
-      throw;
-    }
-  });
-}
-
-tenon_status region_begin(tenon_tensor* const* inputs, uint32_t ninputs, tenon_err* err) {
-  return in_recording(err, [&](Recording& r) { r.begin_region(inputs, ninputs); });
-}
-tenon_status region_end(tenon_tensor* const* results, uint32_t nresults, tenon_graph_region** out,
-                        tenon_err* err) {
-  return in_recording(err, [&](Recording& r) { *out = r.end_region(results, nresults); });
-}
-tenon_status region_hide(tenon_tensor* const* tensors, tenon_tensor* const* clones, uint32_t count,
-                         tenon_err* err) {
-  return in_recording(err, [&](Recording& r) { r.hide(tensors, clones, count); });
-}
-tenon_status record_join(tenon_err* err) {
-  return in_recording(err, [](Recording& r) { r.join(); });
-}
-void region_abandon() {
-  if (Recording* recording = current_recording()) recording->drop_frame();
-}
-tenon_status record_suspend(tenon_err* err) {
-  return in_recording(err, [&](Recording& r) { r.suspend(); });
-}
-
-Step structural(StepKind kind, Recording& recording, tenon_tensor* const* operands,
-                uint32_t count) {
-  Step step;
-  step.kind = kind;
-  for (uint32_t i = 0; i < count; ++i)
-    step.operands.push_back(Operand::of(recording.value_of(operands[i])));
-  return step;
-}
-
-tenon_status record_cond(tenon_tensor* predicate, tenon_tensor* const* operands, uint32_t noperands,
-                         tenon_graph_region* then_region, tenon_graph_region* else_region,
-                         tenon_tensor* const* results, uint32_t nresults, tenon_err* err) {
-  return in_recording(err, [&](Recording& recording) {
-    auto types = [](const tenon_graph_region& region) {
-      std::vector<Type> types;
-      for (ValueId id : region.graph.results) types.push_back(region.graph.values[id]);
-      return types;
-    };
-    const std::vector<Type> first = types(*then_region), second = types(*else_region);
-    for (size_t i = 0; i < first.size() && i < second.size(); ++i)
-      if (first[i] != second[i])
-        throw Error(TENON_INVALID_ARGUMENT,
-                    "cond: expected both functions to return the same shapes and dtypes, got " +
-                        type_text(first[i]) + " and " + type_text(second[i]) + " as result " +
-                        std::to_string(i));
-    if (first.size() != second.size())
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "cond: expected both functions to return as many tensors, got " +
-                      std::to_string(first.size()) + " and " + std::to_string(second.size()));
-    Step step = structural(StepKind::kCond, recording, &predicate, 1);
-    for (uint32_t i = 0; i < noperands; ++i)
-      step.operands.push_back(Operand::of(recording.value_of(operands[i])));
-    recording.add_structural(std::move(step), {then_region, else_region}, results, nresults);
-  });
-}
-
-tenon_status record_while(tenon_tensor* const* carried, uint32_t ncarried,
-                          tenon_graph_region* condition, tenon_graph_region* body,
-                          tenon_tensor* const* results, tenon_err* err) {
-  return in_recording(err, [&](Recording& recording) {
-    Step step = structural(StepKind::kWhile, recording, carried, ncarried);
-    step.carried = ncarried;
-    for (uint32_t i = 0; i < ncarried; ++i) recording.may_be(results[i], carried[i]);
-    recording.add_structural(std::move(step), {condition, body}, results, ncarried);
-  });
-}
-
-tenon_status record_scan(tenon_tensor* const* carried, uint32_t ncarried, tenon_tensor* const* xs,
-                         uint32_t nxs, tenon_graph_region* body, tenon_tensor* const* results,
-                         uint32_t nresults, tenon_err* err) {
-  return in_recording(err, [&](Recording& recording) {
-    Step step = structural(StepKind::kScan, recording, carried, ncarried);
-    for (uint32_t i = 0; i < nxs; ++i)
-      step.operands.push_back(Operand::of(recording.value_of(xs[i])));
-    step.carried = ncarried;
-    step.scanned = nxs;
-    recording.add_structural(std::move(step), {body}, results, nresults);
-  });
-}
 
 // -- programs ---------------------------------------------------------------------------------------
 
@@ -234,7 +38,7 @@ void program_release(tenon_graph_program* program) { ProgramPtr(program).reset()
 
 tenon_status program_settle(const tenon_graph_program* first, const tenon_graph_program* second,
                             tenon_graph_program** out, tenon_err* err) {
-  return guarded(err, [&] { *out = settle(*first, *second).release(); });
+  return guarded(err, [&] { *out = compare_recordings(*first, *second).release(); });
 }
 
 uint32_t program_inputs(const tenon_graph_program* program) {
@@ -276,7 +80,7 @@ ProgramPtr bind_leaves(const Program& program, tenon_tensor* const* leaves,
     leaf.tensor = Tensor::borrow(leaves[i]);
     leaf.grad = {};
   }
-  if (bound->needs_inputs_apart) check_leaves_apart(program.graph, bound->graph);
+  if (bound->needs_disjoint_inputs) check_leaves_disjoint(program.graph, bound->graph);
   return bound;
 }
 
@@ -295,9 +99,9 @@ ProgramPtr optimize(const Program& program, const char* passes) {
   changed->refuses_gradients = program.refuses_gradients;
   changed->changes = program.changes;
   const bool passes_gradients = !changed->is_detached && changed->refuses_gradients.empty();
-  changed->needs_inputs_apart =
+  changed->needs_disjoint_inputs =
       run_passes(passes, changed->graph, passes_gradients, changed->changes) ||
-      program.needs_inputs_apart;
+      program.needs_disjoint_inputs;
   verify(changed->graph);
   return changed;
 }
@@ -373,12 +177,15 @@ void program_print(const tenon_graph_program* program, tenon_sink_fn sink, void*
 }
 
 void program_plan(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
-  const std::string text = program->plan().text();
-  sink(user, text.data(), text.size());
+  guarded(nullptr, [&] {
+    const std::string text = program->plan().text();
+    sink(user, text.data(), text.size());
+  });
 }
 
 void program_memory(const tenon_graph_program* program, tenon_graph_memory* out) {
-  const MemoryUse use = program->plan().memory();
+  MemoryUse use;
+  guarded(nullptr, [&] { use = program->plan().memory(); });
   const tenon_graph_memory all = {.struct_size = out->struct_size,
                                   .reserved = 0,
                                   .kept = static_cast<uint64_t>(use.kept),
@@ -396,6 +203,34 @@ void program_effects(const tenon_graph_program* program, tenon_graph_effects* ou
       .has_control_flow = std::any_of(graph.steps.begin(), graph.steps.end(),
                                       [](const Step& step) { return !step.regions.empty(); })};
   std::memcpy(out, &all, std::min<size_t>(out->struct_size, sizeof all));
+}
+
+tenon_status program_read(const tenon_graph_program* program,
+                          tenon_status (*read)(void* user, const tenon_graph_editor*,
+                                               const tenon_graph_editor_api*, tenon_err*),
+                          void* user, tenon_err* err) {
+  tenon_status status = TENON_OK;
+  TENON_TRY(guarded(err, [&] {
+    Graph graph = program->graph;
+    const tenon_graph_editor editor(graph);
+    status = read(user, &editor, &kReader, err);
+  }));
+  return status;
+}
+
+uint32_t program_sites(const tenon_graph_program* program, tenon_graph_site* sites, uint32_t room) {
+  if (!program->dimensions) return 0;
+  const auto& list = program->dimensions->sites;
+  for (size_t i = 0; i < list.size() && i < room; ++i)
+    sites[i] = {.input = list[i].input, .axis = list[i].axis, .dimension = list[i].dimension};
+  return static_cast<uint32_t>(list.size());
+}
+
+tenon_status program_prepare(const tenon_graph_program* program, tenon_err* err) {
+  return guarded(err, [&] {
+    const ErrorSink own;
+    own.check(program->plan().check_operators(own));
+  });
 }
 
 void program_changes(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
@@ -545,6 +380,9 @@ constexpr tenon_graph_service_api kService = {
     .record_effect = record_effect,
     .record_look = record_look,
     .program_effects = program_effects,
+    .program_read = program_read,
+    .program_sites = program_sites,
+    .program_prepare = program_prepare,
     .program_name = program_name,
     .program_input = program_input,
     .program_result = program_result,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tenon.compile returns derives from this type: calls that a known program serves are made here, and all others by the
-// method `_call` of the class (tenon/_compile.py).
+// method `_call` of the class (tenon/jit/compiled.py).
 #include <nanobind/stl/string.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
-// How results become what the function returned: tenon._structure as a tree.
+// How results become what the function returned: tenon.jit.structures as a tree.
 struct Structure {
   enum Kind : uint8_t { kTensor, kTuple, kList, kDict, kValue } kind = kTensor;
   std::vector<nb::object> keys;  // kDict

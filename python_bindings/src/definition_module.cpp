@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tenon/_operator_definition.py defines operators and kernels with.
+// What tenon/ops/_definition.py defines operators and kernels with.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>

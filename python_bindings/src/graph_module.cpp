@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of tenon.Graph: a stream's work, recorded once and queued again as one piece.
+// The compiled half of tenon.runtime.WorkGraph: a stream's work, recorded once and queued again as one piece.
 #include "group.hpp"
 #include "modules.hpp"
 #include "stream.hpp"

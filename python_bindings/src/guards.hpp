@@ -96,7 +96,7 @@ inline uint64_t kernel_generation() {
   return kernels->generation();
 }
 
-// Whether what a function reads from outside is what it was. `watched`: the tuple of tenon._outside.Outside. -1: Python error
+// Whether what a function reads from outside is what it was. `watched`: the tuple of tenon.jit.captured_state.Outside. -1: Python error
 // set.
 int is_unchanged(PyObject* watched);
 

@@ -12,7 +12,7 @@ namespace tenon::python {
 namespace {
 
 // -- what a function reads from outside ---------------------------------------------------------------
-// Each takes one of the lists that tenon._outside keeps, of tuples. -1: Python error set.
+// Each takes one of the lists that tenon.jit.captured_state keeps, of tuples. -1: Python error set.
 
 // (container, how many items it had)
 int have_sizes(PyObject* list) {

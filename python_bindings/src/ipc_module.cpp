@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of tenon.ipc: device memory of one process in another.
+// The compiled half of tenon.runtime.ipc: device memory of one process in another.
 #include <nanobind/stl/vector.h>
 
 #include <cstring>

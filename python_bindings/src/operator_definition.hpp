@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operator that is defined in Python: a plugin table of one operator, made at run time, whose
-// `self` is the definition. tenon/_operator_definition.py decides what goes in.
+// `self` is the definition. tenon/ops/_definition.py decides what goes in.
 //
 // Definitions are never freed, so that a call which is under way on another thread while one is
 // taken out meets an error and no dangling pointer; what they hold of Python is given back.

@@ -338,7 +338,7 @@ PyObject* operator_repr(PyObject* self) {
 }
 
 PyObject* operator_reduce(PyObject* self, PyObject*) {
-  PyObject* module = PyImport_ImportModule("tenon._pickling");
+  PyObject* module = PyImport_ImportModule("tenon._tensor.pickling");
   PyObject* function = module ? PyObject_GetAttrString(module, "operator") : nullptr;
   Py_XDECREF(module);
   if (!function) return nullptr;
@@ -348,10 +348,10 @@ PyObject* operator_reduce(PyObject* self, PyObject*) {
                                             op.form == CallForm::kInPlace ? "_" : ""));
 }
 
-// `self` first, then the arguments, to a function of tenon/_operator_definition.py.
+// `self` first, then the arguments, to a function of tenon/ops/_definition.py.
 PyObject* call_definition(const char* function_name, PyObject* self, PyObject* arguments,
                           PyObject* keywords) {
-  PyObject* module = PyImport_ImportModule("tenon._operator_definition");
+  PyObject* module = PyImport_ImportModule("tenon.ops._definition");
   PyObject* function = module ? PyObject_GetAttrString(module, function_name) : nullptr;
   Py_XDECREF(module);
   PyObject* bound = function ? PyMethod_New(function, self) : nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of tenon.profile: a device's own records of what ran when.
+// The compiled half of tenon.profiler.device_profile: a device's own records of what ran when.
 #include <nanobind/stl/pair.h>
 
 #include <cstring>

@@ -79,9 +79,20 @@ std::string print(const Program& program) {
   return text;
 }
 
+// Makes the program ready, or raises why it cannot run; older plugins do so when it runs.
+void prepare(const Program& program) {
+  const tenon_graph_service_api& service = graph_service();
+  if (offsetof(tenon_graph_service_api, program_prepare) < service.struct_size)
+    call_unlocked([&](tenon_err* err) { return service.program_prepare(program.handle(), err); });
+}
+
+// How groups run is decided here where it was not yet, which may wait for a device.
 std::string plan(const Program& program) {
+  const tenon_graph_service_api& service = graph_service();
+  prepare(program);
   std::string text;
-  graph_service().program_plan(program.handle(), append_to_string, &text);
+  nb::gil_scoped_release unlocked;
+  service.program_plan(program.handle(), append_to_string, &text);
   return text;
 }
 
@@ -93,9 +104,14 @@ std::string changes(const Program& program) {
 
 // (kept, stepwise, planned)
 nb::tuple memory(const Program& program) {
+  const tenon_graph_service_api& service = graph_service();
+  prepare(program);
   tenon_graph_memory use = {};
   use.struct_size = sizeof use;
-  graph_service().program_memory(program.handle(), &use);
+  {
+    nb::gil_scoped_release unlocked;  // as in plan()
+    service.program_memory(program.handle(), &use);
+  }
   return nb::make_tuple(use.kept, use.stepwise, use.planned);
 }
 
@@ -314,6 +330,7 @@ void add_program_type(nb::module_& module) {
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))
       .def("leaves", &leaves)
+      .def("parts", &program_parts)
       .def("dimensions", &dimensions)
       .def("bind", &bind, nb::arg("tensors"), nb::arg("names"))
       .def("name", &name, nb::arg("inputs"), nb::arg("results"))

@@ -32,4 +32,8 @@ class Program {
   tenon_graph_program* handle_;
 };
 
+// (inputs, leaves, steps, results): (id, type) of each input and leaf, (name, operand ids, result ids, given) of each step,
+// where bit i of `given` says that the step writes into result i, and the ids of the results.
+nanobind::tuple program_parts(const Program& program);
+
 }  // namespace tenon::python

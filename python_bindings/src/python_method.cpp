@@ -8,7 +8,7 @@
 namespace tenon::python {
 namespace {
 
-// tests/python/test_tensor_methods.py holds this to the names in tenon/_tensor_methods.py.
+// tests/python/tensor/test_tensor_methods.py holds this to the names in tenon/_tensor/methods.py.
 constexpr const char* kNames[] = {
     "__round__",
     "amax",
@@ -102,7 +102,7 @@ struct LateMethod {
 
 PyObject* late_get(PyObject* self, PyObject* instance, PyObject*) {
   PyObject* name = reinterpret_cast<LateMethod*>(self)->name;
-  PyObject* module = PyImport_ImportModule("tenon._tensor_methods");
+  PyObject* module = PyImport_ImportModule("tenon._tensor.methods");
   PyObject* function = module ? PyObject_GetAttr(module, name) : nullptr;
   Py_XDECREF(module);
   if (!function) return nullptr;

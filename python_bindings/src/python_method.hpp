@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of tenon.Tensor that are written in Python, in tenon/_tensor_methods.py, which is
+// Methods of tenon.Tensor that are written in Python, in tenon/_tensor/methods.py, which is
 // imported when the first of them is used.
 #pragma once
 

@@ -26,7 +26,7 @@ inline bool may_act(const char* what, const char* rest) {
 }
 
 // While a function is recorded at several sizes: makes the numbers that Python gets for sizes, so that it knows what
-// is asked of them (tenon._sizes). NULL otherwise. Guarded by the GIL.
+// is asked of them (tenon.jit.dynamic_shapes). NULL otherwise. Guarded by the GIL.
 inline PyObject* size_tracer = nullptr;
 // NULL: Python error set.
 [[gnu::cold]] PyObject* traced_size(int64_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of tenon.graph: rewrites of programs.
+// The compiled half of tenon.jit.rewrites: rewrites of programs.
 #include <nanobind/stl/string.h>
 
 #include <string>

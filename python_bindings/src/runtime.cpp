@@ -14,7 +14,7 @@ std::string load_problem;  // what plugin_load_default said
 
 // Plugin folders announced by installed distributions. A failure there is no reason to fail here.
 void add_entry_point_folders() {
-  PyObject* module = PyImport_ImportModule("tenon._entry_points");
+  PyObject* module = PyImport_ImportModule("tenon.host.entry_points");
   PyObject* folders = module ? PyObject_CallMethod(module, "plugin_folders", nullptr) : nullptr;
   if (folders && PyList_Check(folders)) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(folders); ++i) {

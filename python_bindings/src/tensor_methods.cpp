@@ -270,7 +270,7 @@ PyObject* array_namespace(PyObject*, PyObject* arguments, PyObject* keywords) {
 // -- copying and pickling -------------------------------------------------------------------------
 
 PyObject* rebuild_function() {
-  PyObject* module = PyImport_ImportModule("tenon._pickling");
+  PyObject* module = PyImport_ImportModule("tenon._tensor.pickling");
   PyObject* function = module ? PyObject_GetAttrString(module, "tensor") : nullptr;
   Py_XDECREF(module);
   return function;

@@ -55,7 +55,7 @@ int tensor_clear(PyObject* object) {
 PyObject* tensor_repr(PyObject* self) {
   static PyObject* format;
   if (!format) {
-    PyObject* module = PyImport_ImportModule("tenon._printing");
+    PyObject* module = PyImport_ImportModule("tenon._tensor.printing");
     if (module) format = PyObject_GetAttrString(module, "format_tensor");
     Py_XDECREF(module);
     if (!format) return nullptr;

@@ -7,6 +7,7 @@ makes the import fail; `tenon.plugins.doctor()` shows what happened.
 """
 
 import importlib as _importlib
+import sys as _sys
 
 from tenon import _core
 from tenon._core import (
@@ -68,72 +69,58 @@ newaxis = None
 pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
-    """amp array_api audio autograd collective compat data distributions fft func geometric
-    graph inference io ipc jit linalg memory metrics multiprocessing nn ops optim plugins profiler random
-    safetensors signal testing text training utils vision""".split()
+    """amp array_api audio autograd collective compat data distributions fft func geometric inference io
+    jit linalg metrics multiprocessing nn ops optim plugins profiler random runtime signal testing text
+    training utils vision""".split()
 )
 
-# Names that live in submodules, imported when they are used.
-_LAZY = {
-    "Dim": "_sizes",
-    "Function": "autograd",
-    "Generator": "random",
-    "Graph": "_graph",
-    "Model": "training",
-    "autotune": "_autotune",
-    "compile": "_compile",
-    "enable_grad": "autograd",
-    "inference_mode": "autograd",
-    "fallback": "_fallback",
-    "fallback_report": "_fallback",
-    "explain": "plugins",
-    "export": "jit",
-    "flops": "training",
-    "grad": "autograd",
-    "kernel": "_operator_definition",
-    "load": "io",
-    "load_plugin": "plugins",
-    "no_grad": "autograd",
-    "op": "_operator_definition",
-    "profile": "_profile",
-    "save": "io",
-    "sdk_path": "plugins",
-    "set_grad_enabled": "autograd",
-    "summary": "training",
-    "validation": "_validation",
+# Other names of modules.
+_ALIASES = {
+    "graph": "jit.rewrites",
+    "ipc": "runtime.ipc",
+    "memory": "runtime.memory",
+    "optim.clip": "nn.utils.clip_grad",
+    "safetensors": "io.safetensors",
+    "training.formulas": "ops._flop_formulas",
+    "utils.foreign_weights": "nn.utils.foreign_weights",
+    # Pickles of earlier versions have these names.
+    "_array_api": "_tensor.array_api",
+    "_counting": "_tensor.counting",
+    "_everyday": "_tensor.everyday",
+    "_joining": "_tensor.joining",
+    "_pickling": "_tensor.pickling",
+    "_sizes": "jit.dynamic_shapes",
+    "_tensor_array": "_tensor.tensor_array",
 }
 
-
-_LAZY.update(
-    dict.fromkeys(
-        "astype broadcast_arrays broadcast_shapes broadcast_to can_cast cumulative_prod cumulative_sum expand_dims "
-        "finfo iinfo isdtype isin matrix_transpose moveaxis permute_dims result_type take unique_all unique_counts "
-        "unique_inverse unique_values unstack __array_namespace_info__".split(),
-        "_array_api",
-    )
-)
-_LAZY.update(
-    dict.fromkeys(
-        "argwhere array_equal chunk hstack is_complex is_floating_point is_integer is_tensor numel promote_types rand "
-        "randn ravel shape vstack".split(),
-        "_everyday",
-    )
-)
-_LAZY["TensorArray"] = "_tensor_array"
-_LAZY.update(dict.fromkeys("get_printoptions printoptions set_printoptions".split(), "_printing"))
-_LAZY.update(
-    dict.fromkeys(
-        "bincount histogram histogram_bin_edges histogramdd unique unique_consecutive".split(),
-        "_counting",
-    )
-)
-_LAZY.update(
-    dict.fromkeys(
-        "atleast_1d atleast_2d atleast_3d block_diag cartesian_prod column_stack combinations dsplit dstack fliplr flipud "
-        "hsplit row_stack tensor_split unravel_index vsplit".split(),
-        "_joining",
-    )
-)
+# Where names lie, by the module that is imported when one of them is used.
+_PLACES = {
+    "_tensor.array_api": """astype broadcast_arrays broadcast_shapes broadcast_to can_cast
+        cumulative_prod cumulative_sum expand_dims finfo iinfo isdtype isin matrix_transpose moveaxis
+        permute_dims result_type take unique_all unique_counts unique_inverse unique_values unstack
+        __array_namespace_info__""",
+    "_tensor.counting": """bincount histogram histogram_bin_edges histogramdd unique
+        unique_consecutive""",
+    "_tensor.everyday": """argwhere array_equal chunk hstack is_complex is_floating_point is_integer
+        is_tensor numel promote_types rand randn ravel shape vstack""",
+    "_tensor.joining": """atleast_1d atleast_2d atleast_3d block_diag cartesian_prod column_stack
+        combinations dsplit dstack fliplr flipud hsplit row_stack tensor_split unravel_index vsplit""",
+    "_tensor.printing": "get_printoptions printoptions set_printoptions",
+    "_tensor.tensor_array": "TensorArray",
+    "autograd": "Function enable_grad grad inference_mode no_grad set_grad_enabled",
+    "host.autotune": "autotune",
+    "host.fallback": "fallback fallback_report",
+    "host.validation": "validation",
+    "io": "load save",
+    "jit": "Dim compile export",
+    "ops._definition": "kernel op",
+    "plugins": "explain load_plugin sdk_path",
+    "random": "Generator",
+    "training": "Model flops summary",
+}
+_LAZY = {name: (place, name) for place, names in _PLACES.items() for name in names.split()}
+_LAZY["Graph"] = ("runtime.work_graph", "WorkGraph")
+_LAZY["profile"] = ("profiler.device_profile", "device_profile")
 
 # Spellings of NumPy and PyTorch. Each is the same object as Tenon's own name.
 _SPELLINGS = {
@@ -163,10 +150,11 @@ _SPELLINGS = {
 
 
 def __getattr__(name):
-    if name in _SUBMODULES:
+    if name in _SUBMODULES or name in _ALIASES:
         return _importlib.import_module(f"tenon.{name}")
     if name in _LAZY:
-        value = getattr(_importlib.import_module(f"tenon.{_LAZY[name]}"), name)
+        place, attribute = _LAZY[name]
+        value = getattr(_importlib.import_module(f"tenon.{place}"), attribute)
     elif name in ("Tensor", "Operator"):
         _core.load()  # operators are methods from here on
         value = getattr(_core, name)
@@ -178,7 +166,7 @@ def __getattr__(name):
         try:
             value = _core.operator(name)
         except AttributeError:
-            from tenon._suggestions import did_you_mean
+            from tenon.ops._suggestions import did_you_mean  # for errors only
 
             hint = did_you_mean(name, __dir__())
             raise AttributeError(f"module 'tenon' has no attribute '{name}'{hint}") from None
@@ -187,5 +175,24 @@ def __getattr__(name):
 
 
 def __dir__():
+    aliases = (name for name in _ALIASES if name[0] != "_" and "." not in name)
     operators = (name[7:] for name in _core.operator_names() if name.startswith("tenon::"))
-    return sorted({*globals(), *_SUBMODULES, *_LAZY, *_SPELLINGS, "Tensor", *operators})
+    return sorted({*globals(), *_SUBMODULES, *aliases, *_LAZY, *_SPELLINGS, "Tensor", *operators})
+
+
+class _AliasFinder:
+    """Imports `tenon.graph` as the module tenon.jit.rewrites itself, and so on. The last finder: it costs imports nothing."""
+
+    def find_spec(self, name, path=None, target=None):
+        return type(__spec__)(name, self) if name.removeprefix("tenon.") in _ALIASES else None
+
+    def create_module(self, spec):
+        module = _importlib.import_module(f"tenon.{_ALIASES[spec.name.removeprefix('tenon.')]}")
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = module.__spec__.loader_state  # the import has put the alias's there
+
+
+_sys.meta_path.append(_AliasFinder())

@@ -8,8 +8,9 @@ otherwise take each other's bytes for what they expect.
 from __future__ import annotations
 
 import tenon
-from tenon import _core, _fallback
+from tenon import _core
 from tenon._mesh import Mesh, make_meeting_point
+from tenon.host import fallback as _fallback
 
 _MEAN = 4  # number of the reduction
 _FOLDER_BYTES = 256  # of the name of a meeting point, padded

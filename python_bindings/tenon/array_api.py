@@ -15,7 +15,25 @@ from typing import Any
 
 import tenon
 from tenon import _core
-from tenon._array_api import (
+from tenon._core import (
+    Tensor,
+    asarray,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    from_dlpack,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from tenon._core import operator as _operator
+from tenon._tensor.array_api import (
     __array_namespace_info__,
     astype,
     broadcast_arrays,
@@ -39,23 +57,6 @@ from tenon._array_api import (
     unique_inverse,
     unique_values,
     unstack,
-)
-from tenon._core import (
-    Tensor,
-    asarray,
-    complex64,
-    complex128,
-    float32,
-    float64,
-    from_dlpack,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
 )
 from tenon.linalg import tensordot, vecdot
 
@@ -83,10 +84,6 @@ _SAME = frozenset(
 _max, _min = max, min
 
 Axes = int | Sequence[int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -316,7 +313,7 @@ def __getattr__(name: str) -> Any:
     elif name in ("linalg", "fft"):
         value = getattr(tenon, name)
     else:
-        from tenon._suggestions import did_you_mean
+        from tenon.ops._suggestions import did_you_mean  # for errors only
 
         hint = did_you_mean(name, __dir__())
         raise AttributeError(f"module 'tenon.array_api' has no attribute '{name}'{hint}")

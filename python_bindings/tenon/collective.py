@@ -24,9 +24,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import tenon
-from tenon import _core, _validation
+from tenon import _core
 from tenon._host_collective import HostCollective, described, frame_of, text_of
 from tenon._mesh import make_meeting_point
+from tenon.host import validation as _validation
 
 if TYPE_CHECKING:
     from tenon import Tensor

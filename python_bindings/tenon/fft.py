@@ -10,12 +10,9 @@ from math import sqrt as _sqrt
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 
 _NORMS = {"backward": "forward", "forward": "backward", "ortho": "ortho"}  # of the other direction
-
-
-def _operator(name):
-    return _core.operator(name)
 
 
 # -- arguments ---------------------------------------------------------------------------------------

@@ -9,13 +9,9 @@ computes them; docs/dependencies.md says where it comes from.
 from math import inf as _inf
 from typing import NamedTuple
 
-from tenon import _core
-from tenon._array_api import matrix_transpose
 from tenon._core import Tensor
-
-
-def _operator(name):
-    return _core.operator(name)
+from tenon._core import operator as _operator
+from tenon._tensor.array_api import matrix_transpose
 
 
 class EighResult(NamedTuple):
@@ -327,7 +323,7 @@ def __getattr__(name):
         value = _operator(name)
         globals()[name] = value
         return value
-    from tenon._suggestions import did_you_mean
+    from tenon.ops._suggestions import did_you_mean  # for errors only
 
     hint = did_you_mean(name, __dir__())
     raise AttributeError(f"module 'tenon.linalg' has no attribute '{name}'{hint}")

@@ -23,7 +23,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon._shared_memory import NoMemoryError, map_and_close, reserve
+from tenon.runtime.shared_memory import NoMemoryError, map_and_close, reserve
 
 __all__ = [*multiprocessing.__all__, "share"]  # type: ignore[attr-defined]
 
@@ -45,7 +45,7 @@ def share(tensor: Tensor) -> Tensor:
     if tensor.device.type != "cpu":
         raise TypeError(
             f"share(): expected a tensor in host memory, got one on {tensor.device}; use "
-            "tenon.ipc.share, or move it with .to('cpu')"
+            "tenon.runtime.ipc.share, or move it with .to('cpu')"
         )
     descriptor, bytes = _reserve(tensor)
     block = memoryview(map_and_close(os.dup(descriptor), bytes))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import os
 from typing import Any
 
 from tenon import _core
-from tenon._samplers import (
+from tenon._tensor.samplers import (
     beta,
     binomial,
     cauchy,

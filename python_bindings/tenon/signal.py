@@ -9,12 +9,8 @@ from math import pi as _pi
 
 from tenon import _core
 from tenon import fft as _fft
-from tenon._tensors_expected import expect_tensors as _expect_tensors
-
-
-def _operator(name):
-    return _core.operator(name)
-
+from tenon._core import operator as _operator
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 # -- windows -----------------------------------------------------------------------------------------
 

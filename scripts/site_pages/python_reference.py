@@ -11,10 +11,11 @@ import tenon
 MODULES = """tenon tenon.nn tenon.nn.functional tenon.nn.init tenon.nn.utils tenon.nn.utils.rnn
 tenon.nn.utils.parametrize tenon.optim tenon.optim.lr_scheduler tenon.optim.swa_utils
 tenon.metrics tenon.amp tenon.amp.debug tenon.profiler tenon.autograd tenon.data tenon.io
-tenon.safetensors tenon.random tenon.memory tenon.plugins tenon.distributions
+tenon.io.safetensors tenon.random tenon.jit tenon.jit.rewrites tenon.runtime tenon.runtime.memory
+tenon.runtime.ipc tenon.plugins tenon.distributions
 tenon.vision.transforms tenon.vision.transforms.functional tenon.vision.models
 tenon.vision.datasets tenon.vision.ops tenon.audio tenon.audio.functional tenon.audio.transforms tenon.text
-tenon.geometric tenon.func tenon.array_api tenon.collective tenon.ipc tenon.testing tenon.utils
+tenon.geometric tenon.func tenon.array_api tenon.collective tenon.testing tenon.utils
 tenon.utils.cpp_extension tenon.compat.paddle""".split()
 Operator = type(tenon.ops.add)
 

@@ -55,7 +55,7 @@ class Operator:
         return [p for p in self.parameters if p.type.startswith("Tensor")]
 
 
-# Dtypes without arithmetic, whose arrays NumPy has not; and what is for them. tests/python/test_storage_dtypes.py
+# Dtypes without arithmetic, whose arrays NumPy has not; and what is for them. tests/python/tensor/test_storage_dtypes.py
 # and tests/ops/test_moves_or_refuses.py test these.
 STORAGE = set("float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split())
 OF_STORAGE = {"pack", "unpack", "bitcast"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tenon
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "python" / "jit"))
 from random_programs import assert_same_bits, random_program
 
 rng = np.random.default_rng(11)

@@ -42,7 +42,7 @@ def test_every_operator_moves_or_refuses(name, device):
         pytest.skip("the rules are the same on every device")
     wrong, moved = [], set()
     for case in CASES:
-        if case.op == "cast":  # tests/python/test_storage_dtypes.py
+        if case.op == "cast":  # tests/python/tensor/test_storage_dtypes.py
             continue
         args, kwargs = arguments(case, device)
         for position in range(len(args)):

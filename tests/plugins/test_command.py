@@ -117,10 +117,10 @@ def test_a_reader_that_leaves_is_no_error():
 
 
 def test_check_is_the_conformance_kit():
-    from tenon import _conformance
+    from tenon.cli import conformance
 
-    if not _conformance.program().exists():
+    if not conformance.program().exists():
         pytest.skip("needs tenon-conformance in the package")
-    kit = subprocess.run([_conformance.program(), "/nowhere.so"], capture_output=True, text=True)
+    kit = subprocess.run([conformance.program(), "/nowhere.so"], capture_output=True, text=True)
     assert kit.returncode != 0
     assert tenon("plugins", "check", "/nowhere.so") == (kit.returncode, kit.stdout, kit.stderr)

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "editor.hpp"
+#include "passes/editor.hpp"
 
 #include <tenon/error.hpp>
 
 #include <algorithm>
 #include <cstring>
 
-#include "../describe.hpp"
-#include "../rewrite/fragment.hpp"
-#include "../support.hpp"
+#include "ir/describe_step.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
-using tenon::graph::Aliases;
+using tenon::graph::AliasAnalysis;
 using tenon::graph::ValueId;
 
 uint32_t tenon_graph_editor::uses(ValueId value) const {
   uint32_t count = 0;
   for (const tenon::graph::Step& step : graph.steps)
     for_each_operand(step, [&](ValueId id) { count += id == value; });
-  for_each_kept(graph, [&](ValueId id) { count += id == value; });
+  for_each_live_out(graph, [&](ValueId id) { count += id == value; });
   return count;
 }
 
-const Aliases& tenon_graph_editor::memory() const {
+const AliasAnalysis& tenon_graph_editor::memory() const {
   if (!aliases) aliases.emplace(graph);
   return *aliases;
 }
@@ -195,7 +195,7 @@ tenon_status replace(tenon_graph_editor* editor, uint32_t id, uint32_t by, tenon
       throw Error(TENON_INVALID_ARGUMENT,
                   "editor: expected a value " + type_text(graph.values[id]) +
                       " in the place of another one, got " + type_text(graph.values[by]));
-    const Aliases& memory = editor->memory();
+    const AliasAnalysis& memory = editor->memory();
     if (memory.is_written(id) || memory.is_written(by))
       throw Error(
           TENON_FAILED_PRECONDITION,
@@ -227,7 +227,59 @@ tenon_status remove(tenon_graph_editor* editor, uint32_t index, tenon_err* err) 
   });
 }
 
+uint32_t ids(const tenon_graph_editor* editor, int32_t whose, uint32_t* ids, uint32_t room) {
+  const Graph& graph = editor->graph;
+  const auto write = [&](const auto& list, auto&& id_of) {
+    for (size_t i = 0; i < list.size() && i < room; ++i) ids[i] = id_of(list[i]);
+    return static_cast<uint32_t>(list.size());
+  };
+  const auto itself = [](ValueId id) { return id; };
+  switch (whose) {
+    case TENON_GRAPH_INPUTS:
+      return write(graph.inputs, itself);
+    case TENON_GRAPH_LEAVES:
+      return write(graph.leaves, [](const Leaf& leaf) { return leaf.value; });
+    case TENON_GRAPH_RESULTS:
+      return write(graph.results, itself);
+    default:
+      return 0;
+  }
+}
+
+tenon_status fail_reading(tenon_err* err) {
+  return tenon::fail(err, TENON_FAILED_PRECONDITION,
+                     "editor: expected a pass, which may change its program, got program_read");
+}
+tenon_status insert_no_call(tenon_graph_editor*, uint32_t, const tenon_op*,
+                            const tenon_graph_operand*, uint32_t, uint32_t*, tenon_err* err) {
+  return fail_reading(err);
+}
+tenon_status insert_no_constant(tenon_graph_editor*, tenon_tensor*, uint32_t*, tenon_err* err) {
+  return fail_reading(err);
+}
+tenon_status replace_nothing(tenon_graph_editor*, uint32_t, uint32_t, tenon_err* err) {
+  return fail_reading(err);
+}
+tenon_status remove_nothing(tenon_graph_editor*, uint32_t, tenon_err* err) {
+  return fail_reading(err);
+}
+
 }  // namespace
+
+const tenon_graph_editor_api kReader = {
+    .struct_size = sizeof(tenon_graph_editor_api),
+    .reserved = 0,
+    .steps = steps,
+    .step = step,
+    .operand = operand,
+    .result = result,
+    .value = value,
+    .insert_call = insert_no_call,
+    .insert_constant = insert_no_constant,
+    .replace = replace_nothing,
+    .remove = remove_nothing,
+    .ids = ids,
+};
 
 const tenon_graph_editor_api kEditor = {
     .struct_size = sizeof(tenon_graph_editor_api),
@@ -241,6 +293,7 @@ const tenon_graph_editor_api kEditor = {
     .insert_constant = insert_constant,
     .replace = replace,
     .remove = remove,
+    .ids = ids,
 };
 
 }  // namespace tenon::graph

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry.hpp"
+#include "passes/registry.hpp"
 
 #include <tenon/error.hpp>
 
@@ -8,8 +8,9 @@
 #include <mutex>
 #include <string>
 
-#include "../verify.hpp"
-#include "editor.hpp"
+#include "ir/verify.hpp"
+#include "passes/built_in_passes.hpp"
+#include "passes/editor.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -22,9 +23,6 @@ Passes& passes() {
   static Passes passes;
   return passes;
 }
-
-constexpr std::string_view kBuiltIn[] = {"dce",       "cse",    "copies", "views",      "rewrites",
-                                         "recompute", "freeze", "fold",   "batch_norms"};
 
 bool is_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
@@ -42,8 +40,9 @@ void add_pass(const tenon_graph_pass& pass) {
         "pass: expected a name of letters, digits and _, and a function, got '" + name + "'");
   Passes& known = passes();
   const std::lock_guard lock(known.mutex);
-  const bool is_built_in =
-      std::find(std::begin(kBuiltIn), std::end(kBuiltIn), name) != std::end(kBuiltIn);
+  const auto built_in = built_in_passes();
+  const bool is_built_in = std::any_of(built_in.begin(), built_in.end(),
+                                       [&](const BuiltInPass& each) { return each.name == name; });
   if (is_built_in || !known.by_name.try_emplace(name, pass).second)
     throw Error(TENON_ALREADY_EXISTS, "pass `" + name + "` exists already; choose another name");
 }
@@ -84,7 +83,8 @@ void run_pass(std::string_view name, Graph& graph) {
 
 std::string pass_names() {
   std::string text;
-  for (std::string_view name : kBuiltIn) text += (text.empty() ? "" : ", ") + std::string(name);
+  for (const BuiltInPass& each : built_in_passes())
+    text += (text.empty() ? "" : ", ") + std::string(each.name);
   Passes& known = passes();
   const std::lock_guard lock(known.mutex);
   for (const auto& [name, pass] : known.by_name) text += ", " + name;

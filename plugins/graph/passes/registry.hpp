@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "../ir.hpp"
+#include "ir/graph.hpp"
 
 namespace tenon::graph {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apply.hpp"
+#include "rewrite/apply.hpp"
 
 #include <tenon/error.hpp>
 
-#include "../support.hpp"
-#include "fragment.hpp"
-#include "match.hpp"
+#include "rewrite/fragment.hpp"
+#include "rewrite/match.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {

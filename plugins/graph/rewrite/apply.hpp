@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "rule.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check.hpp"
+#include "rewrite/check.hpp"
 
 #include <tenon/error.hpp>
 
@@ -10,8 +10,8 @@
 #include <limits>
 #include <random>
 
-#include "../support.hpp"
-#include "fragment.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {

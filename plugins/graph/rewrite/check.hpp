@@ -2,7 +2,7 @@
 // A rewrite is tried before it is believed.
 #pragma once
 
-#include "rule.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 

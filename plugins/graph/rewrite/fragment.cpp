@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fragment.hpp"
+#include "rewrite/fragment.hpp"
 
 #include <tenon/error.hpp>
 
-#include "../support.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {

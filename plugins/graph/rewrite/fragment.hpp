@@ -2,7 +2,7 @@
 // One side of a rewrite with its variables known: steps that could stand in a program.
 #pragma once
 
-#include "rule.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "match.hpp"
+#include "rewrite/match.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "../support.hpp"
-#include "fragment.hpp"
+#include "rewrite/fragment.hpp"
+#include "support/host.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -263,14 +263,14 @@ Matcher::Matcher(const Graph& graph)
       aliases_(graph),
       made_by_(graph.values.size(), kNoStep),
       uses_(graph.values.size()),
-      kept_(graph.values.size()) {
+      live_out_(graph.values.size()) {
   for (uint32_t i = 0; i < graph.steps.size(); ++i) {
     const Step& step = graph.steps[i];
     for_each_operand(step, [&](ValueId id) { ++uses_[id]; });
     for (size_t k = 0; k < step.results.size(); ++k)
       if (!is_given(step, k)) made_by_[step.results[k]] = i;
   }
-  for_each_kept(graph, [&](ValueId id) { kept_[id] = true; });
+  for_each_live_out(graph, [&](ValueId id) { live_out_[id] = true; });
 }
 
 std::optional<Match> Matcher::find(const Rule& rule, uint32_t root) const {
@@ -307,7 +307,7 @@ std::optional<Match> Matcher::find(const Rule& rule, uint32_t root) const {
       const ValueId id = step.results[k];
       if (index == root && k == 0) continue;
       const auto inside = std::count(reads.begin(), reads.end(), id);
-      if (kept_[id] || aliases_.is_written(id) || uses_[id] != inside) return std::nullopt;
+      if (live_out_[id] || aliases_.is_written(id) || uses_[id] != inside) return std::nullopt;
     }
   }
   return match;

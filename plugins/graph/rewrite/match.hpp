@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "../aliases.hpp"
-#include "rule.hpp"
+#include "ir/alias_analysis.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 
@@ -24,17 +24,17 @@ class Matcher {
   // written into, or was made without gradients where the root was not.
   std::optional<Match> find(const Rule& rule, uint32_t root) const;
 
-  const Aliases& aliases() const { return aliases_; }
-  bool is_kept(ValueId value) const { return kept_[value]; }
+  const AliasAnalysis& aliases() const { return aliases_; }
+  bool is_live_out(ValueId value) const { return live_out_[value]; }
 
  private:
   friend class Search;
   static constexpr uint32_t kNoStep = ~uint32_t{0};
 
   const Graph& graph_;
-  Aliases aliases_;
+  AliasAnalysis aliases_;
   std::vector<uint32_t> made_by_, uses_;  // by value
-  std::vector<bool> kept_;
+  std::vector<bool> live_out_;
 };
 
 }  // namespace tenon::graph

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry.hpp"
+#include "rewrite/registry.hpp"
 
 #include <tenon/error.hpp>
 
 #include <algorithm>
 #include <mutex>
 
-#include "check.hpp"
+#include "rewrite/check.hpp"
 #include "rewrites.hpp"
 
 namespace tenon::graph {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rule.hpp"
+#include "rewrite/rule.hpp"
 
 namespace tenon::graph {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rule.hpp"
+#include "rewrite/rule.hpp"
 
 #include <tenon/error.hpp>
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "../ir.hpp"
+#include "ir/graph.hpp"
 
 namespace tenon::graph {
 

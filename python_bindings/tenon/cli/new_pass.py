@@ -2,7 +2,7 @@
 """Write a package with a pass over programs that builds and runs: the start of yours.
 
 The folder holds the pass in C++, its plugin, a build file, a Python package whose import makes the pass known, tests and
-CI. Where one expression of operators stands for another, tenon.graph.rewrite needs none of it.
+CI. Where one expression of operators stands for another, tenon.jit.rewrites.rewrite needs none of it.
 """
 
 from tenon.cli import template

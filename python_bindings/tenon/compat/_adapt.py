@@ -15,7 +15,7 @@ from typing import Any
 
 import tenon
 from tenon import _core
-from tenon._schema import parameters
+from tenon.ops._schema import parameters
 
 # What other libraries call a parameter, and what it may be called here; the first that there is
 # counts.
@@ -128,7 +128,7 @@ class Namespace:
     @functools.cached_property
     def spellings(self) -> dict[str, str]:
         """Names in the generated table that are not in a submodule."""
-        from tenon._spellings import SPELLINGS
+        from tenon._spellings import SPELLINGS  # a large table that the build generates
 
         table = SPELLINGS.get(self.library, {})
         return {

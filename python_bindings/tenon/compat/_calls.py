@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tenon import _core
-from tenon._schema import parameters
+from tenon.ops._schema import parameters
 
 # Options are taken out of the arguments before the call. Each gets the name of the function, the function as it then
 # is, the arguments that are left by the library's names, and all options that were given. It gives the function to

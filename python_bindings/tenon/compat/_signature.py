@@ -15,8 +15,8 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon._schema import parameters
 from tenon.compat._adapt import Namespace
+from tenon.ops._schema import parameters
 
 # Parameters whose default is a number, for which there are words as well: "SAME", "fro".
 _WORDS_TOO = {"padding", "p", "ord"}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import tenon
 from tenon import Tensor, _core
-from tenon._shared_memory import reserve
+from tenon.runtime.shared_memory import reserve
 
 ALIGNMENT = 64
 _LEAST_BYTES = 1 << 16

@@ -42,7 +42,9 @@ class PinnedPool:
             return tensor
         size = 1 << (max(self._SMALLEST, tensor.nbytes) - 1).bit_length()
         free = self._free.get(size)
-        memory: Any = free.pop() if free else tenon.memory.pinned([size], tenon.uint8, self._device)
+        memory: Any = (
+            free.pop() if free else tenon.runtime.memory.pinned([size], tenon.uint8, self._device)
+        )
         taken.append(memory)
         copy = tenon.frombuffer(memory, tensor.dtype, tuple(tensor.shape))
         copy.copy_(tensor)

@@ -254,7 +254,7 @@ class DataLoader(Generic[Batch]):
                 if self.workers == "thread":
                     started.append(ThreadWorker(self._reader(), *arguments))
                     continue
-                from .processes import ProcessWorker
+                from .processes import ProcessWorker  # imported only where it is needed
 
                 context = self.multiprocessing_context
                 started.append(ProcessWorker(self._reader(), *arguments, context))

@@ -20,7 +20,7 @@ from typing import Any
 
 import tenon
 import tenon.multiprocessing  # datasets that are spawned cross in shared memory
-from tenon._shared_memory import map_and_close, reserve
+from tenon.runtime.shared_memory import map_and_close, reserve
 
 from . import arena
 from .reading import END, Pass, Reader, Task, add_note

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tenon
-from tenon._shared_memory import NoMemoryError, map_and_close
+from tenon.runtime.shared_memory import NoMemoryError, map_and_close
 
 from . import arena
 from .reading import END, Abandoned, Pass, Reader, Task, add_note, mix, seed_generators

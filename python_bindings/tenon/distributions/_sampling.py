@@ -7,7 +7,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon._samplers import log_standard_gamma_sample
+from tenon._tensor.samplers import log_standard_gamma_sample
 from tenon.autograd import Function
 
 _MAX_TERMS = 100_000

@@ -15,6 +15,7 @@ from . import constraints
 from ._sampling import gumbel_like, inside_unit
 from ._stable import weighted
 from .constraints import Constraint
+from .discrete import Bernoulli, Binomial
 from .distribution import Distribution, Number, broadcast_all
 
 
@@ -240,8 +241,6 @@ class Multinomial(Distribution):
         return choices + draws.sum(axis=-1)
 
     def entropy(self) -> Tensor:
-        from .discrete import Binomial
-
         n, p = self.total_count, self.probs
         # Every count is binomial; its expected log factorial is a finite sum.
         counts = tenon.arange(n + 1, device=p.device).to(p.dtype)
@@ -270,8 +269,6 @@ class RelaxedBernoulli(Distribution):
         logits: Number | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        from .discrete import Bernoulli
-
         base = Bernoulli(probs, logits, validate_args)
         self.temperature, self.logits = broadcast_all(temperature, base.logits)
         super().__init__(self.logits.shape, (), validate_args)

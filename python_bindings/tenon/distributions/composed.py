@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tenon
 from tenon import Tensor
 
 from . import constraints
 from ._stable import weighted
+from .categorical import Categorical
 from .constraints import Constraint
 from .distribution import Distribution, sum_rightmost
 from .transforms import ComposeTransform, Transform
-
-if TYPE_CHECKING:
-    from .categorical import Categorical
 
 
 class Independent(Distribution):
@@ -171,8 +169,6 @@ class MixtureSameFamily(Distribution):
         component_distribution: Distribution,
         validate_args: bool | None = None,
     ) -> None:
-        from .categorical import Categorical
-
         if not isinstance(mixture_distribution, Categorical):
             raise TypeError(
                 "MixtureSameFamily: expected a Categorical to choose components, got "

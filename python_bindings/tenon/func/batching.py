@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon.func import layer_rules, shape_rules  # noqa: F401  they register their rules
-from tenon.func.batched import (
+from tenon._tensor.batched import (
+    RUNNING,
     Batched,
     gradient_like,
     levels_of,
     nest_like,
     raw_of,
+    running,
+    running_levels,
     with_levels,
 )
+from tenon.func import layer_rules, shape_rules  # noqa: F401  they register their rules
 from tenon.func.rules import call_operator
 from tenon.func.tree import flatten, spread, unflatten
 
@@ -37,36 +38,10 @@ __all__ = [
 _core._set_batched(Batched, call_operator)
 
 
-class _Running(threading.local):
-    """Level and size of the vmap()s that are running on this thread, the outermost first."""
-
-    def __init__(self) -> None:
-        self.levels: list[tuple[int, int]] = []
-
-
-_running = _Running()
-
-
-def running_levels() -> list[tuple[int, int]]:
-    """Level and size of the vmap()s that are running on this thread, for running()."""
-    return list(_running.levels)
-
-
-@contextlib.contextmanager
-def running(levels: list[tuple[int, int]]) -> Iterator[None]:
-    """Code that belongs to a call made inside of these vmap()s, and runs now: a backward pass, or
-    a function that is computed again. Its vmap()s get levels of their own."""
-    before, _running.levels = _running.levels, list(levels)
-    try:
-        yield
-    finally:
-        _running.levels = before
-
-
 def lift(x: Tensor, like: Tensor | None = None) -> Tensor:
     """`x` with all batches of the vmap()s that are running, or with those of `like`: what each
     sample has a derivative of its own by."""
-    levels = list(reversed(_running.levels)) if like is None else levels_of(like)
+    levels = list(reversed(RUNNING.levels)) if like is None else levels_of(like)
     return with_levels(x, levels)
 
 
@@ -157,12 +132,12 @@ def _call(
     out_dims: Any,
     kwargs: dict[str, Any],
 ) -> Any:
-    level = len(_running.levels) + 1
+    level = len(RUNNING.levels) + 1
     inputs = [
         leaf if axis is None else Batched(_movedim(leaf, axis, 0), level)
         for leaf, axis in zip(leaves, axes, strict=True)
     ]
-    _running.levels.append((level, size))
+    RUNNING.levels.append((level, size))
     try:
         result = function(*unflatten(rebuild, inputs), **kwargs)
         outputs, rebuild_result = flatten(result)
@@ -172,7 +147,7 @@ def _call(
             _physical(out, axis, level, size) for out, axis in zip(outputs, out_axes, strict=True)
         ]
     finally:
-        _running.levels.pop()
+        RUNNING.levels.pop()
     return unflatten(rebuild_result, physical)
 
 
@@ -195,7 +170,7 @@ def refuse_lost(outputs: list[Any], inputs: list[Any]) -> None:
     """An error for a tensor without memory that comes from tensors with memory: what made it read
     the shape and dtype of a sample, and not the batch, so that values and gradients are lost."""
     tensors = [raw_of(x) for x in inputs if isinstance(x, Tensor)]
-    if not _running.levels or any(x.device.kind == "meta" for x in tensors):
+    if not RUNNING.levels or any(x.device.kind == "meta" for x in tensors):
         return
     if any(isinstance(x, Tensor) and raw_of(x).device.kind == "meta" for x in outputs):
         raise RuntimeError(

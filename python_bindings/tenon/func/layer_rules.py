@@ -6,7 +6,8 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from tenon.func.rules import Call, composed, operator, rule
+from tenon._core import operator
+from tenon.func.rules import Call, composed, rule
 
 # -- rules of products -------------------------------------------------------------------------------
 

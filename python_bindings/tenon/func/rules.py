@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tenon import _core
-from tenon._core import Tensor
-from tenon._schema import parameters
-from tenon.func.batched import Batched
+from tenon._core import Tensor, operator
+from tenon._tensor.batched import Batched
+from tenon.ops._schema import parameters
 
 Rule = Callable[["Call"], Any]
 RULES: dict[str, Rule] = {}
@@ -33,10 +32,6 @@ LISTS = {"concat": "tensors", "stack": "tensors", "index": "indices", "einsum": 
 def loops() -> dict[str, int]:
     """How often each operator was called sample by sample in this program, for want of a rule."""
     return dict(_loops)
-
-
-def operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenon._core import Tensor
-from tenon.func.rules import Call, aligned, items, operator, reduction_axes, rule, shifted
+from tenon._core import Tensor, operator
+from tenon.func.rules import Call, aligned, items, reduction_axes, rule, shifted
 
 
 @rule(

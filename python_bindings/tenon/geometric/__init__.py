@@ -5,7 +5,7 @@ A graph of n nodes has features [n, features] and edges `edge_index` [2, count],
 the sources and row 1 the targets.
 """
 
-from tenon._tensors_expected import expect_tensors as _expect_tensors
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from .conv import GATConv, GCNConv, GINConv, SAGEConv
 from .message_passing import MessagePassing

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon._sizes import Dim
+from tenon.jit.dynamic_shapes import Dim
 
 Shapes = Mapping[str, Sequence[int]]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenon import Function, Tensor
+from tenon._tensor.batched import raw_of
 
 
 class _Boundary(Function):
@@ -86,8 +87,6 @@ def _run(module: Any, kind: str, grad_input: tuple, grad_output: Any) -> tuple:
 @contextlib.contextmanager
 def _unwritten(*grads: Tensor | None) -> Iterator[None]:
     """An error if a hook in this block writes into a gradient, which other branches may share."""
-    from tenon.func.batched import raw_of
-
     tensors = [raw_of(grad) for grad in grads if grad is not None]
     versions = [tensor._version for tensor in tensors]
     yield

@@ -13,7 +13,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon._tensors_expected import expect_tensors as _expect_tensors
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 from tenon.random import Generator
 
 

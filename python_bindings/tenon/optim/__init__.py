@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers and learning-rate schedules."""
 
-from . import lr_scheduler, swa_utils
-from .adam_variants import Adamax, NAdam, RAdam
-from .adaptive import ASGD, Adadelta, Adafactor, Ftrl, Rprop
-from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
-from .clip import (
+from tenon.nn.utils import clip_grad as clip  # noqa: F401  tenon.optim.clip, as it was
+from tenon.nn.utils.clip_grad import (
     ClipGradByGlobalNorm,
     ClipGradByNorm,
     ClipGradByValue,
@@ -15,6 +12,11 @@ from .clip import (
     clip_grads_with_norm_,
     get_total_norm,
 )
+
+from . import lr_scheduler, swa_utils
+from .adam_variants import Adamax, NAdam, RAdam
+from .adaptive import ASGD, Adadelta, Adafactor, Ftrl, Rprop
+from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
 from .layerwise import Lamb, Lars, Muon
 from .lbfgs import LBFGS
 from .lookahead import LookAhead

@@ -8,8 +8,9 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.complex_parts import parts
 
-from .optimizer import Optimizer, parts
+from .optimizer import Optimizer
 
 
 class LBFGS(Optimizer):

@@ -8,9 +8,10 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core
+from tenon._tensor.complex_parts import parts
 
 from .master_weights import is_low_precision, master_weight
-from .optimizer import Optimizer, parts
+from .optimizer import Optimizer
 
 
 class LookAhead(Optimizer):

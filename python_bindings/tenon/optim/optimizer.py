@@ -9,6 +9,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.complex_parts import parts
 
 from .conditional import ConditionalStep, runs_behind_host
 from .master_weights import is_low_precision, master_weight
@@ -256,12 +257,6 @@ class Optimizer:
             for group in self.param_groups
         ]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
-
-
-def parts(tensor: Tensor) -> Tensor:
-    """A complex tensor as its real and imaginary parts, a view with one more axis; others as they
-    are."""
-    return tenon.as_real(tensor.detach()) if tensor.dtype.is_complex else tensor
 
 
 def with_decay(param: Tensor, grad: Tensor, weight_decay: float) -> Tensor:

@@ -10,11 +10,12 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.complex_parts import parts
 from tenon.nn.module import Module
 from tenon.nn.parameter import Buffer
 
 from .lr_scheduler import LRScheduler
-from .optimizer import Optimizer, parts
+from .optimizer import Optimizer
 
 Average = Callable[[Tensor, Tensor, int], Tensor]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import tenon
 from tenon import _core
-from tenon._profile import profile as DeviceProfile
 
 from . import export
+from .device_profile import device_profile as DeviceProfile
 from .events import Event, Frame, Memory, decode, nest, outside_of_tenon
 from .modules import ModuleScopes
 from .report import write_report

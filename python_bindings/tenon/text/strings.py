@@ -12,7 +12,7 @@ from tenon import Tensor
 if TYPE_CHECKING:
     import numpy as np
 else:
-    from tenon import _numpy as np
+    from tenon._tensor import numpy as np
 
 
 class StringTensor:

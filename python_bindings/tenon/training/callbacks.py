@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import tenon
-from tenon.optim.clip import get_total_norm
+from tenon.nn.utils.clip_grad import get_total_norm
 from tenon.utils import CheckpointManager
 
 from .curves import draw_curves

@@ -11,8 +11,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core, nn
-
-from .formulas import UNKNOWN, evaluate, formula_of
+from tenon.ops._flop_formulas import UNKNOWN, evaluate, formula_of
 
 Arguments = Mapping[str, Any]
 

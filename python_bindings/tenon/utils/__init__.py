@@ -4,8 +4,9 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
+from tenon.nn.utils.foreign_weights import load_torch_state_dict
+
 from .environment import collect_env
-from .foreign_weights import load_torch_state_dict
 from .numerics import check_numerics
 from .observation import Observer
 from .progress import Progress, progress

@@ -15,8 +15,8 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core
-from tenon._saved_tensors import SavedTensor, saved_tensors_hooks
 from tenon.amp.autocast import current_region
+from tenon.autograd.saved_tensors import SavedTensor, saved_tensors_hooks
 from tenon.func import batching
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "recompute"]

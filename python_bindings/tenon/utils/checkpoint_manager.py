@@ -16,8 +16,9 @@ import warnings
 from typing import Any
 
 import tenon
-from tenon import Tensor, safetensors
-from tenon.io import flattened
+from tenon import Tensor
+from tenon.io import safetensors
+from tenon.io.serialization import flattened
 
 _NAME = re.compile(r"step-(\d+)\.safetensors")
 

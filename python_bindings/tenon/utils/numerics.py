@@ -111,3 +111,9 @@ class check_numerics:
             return line
         operator, called_at = self._forward.get(node, ("an operator", "a line before this block"))
         return f"{line}, in the gradient of [{operator}], which was called at {called_at}"
+
+
+def detect_anomaly() -> check_numerics:
+    """Stop at the first operator of forward or backward passes in a block that makes NaN or an infinity
+    from finite arguments: tenon.utils.check_numerics, under PyTorch's name (tenon.autograd.detect_anomaly)."""
+    return check_numerics()

@@ -42,7 +42,7 @@ def run_check(devices: list[Any] | None = None) -> bool:
 
 
 def _losses(device: tenon.device) -> list[float]:
-    from tenon import nn, optim
+    from tenon import nn, optim  # much of the package
 
     def spread(*shape: int) -> tenon.Tensor:
         """The same numbers on every device."""

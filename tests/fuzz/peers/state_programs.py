@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs with state (tests/python/random_state_programs.py): compiled, exported under memory budgets, or with
+"""Random programs with state (tests/python/jit/random_state_programs.py): compiled, exported under memory budgets, or with
 what they read changed between calls, and compared with the functions themselves to the bit.
 
     python -m tests.fuzz.peers.state_programs [--first 0] [--minutes 10]
@@ -18,7 +18,7 @@ from typing import Any
 
 import tenon
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "python" / "jit"))
 from random_state_programs import StateProgram, bits
 
 MODES = ("compiled", "compiled", "budget", "compiled budget", "no gradients")

@@ -14,7 +14,7 @@ def add_arguments(parser):
 
 
 def run(arguments):
-    from tenon import _conformance
+    from tenon.cli import conformance
 
     sys.argv = ["tenon-conformance", arguments.library, *arguments.options]
-    _conformance.main()
+    conformance.main()

@@ -89,7 +89,7 @@ def _state(reason, path, named):
 
 def _announced_problems():
     """Entry points of installed distributions that lead nowhere."""
-    from tenon import _entry_points
+    from tenon.host import entry_points
 
     return [
         {
@@ -104,7 +104,7 @@ def _announced_problems():
             "pip": None,
             "warnings": [],
         }
-        for text, location, problem in _entry_points.announced()
+        for text, location, problem in entry_points.announced()
         if problem
     ]
 

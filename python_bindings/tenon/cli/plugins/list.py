@@ -17,6 +17,7 @@ def add_arguments(parser):
 
 def run(arguments):
     from tenon import plugins
+    from tenon.plugins import remarks
 
     load_plugins(arguments)
     entries = plugins.list()
@@ -31,7 +32,7 @@ def run(arguments):
     colours[6] = lambda overrides: "yellow" if "held back" in overrides else None
     output.print_table(rows, colours)
     for entry in entries:
-        for remark in plugins.remarks(entry):
+        for remark in remarks(entry):
             print(f"{entry['name']}: {remark}")
 
 

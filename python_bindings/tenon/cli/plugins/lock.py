@@ -53,9 +53,10 @@ def _known_plugins():
     loaded."""
     import json
 
-    from tenon import _core, _entry_points
+    from tenon import _core
+    from tenon.host import entry_points
 
-    for location in _entry_points.plugin_folders():
+    for location in entry_points.plugin_folders():
         _core.plugin_add_folder(location)
     report = json.loads(_core.plugin_describe(load_default=False))
     beside = os.path.dirname(report["host"]["library"])  # where the host looks, in its order

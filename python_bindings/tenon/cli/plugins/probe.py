@@ -115,7 +115,8 @@ def _lines(descriptor, timeout):
 
 
 def _child(descriptor, paths):
-    from tenon import _core, _entry_points
+    from tenon import _core
+    from tenon.host import entry_points
     from tenon.plugins import library_problems
 
     def tell(**message):
@@ -128,7 +129,7 @@ def _child(descriptor, paths):
         except Exception:  # the host has recorded it
             pass
 
-    for location in _entry_points.plugin_folders():
+    for location in entry_points.plugin_folders():
         try:
             _core.plugin_add_folder(location)
         except Exception:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tenon import _core, array_api
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.numpy._convert import (
     as_float,
     as_tensor,
@@ -32,10 +33,6 @@ __all__ = """astype arange array asanyarray asarray ascontiguousarray copy empty
 identity linspace logspace meshgrid ones ones_like zeros zeros_like""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: builtins.int = 0) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat._signature import LEFT_OUT
 from tenon.compat.numpy import _ufuncs
 from tenon.compat.numpy._convert import (
@@ -25,10 +26,6 @@ __all__ = """allclose angle around array_equal clip diff fix i0 imag isclose isn
 real round sinc where""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def round(a: Any, decimals: builtins.int = 0) -> Tensor:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import tenon
-from tenon import _core, array_api
+from tenon import array_api
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.numpy._convert import (
     as_tensor,
     dtype_of,
@@ -21,10 +22,6 @@ permute_dims ravel repeat reshape roll rot90 row_stack split squeeze stack swapa
 transpose tril triu unstack vstack""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def wanted_dtype(dtype: Any) -> Any:

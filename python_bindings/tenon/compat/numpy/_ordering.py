@@ -10,6 +10,7 @@ from typing import Any
 import tenon
 from tenon import _core, array_api
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.numpy._convert import (
     as_tensor,
     kind_of,
@@ -21,10 +22,6 @@ from tenon.compat.numpy._layout import broadcast_to, concatenate
 __all__ = """argsort argwhere isin nonzero put put_along_axis searchsorted sort take take_along_axis unique""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def nonzero(a: Any) -> tuple[Tensor, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat._signature import LEFT_OUT
 from tenon.compat.numpy._convert import (
     as_float,
@@ -32,15 +33,12 @@ from tenon.compat.numpy._layout import (
     wanted_dtype,
 )
 from tenon.compat.numpy._ordering import put
+from tenon.compat.numpy._reductions import sum as _total
 
 __all__ = """corrcoef cov cross diag diagflat diagonal dot einsum fill_diagonal inner kron matmul matvec
 outer tensordot trace trapezoid vander vdot vecdot vecmat""".split()
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def diag(v: Any, k: builtins.int = 0) -> Tensor:
@@ -76,9 +74,7 @@ def trace(
     dtype: Any = None,
 ) -> Tensor:
     """The sum of the diagonal of two axes."""
-    from tenon.compat.numpy._reductions import sum as total
-
-    return total(diagonal(a, offset, axis1, axis2), -1, dtype)
+    return _total(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:

@@ -9,13 +9,10 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.numpy._convert import as_tensor
 
 _DOUBLE = {"dtype": _core.float64}
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _shape(size: Any) -> Any:

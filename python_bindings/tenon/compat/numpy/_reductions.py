@@ -11,6 +11,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat._signature import LEFT_OUT
 from tenon.compat.numpy._convert import (
     as_float,
@@ -26,10 +27,6 @@ Axes = builtins.int | Sequence[builtins.int] | None
 __all__ = """all amax amin any argmax argmin average count_nonzero cumprod cumsum max mean median min nanargmax
 nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd
 nansum nanvar percentile prod ptp quantile std sum var""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _is_given(value: Any) -> bool:

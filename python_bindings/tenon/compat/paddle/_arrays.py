@@ -10,6 +10,8 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
+from tenon._tensor.arguments import one_sequence as _one_sequence
 from tenon.compat.paddle._functions import floating
 
 Axes = builtins.int | Sequence[builtins.int] | None
@@ -26,10 +28,6 @@ tensordot tolist unfold unique_consecutive vecdot view_as vsplit vstack""".split
 def broadcast_shape(x_shape: Any, y_shape: Any) -> list[builtins.int]:
     """The shape that two have together."""
     return list(tenon.broadcast_shapes(tuple(x_shape), tuple(y_shape)))
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _of_one(name: str) -> Callable[..., Tensor]:
@@ -362,8 +360,7 @@ def permute(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """The axes in another order, as numbers, or a list of them."""
     if (dims is None) != bool(given):
         raise TypeError(f"permute(): expected an order of the axes, got {given} and dims={dims}")
-    order = given if dims is None else dims
-    order = order[0] if len(order) == 1 and not isinstance(order[0], builtins.int) else order
+    order = _one_sequence(given if dims is None else dims)
     return _operator("permute")(input, list(order))
 
 

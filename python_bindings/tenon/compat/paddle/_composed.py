@@ -10,18 +10,15 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
 __all__ = """add atan2 bernoulli cdist cross cummax cummin cumulative_trapezoid diff divide empty_like frexp
-grad is_complex is_floating_point is_integer is_tensor kthvalue load logcumsumexp logit
-logspace masked_fill mean median mode nanmedian nanquantile nansum ones_like quantile randperm
-renorm round save set_printoptions shard_index subtract trapezoid tril_indices triu_indices
-vander zeros_like""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
+    grad is_complex is_floating_point is_integer is_tensor kthvalue load logcumsumexp logit
+    logspace masked_fill matmul mean median mode nanmedian nanquantile nansum ones_like quantile
+    randperm renorm round save set_printoptions shard_index subtract trapezoid tril_indices
+    triu_indices vander zeros_like""".split()
 
 
 def numbers(value: Any) -> Any:
@@ -335,6 +332,13 @@ def cdist(
             f"cdist(): expected compute_mode of {', '.join(COMPUTE_MODES)}, got {compute_mode!r}"
         )
     return _operator("cdist")(x, y, float(p))
+
+
+def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
+    """The product of matrices, of which each may be transposed first."""
+    x = x.mT if transpose_x and x.ndim > 1 else x
+    y = y.mT if transpose_y and y.ndim > 1 else y
+    return _operator("matmul")(x, y)
 
 
 def cross(x: Tensor, y: Tensor, axis: builtins.int | None = 9) -> Tensor:

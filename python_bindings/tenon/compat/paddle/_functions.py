@@ -11,13 +11,11 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle._composed import numbers
+from tenon.compat.paddle.linalg import norm as _norm
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -179,13 +177,6 @@ def poisson(x: Tensor) -> Tensor:
 # -- mathematics -----------------------------------------------------------------------------------
 
 
-def matmul(x: Tensor, y: Tensor, transpose_x: bool = False, transpose_y: bool = False) -> Tensor:
-    """The product of matrices, of which each may be transposed first."""
-    x = x.mT if transpose_x and x.ndim > 1 else x
-    y = y.mT if transpose_y and y.ndim > 1 else y
-    return _operator("matmul")(x, y)
-
-
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of matrices, of vectors and of stacks of these."""
     return _operator("matmul")(input, mat2)
@@ -322,9 +313,7 @@ def norm(
 ) -> Tensor:
     """The norm of order `p`, 2 by default, of all elements as a vector, of vectors along an axis, or of
     matrices along two."""
-    from tenon.compat.paddle.linalg import norm as of_linalg
-
-    return of_linalg(x if dtype is None else x.to(dtype=dtype), p, axis, keepdim)
+    return _norm(x if dtype is None else x.to(dtype=dtype), p, axis, keepdim)
 
 
 def cumsum(x: Tensor, axis: builtins.int | None = None, dtype: Any = None) -> Tensor:

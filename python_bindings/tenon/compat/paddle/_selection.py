@@ -10,14 +10,11 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle._composed import flat, numbers
 
 __all__ = """reshape view crop squeeze unsqueeze moveaxis rot90 unbind unstack diag trace slice_scatter
 index_fill take_along_axis repeat_interleave unique bucketize""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def reshape(x: Tensor, shape: Any) -> Tensor:

@@ -10,15 +10,11 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat._signature import bound
 from tenon.compat.numpy._functions import cov as weighted_cov
 from tenon.compat.paddle import _composed as composed
-from tenon.compat.paddle import _functions as functions
 from tenon.compat.paddle._signatures import LINALG
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _of_one(name: str) -> Callable[..., Any]:
@@ -277,7 +273,7 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
     return tenon.linalg.cond(x, p)
 
 
-cross, matmul = composed.cross, functions.matmul
+cross, matmul = composed.cross, composed.matmul
 
 
 def vecdot(x: Tensor, y: Tensor, axis: builtins.int = -1) -> Tensor:

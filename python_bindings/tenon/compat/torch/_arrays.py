@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
+from tenon.compat.torch import _creation
 from tenon.compat.torch._functions import ValuesAndIndices
 
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
@@ -18,10 +20,6 @@ chain_matmul column_stack combinations dsplit dstack fliplr flipud gradient hist
 histogram histogramdd hsplit i0 igamma igammac is_nonzero lu lu_solve lu_unpack median mvlgamma nanmedian nonzero_static
 randint_like range resolve_conj resolve_neg row_stack svd t tensor_split trapezoid trapz triangular_solve
 unique_consecutive vdot vsplit""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _list_of(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -167,8 +165,6 @@ def randint_like(
     device: Any = None,
 ) -> Tensor:
     """Whole numbers from `low` (0 if there is one limit) to below `high`, in the shape of `input`."""
-    from tenon.compat.torch import _creation
-
     low, high = (0, low) if high is None else (low, high)
     dtype = input.dtype if dtype is None else dtype
     device = input.device if device is None else device
@@ -303,7 +299,7 @@ def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
     """Slopes along each axis by central differences, one-sided at the ends."""
-    from tenon.compat import numpy
+    from tenon.compat import numpy  # for this function alone
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
     axes = [axes] if isinstance(axes, builtins.int) else list(axes)

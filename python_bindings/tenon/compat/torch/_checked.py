@@ -113,29 +113,3 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     info = _first_zero_pivot(A)
     _raise_if(check_errors, "inv_ex", info, "invertible matrices")
     return InvEx(_marked(_linalg.inv(_safe(A, info)), info), info)
-
-
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
-    """L and U in one matrix, LAPACK's pivots, and info [...]. A pivot of 0 is no failure of the factors,
-    which stay as they are."""
-    from tenon.compat.torch import linalg
-
-    factors, pivots = linalg.lu_factor(A, pivot=pivot)
-    if A.numel() == 0:
-        info = tenon.zeros(list(A.shape[:-2]), dtype=tenon.int32, device=A.device)
-    else:
-        zero = tenon.diagonal(factors.detach(), 0, -2, -1) == 0
-        first = tenon.argmax(zero.to(tenon.int32), -1) + 1
-        info = tenon.where(tenon.any(zero, -1), first, tenon.zeros_like(first)).to(tenon.int32)
-    _raise_if(check_errors, "lu_factor_ex", info, "matrices of full rank")
-    return LUFactorEx(factors, pivots, info)
-
-
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
-    """The solution of AX = B, or of XA = B without `left`, and info [...]."""
-    from tenon.compat.torch import linalg
-
-    _square("solve_ex", A)
-    info = _first_zero_pivot(A)
-    _raise_if(check_errors, "solve_ex", info, "invertible matrices")
-    return SolveEx(_marked(linalg.solve(_safe(A, info), B, left=left), info), info)

@@ -8,7 +8,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat.torch import _indices, _operands
+from tenon.compat.torch import _functions, _indices, _operands
 
 __all__ = """alias_copy as_strided_copy detach_copy diagonal_copy expand_copy narrow_copy permute_copy
 select_copy split_copy split_with_sizes split_with_sizes_copy squeeze_copy t_copy transpose_copy
@@ -65,8 +65,6 @@ def select_copy(input: Tensor, dim: int, index: int) -> Tensor:
 def _split(
     tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int
 ) -> tuple[Tensor, ...]:
-    from tenon.compat.torch import _functions
-
     return _functions.split(tensor, split_size_or_sections, dim)
 
 
@@ -98,8 +96,6 @@ def unsafe_split(
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """chunk(), as unsafe_split() is split()."""
-    from tenon.compat.torch import _functions
-
     return _functions.chunk(input, chunks, dim)
 
 

@@ -10,14 +10,12 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
+from tenon._tensor.arguments import one_sequence as _one_sequence
 from tenon.compat.torch._options import kind
 
 __all__ = """arange as_tensor asarray bernoulli binomial can_cast empty full full_like normal ones poisson rand rand_like
 randint randn randn_like result_type tensor zeros""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _shape(name: str, extents: tuple[Any, ...], size: Any) -> Any:
@@ -25,8 +23,7 @@ def _shape(name: str, extents: tuple[Any, ...], size: Any) -> Any:
         if extents:
             raise TypeError(f"{name}(): expected one size, got {extents} and size={size!r}")
         return (size,) if isinstance(size, builtins.int) else tuple(size)
-    alone = len(extents) == 1 and not isinstance(extents[0], builtins.int)
-    return extents[0] if alone else extents
+    return _one_sequence(extents)
 
 
 def _filled(name: str) -> Callable[..., Tensor]:

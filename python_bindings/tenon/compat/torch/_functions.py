@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
+from tenon._tensor.arguments import one_sequence as _one_sequence
+from tenon.compat.torch._indices import nonzero as _indices_of
 from tenon.compat.torch._options import kind
 
 Axes = builtins.int | Sequence[builtins.int] | None
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 class ValuesAndIndices(NamedTuple):
@@ -166,7 +165,7 @@ def norm(
         axes = tuple(builtins.range(input.ndim)) if dim is None else dim
         if isinstance(axes, builtins.int) or len(axes) != 2:
             raise ValueError(f"norm(): expected two axes of matrices for p='nuc', got {axes}")
-        from tenon.compat.torch import linalg
+        from tenon.compat.torch import linalg  # for this function alone
 
         return linalg.matrix_norm(input, "nuc", axes, keepdim)
     return _operator("norm")(input, 2.0 if p in ("fro", None) else p, dim, keepdim)
@@ -310,9 +309,7 @@ def argwhere(input: Tensor) -> Tensor:
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Elements of `input` or of `other`; with a condition alone, where it holds."""
     if input is None and other is None:
-        from tenon.compat.torch._indices import nonzero
-
-        return nonzero(condition, as_tuple=True)
+        return _indices_of(condition, as_tuple=True)
     return _operator("where")(condition, input, other)
 
 
@@ -532,9 +529,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over the axes along which `size` was broadcast to the shape of `input`."""
-    wanted = (
-        list(size[0]) if len(size) == 1 and not isinstance(size[0], builtins.int) else list(size)
-    )
+    wanted = list(_one_sequence(size))
     extra = input.ndim - len(wanted)
     fits = extra >= 0 and builtins.all(
         n in (1, m) for n, m in zip(wanted, input.shape[builtins.max(extra, 0) :], strict=False)

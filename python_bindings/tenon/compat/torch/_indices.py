@@ -10,13 +10,10 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 
 __all__ = """cat eye gather index_add index_copy index_fill index_put index_reduce index_select linspace
 logspace narrow nonzero put scatter scatter_add transpose""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _vector(x: Any) -> Any:

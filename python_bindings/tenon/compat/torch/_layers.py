@@ -10,6 +10,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.torch import _pooling
 from tenon.nn import functional as F
 
 Size = builtins.int | Sequence[builtins.int]
@@ -147,7 +148,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
     """Means of as many windows as `output_size` says."""
-    return _pooling().adaptive_avg_pool1d(input, output_size)
+    return _pooling.adaptive_avg_pool1d(input, output_size)
 
 
 def avg_pool1d(
@@ -159,18 +160,12 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window."""
-    return _pooling().avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return _pooling.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Size) -> tuple[Tensor, Tensor]:
     """Maxima of as many windows as `output_size` says, and where they are."""
-    return _pooling().adaptive_max_pool1d_with_indices(input, output_size)
-
-
-def _pooling() -> Any:
-    from tenon.compat.torch.nn import _pooling
-
-    return _pooling
+    return _pooling.adaptive_max_pool1d_with_indices(input, output_size)
 
 
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:

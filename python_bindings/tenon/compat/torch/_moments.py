@@ -11,16 +11,13 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.torch._functions import _axes
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
 __all__ = """allclose cov cumulative_trapezoid isclose lerp
 logaddexp logsumexp sigmoid signbit std std_mean var var_mean""".split()
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _correction(correction: float | None, unbiased: bool | None) -> float:

@@ -169,7 +169,7 @@ def _memory_format(
 def _pin_memory(name: str, function: Function, given: dict[str, Any], chosen: Chosen) -> Function:
     if chosen["pin_memory"]:
         raise NotImplementedError(
-            f"{name}(): expected pin_memory=False, got {chosen['pin_memory']!r}; tenon.memory.pinned() makes "
+            f"{name}(): expected pin_memory=False, got {chosen['pin_memory']!r}; tenon.runtime.memory.pinned() makes "
             f"pinned memory"
         )
     return function

@@ -13,8 +13,6 @@ from tenon._core import Tensor
 from tenon.compat.torch import _checked, _signatures
 from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
 from tenon.compat.torch._checked import inv_ex as inv_ex
-from tenon.compat.torch._checked import lu_factor_ex as lu_factor_ex
-from tenon.compat.torch._checked import solve_ex as solve_ex
 from tenon.compat.torch._options import kind
 
 _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
@@ -335,6 +333,34 @@ def matrix_sqrth(A: Tensor) -> Tensor:
     values, vectors = _linalg.eigh(A)
     roots = tenon.sqrt(values).unsqueeze(-2).to(A.dtype)
     return (vectors * roots) @ _adjoint(vectors)
+
+
+def lu_factor_ex(
+    A: Tensor, *, pivot: bool = True, check_errors: bool = False
+) -> _checked.LUFactorEx:
+    """L and U in one matrix, LAPACK's pivots, and info [...]. A pivot of 0 is no failure of the factors,
+    which stay as they are."""
+    factors, pivots = lu_factor(A, pivot=pivot)
+    if A.numel() == 0:
+        info = tenon.zeros(list(A.shape[:-2]), dtype=tenon.int32, device=A.device)
+    else:
+        zero = tenon.diagonal(factors.detach(), 0, -2, -1) == 0
+        first = tenon.argmax(zero.to(tenon.int32), -1) + 1
+        info = tenon.where(tenon.any(zero, -1), first, tenon.zeros_like(first)).to(tenon.int32)
+    _checked._raise_if(check_errors, "lu_factor_ex", info, "matrices of full rank")
+    return _checked.LUFactorEx(factors, pivots, info)
+
+
+def solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
+) -> _checked.SolveEx:
+    """The solution of AX = B, or of XA = B without `left`, and info [...]."""
+    _checked._square("solve_ex", A)
+    info = _checked._first_zero_pivot(A)
+    _checked._raise_if(check_errors, "solve_ex", info, "invertible matrices")
+    return _checked.SolveEx(
+        _checked._marked(solve(_checked._safe(A, info), B, left=left), info), info
+    )
 
 
 _signatures.adapt_all("linalg", __all__, globals())

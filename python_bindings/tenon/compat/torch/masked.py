@@ -13,7 +13,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat.torch import _signatures
+from tenon.compat.torch import _arrays, _signatures
 
 Axes = int | Sequence[int] | None
 
@@ -202,8 +202,6 @@ def median(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The lower median along `dim` of the elements that count; NaN if none does."""
-    from tenon.compat.torch import _arrays
-
     if not isinstance(dim, int):
         raise TypeError(f"masked.median(): expected dim to be a whole number, got {dim!r}")
     x = _inexact("median", input, dtype)

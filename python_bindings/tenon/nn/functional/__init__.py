@@ -57,7 +57,7 @@ from tenon import (  # noqa: F401  (re-exported)
     varlen_attention,
     weight_only_linear,
 )
-from tenon._tensors_expected import expect_tensors as _expect_tensors
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from .activation import gumbel_softmax, maxout, rrelu, softmin, swiglu, threshold  # noqa: F401
 from .channel_dropout import (  # noqa: F401

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import tenon
 from tenon import Tensor, _core
+from tenon._tensor.batched import Batched
 
 Size = int | Sequence[int]
 
@@ -48,6 +49,4 @@ def from_zero(index: Tensor, count: int) -> Tensor:
 def is_readable(x: Tensor) -> bool:
     """Whether arguments may be checked by their values: not while a program is recorded, which
     would keep what it read, and not where a tensor stands for many."""
-    from tenon.func.batched import Batched
-
     return x.device.kind != "meta" and not isinstance(x, Batched) and not _core.is_recording()

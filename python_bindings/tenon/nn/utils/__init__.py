@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tools around modules: packing of sequences, parametrisations, parameters as one vector."""
 
-from tenon.optim.clip import (
+from . import parametrizations, parametrize, rnn
+from .clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
     clip_grads_with_norm_,
     get_total_norm,
 )
-
-from . import parametrizations, parametrize, rnn
 from .fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from .parametrizations import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from .stateless import functional_call

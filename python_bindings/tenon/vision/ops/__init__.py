@@ -5,7 +5,7 @@ Operators for detection themselves (`tenon.nms`, `tenon.roi_align`, `tenon.box_i
 Boxes are rows x0, y0, x1, y1. Where a result's length depends on values, the device's memory is read.
 """
 
-from tenon._tensors_expected import expect_tensors as _expect_tensors
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from .priors import bipartite_match, prior_box
 from .proposals import collect_fpn_proposals, distribute_fpn_proposals, generate_proposals

@@ -15,7 +15,7 @@ from ._boxes import expect
 if TYPE_CHECKING:
     import numpy as np
 else:
-    from tenon import _numpy as np
+    from tenon._tensor import numpy as np
 
 
 def _shapes(

@@ -14,7 +14,7 @@ from ._boxes import expect
 if TYPE_CHECKING:
     import numpy as np
 else:
-    from tenon import _numpy as np
+    from tenon._tensor import numpy as np
 
 
 def _predicted(x: Tensor, anchors: np.ndarray, stride: int, scale: float) -> tuple[Tensor, Tensor]:

@@ -140,6 +140,9 @@ typedef struct tenon_graph_step {
 
 enum { TENON_GRAPH_VALUES = 0, TENON_GRAPH_ATTRIBUTE = 1 };
 
+/* Whose ids an editor tells. */
+enum { TENON_GRAPH_INPUTS = 0, TENON_GRAPH_LEAVES = 1, TENON_GRAPH_RESULTS = 2 };
+
 /* What a step is given for one parameter. */
 typedef struct tenon_graph_operand {
   int32_t kind;   /* TENON_GRAPH_VALUES: `ids`; TENON_GRAPH_ATTRIBUTE: `attribute` */
@@ -182,6 +185,9 @@ typedef struct tenon_graph_editor_api {
   tenon_status (*replace)(tenon_graph_editor*, uint32_t id, uint32_t by, tenon_err*);
   /* TENON_FAILED_PRECONDITION: a result is read, or the step writes into what is read. */
   tenon_status (*remove)(tenon_graph_editor*, uint32_t step, tenon_err*);
+  /* (appended) How many inputs, leaves or results (TENON_GRAPH_INPUTS, ...) the program has; `ids` receives those of the first
+   * `room`, in the program's order. 0 of what is none of these. */
+  uint32_t (*ids)(const tenon_graph_editor*, int32_t whose, uint32_t* ids, uint32_t room);
 } tenon_graph_editor_api;
 
 typedef struct tenon_graph_pass {
@@ -204,6 +210,11 @@ typedef struct tenon_graph_dimension {
   int64_t multiple; /* sizes are multiples of it */
   int64_t recorded; /* one of the sizes */
 } tenon_graph_dimension;
+
+/* An axis of an input whose size is a dimension. */
+typedef struct tenon_graph_site {
+  uint32_t input, axis, dimension;
+} tenon_graph_site;
 
 /* -- what a program takes and gives, and how it is run ----------------------------------------------------
  * An input or a result as callers see it. Texts and lists are the program's. */
@@ -333,9 +344,11 @@ typedef struct tenon_graph_service_api {
   /* A file that tenon.jit wrote, with its leaves. The file is mapped: it
    * must not be changed while the program lives. */
   tenon_status (*program_load)(const char* path, tenon_graph_program** out, tenon_err*);
-  /* (appended) What is run together, a line for each group of steps; no text: every step runs alone. */
+  /* (appended) What is run together, a line for each group of steps; no text: every step runs alone, or program_prepare
+   * fails. It may wait for a device. */
   void (*program_plan)(const tenon_graph_program*, tenon_sink_fn, void* user);
-  /* (appended) How much memory the results of its steps take; the caller sets struct_size. */
+  /* (appended) How much memory the results of its steps take; the caller sets struct_size. Zeros where program_prepare
+   * fails. It may wait for a device. */
   void (*program_memory)(const tenon_graph_program*, tenon_graph_memory*);
 
   /* -- rewrites and passes (appended) ---------------------------------------------------------------
@@ -392,6 +405,20 @@ typedef struct tenon_graph_service_api {
   /* (appended) What running the program changes; the caller sets struct_size. A program of many sizes does the same
    * at all of them. */
   void (*program_effects)(const tenon_graph_program*, tenon_graph_effects*);
+
+  /* -- what a program is made of (appended) ---------------------------------------------------------
+   * Calls `read` once, with an editor for reading: what would change the program fails with
+   * TENON_FAILED_PRECONDITION. What is borrowed from it is good until `read` returns, whose status this is. A program of
+   * many sizes is read at the recorded ones. Any thread. */
+  tenon_status (*program_read)(const tenon_graph_program*,
+                               tenon_status (*read)(void* user, const tenon_graph_editor*,
+                                                    const tenon_graph_editor_api*, tenon_err*),
+                               void* user, tenon_err*);
+  /* How many axes of inputs are dimensions; `sites` receives the first `room`. */
+  uint32_t (*program_sites)(const tenon_graph_program*, tenon_graph_site* sites, uint32_t room);
+  /* Makes the program ready to run, as its first run does otherwise: it is verified, and groups of its steps are
+   * found. Fails as that run would. Any thread. */
+  tenon_status (*program_prepare)(const tenon_graph_program*, tenon_err*);
 
   /* -- names, types and ways to run (appended) ------------------------------------------------------
    * The same program with names for its inputs and results: texts without NUL, each at most once among the inputs and

@@ -10,7 +10,7 @@ import setuptools
 from setuptools.errors import SetupError
 
 from tenon.compat.paddle import get_include, get_lib
-from tenon.compat.paddle.utils.cpp_extension import _cflags, _ldflags
+from tenon.compat.paddle.utils._flags import cflags, ldflags
 from tenon.utils.cpp_extension import BuildExtension as _BuildExtension
 from tenon.utils.cpp_extension import _cache
 
@@ -44,8 +44,8 @@ class BuildExtension(_BuildExtension):
     def build_extension(self, ext):
         recipe = self.recipe(ext)
         recipe.plugin = False
-        recipe.cflags = _cflags(recipe.cflags)
-        recipe.ldflags = [*_ldflags(), *recipe.ldflags]
+        recipe.cflags = cflags(recipe.cflags)
+        recipe.ldflags = [*ldflags(), *recipe.ldflags]
         recipe.include_paths = [get_include(), *recipe.include_paths]
         recipe.library_paths = [get_lib(), *recipe.library_paths]
         name = recipe.name

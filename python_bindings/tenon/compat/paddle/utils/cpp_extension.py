@@ -12,11 +12,10 @@ import re
 
 from tenon.compat.paddle import get_include, get_lib
 from tenon.compat.paddle._operators import load_op_library
+from tenon.compat.paddle.utils._flags import cflags, ldflags
 
 # And, where setuptools is installed: BuildExtension, CppExtension, CUDAExtension, setup.
 __all__ = ["get_build_directory", "load", "load_op_library"]
-
-_DEFINES = ["-DPADDLE_WITH_CUSTOM_KERNEL", "-D_GLIBCXX_USE_CXX11_ABI=1"]
 
 
 def load(
@@ -35,16 +34,15 @@ def load(
 
     Functions that nothing defines, as those for devices that the build leaves out, are named in a
     warning, and calling one is an error. `extra_ldflags=["-Wl,-z,defs"]` makes them errors here."""
-    from tenon.utils.cpp_extension import build_library
+    from tenon.utils.cpp_extension import build_library  # with all that compiles
 
     sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
-    ldflags = list(extra_ldflags or [])
     path = build_library(
         _library_name(name),
         sources,
-        cflags=_cflags(extra_cxx_cflags or []),
+        cflags=cflags(extra_cxx_cflags or []),
         cuda_cflags=list(extra_cuda_cflags or []),
-        ldflags=[*_ldflags(), *ldflags],
+        ldflags=[*ldflags(), *(extra_ldflags or [])],
         include_paths=[get_include(), *(extra_include_paths or [])],
         library_paths=[get_lib(), *(extra_library_paths or [])],
         build_directory=build_directory or _own_directory(name),
@@ -70,16 +68,6 @@ def get_build_directory(verbose=False):
 def _own_directory(name):
     folder = os.environ.get("PADDLE_EXTENSION_DIR")
     return os.path.join(folder, name) if folder else None
-
-
-def _cflags(extra):
-    standard = [] if any(flag.startswith("-std=") for flag in extra) else ["-std=c++17"]
-    return [*standard, *_DEFINES, *extra]
-
-
-def _ldflags():
-    # Bound at the first call: see load.
-    return ["-Wl,-z,undefs,-z,lazy", "-l:libpaddle.so", f"-Wl,-rpath,{get_lib()}"]
 
 
 def _library_name(name):

@@ -9,7 +9,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat.torch.nn._pooling import _batch, _unbatched
+from tenon.compat.torch._pooling import _batch, _unbatched
 from tenon.nn import functional as _functional
 
 __all__ = """fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d

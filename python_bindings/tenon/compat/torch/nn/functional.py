@@ -10,8 +10,16 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat.torch import _conversions, _functions, _layers, _moments, _options, _signatures
-from tenon.compat.torch.nn import _fractional, _images, _lookup, _losses, _pooling
+from tenon.compat.torch import (
+    _conversions,
+    _functions,
+    _layers,
+    _moments,
+    _options,
+    _pooling,
+    _signatures,
+)
+from tenon.compat.torch.nn import _fractional, _images, _lookup, _losses
 from tenon.compat.torch.nn._attention import (
     multi_head_attention_forward as multi_head_attention_forward,
 )

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import tenon
-from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle._functions import floating
+from tenon.compat.paddle.nn.functional._layout import is_last as _is_last
 
 __all__ = """alpha_dropout celu dropout dropout1d dropout2d dropout3d elu elu_ feature_alpha_dropout gelu glu
 gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ log_sigmoid
@@ -17,10 +18,6 @@ log_softmax logsigmoid maxout mish prelu relu relu6 relu_ selu sigmoid silu soft
 softshrink softsign swiglu swish tanh tanh_ tanhshrink thresholded_relu thresholded_relu_""".split()
 
 _F = tenon.nn.functional
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _of_one(name: str) -> Callable[[Tensor], Tensor]:
@@ -126,9 +123,7 @@ def maxout(x: Tensor, groups: int, axis: int = 1) -> Tensor:
 
 def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     """x, below 0 times the weight: one for all, or one for each channel."""
-    from tenon.compat.paddle.nn.functional._layout import is_last
-
-    last = is_last("prelu", data_format)
+    last = _is_last("prelu", data_format)
     if weight.numel() == 1:
         return _operator("where")(x > 0, x, x * weight.reshape([1] * x.ndim if x.ndim else []))
     axis = x.ndim - 1 if last else 1

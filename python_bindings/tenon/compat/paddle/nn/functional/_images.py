@@ -8,6 +8,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle.nn.functional._layout import by_format, numbers
 
 __all__ = """affine_grid channel_shuffle cosine_similarity embedding gather_tree grid_sample interpolate one_hot pad
@@ -15,10 +16,6 @@ pairwise_distance pixel_shuffle pixel_unshuffle scaled_dot_product_attention seq
 upsample zeropad2d""".split()
 
 _F = tenon.nn.functional
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def pad(

@@ -9,6 +9,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle._functions import floating
 
 __all__ = """binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy ctc_loss
@@ -18,10 +19,6 @@ sigmoid_focal_loss smooth_l1_loss soft_margin_loss softmax_with_cross_entropy sq
 triplet_margin_loss triplet_margin_with_distance_loss""".split()
 
 _F = tenon.nn.functional
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def _check(name: str, reduction: str, more: Sequence[str] = ()) -> None:

@@ -4,20 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import tenon
-from tenon import _core
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 from tenon.compat.paddle.nn.functional._layout import by_format, is_last
 
 __all__ = """batch_norm group_norm instance_norm layer_norm local_response_norm normalize rms_norm""".split()
 
 _F = tenon.nn.functional
-
-
-def _operator(name: str) -> Any:
-    return _core.operator(name)
 
 
 def normalize(x: Tensor, p: float = 2, axis: int = 1, epsilon: float = 1e-12) -> Tensor:

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program made ready to run: what each step does, as flat tables, and when each value dies.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "execute/memory_report.hpp"
+#include "execute/run_options.hpp"
+#include "groups/group.hpp"
+#include "ir/graph.hpp"
+
+namespace tenon::graph {
+
+// Recording of gradients during a run.
+enum class Gradients : uint8_t {
+  kOff,     // no operator is recorded
+  kReplay,  // operators are recorded that were when the program was made
+};
+
+class Plan {
+ public:
+  // `graph` is verified, and stays where it is as long as the plan lives.
+  void build(const Graph& graph);
+  // Are the operators still what they were? A plugin may have been unloaded since.
+  tenon_status check_operators(tenon_err* err) const;
+  // What is run together, a line for each; regions follow their step.
+  std::string text() const;
+  MemoryUse memory() const;
+  // `results` receives owned tensors; on failure it is untouched.
+  tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
+                   const RunOptions& options, tenon_err* err) const;
+
+ private:
+  struct Patch {
+    uint32_t argument;
+    ValueId value;        // of a tensor
+    const Operand* list;  // of a list; NULL: a tensor
+  };
+  struct Range {
+    uint32_t begin = 0, count = 0;
+  };
+  struct Instruction {
+    const Step* step;
+    const tenon_op* op;
+    StepKind kind;
+    bool is_recorded, is_result;
+    Range arguments, patches, results, dead;
+    uint32_t given;  // bit i: result i is written into
+    std::vector<Plan> regions;
+  };
+  class Run;
+  // Do the step's results have memory of their own?
+  static bool makes_storage(const Step& step);
+  // Bytes of results that live at once.
+  int64_t peak(bool frees, bool has_groups) const;
+  void use_operator(const Step& step);
+  // Which results can be written into a caller's tensor by the step that makes them?
+  void find_direct_results();
+
+  struct UsedOperator {
+    const tenon_op_def* def;  // where the host keeps it
+    const Step* step;         // the first that uses it
+  };
+
+  const Graph* graph_ = nullptr;
+  std::vector<UsedOperator> operators_;
+  std::vector<Instruction> instructions_;
+  std::vector<GroupPtr> groups_;        // in the order of find_groups
+  std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
+  std::vector<Patch> patches_;
+  std::vector<ValueId> results_;  // of all instructions, one after another
+  std::vector<ValueId> dead_;     // values that are not read after an instruction
+  std::vector<ValueId> owned_;    // values that a run makes
+  // By result of the program: its step makes it anew, as rows, and nothing else reads it.
+  std::vector<bool> is_direct_;
+  std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
+};
+
+}  // namespace tenon::graph

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tenon/error.hpp>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <stdexcept>
+
+#include "formats/safetensors.hpp"
+#include "support/host.hpp"
+#include "text/text.hpp"
+
+namespace tenon::graph {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+// A file in memory. What is written there stays there: the file is not changed.
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) throw Error(TENON_NOT_FOUND, "load: " + path + ": " + std::strerror(errno));
+    struct stat status {};
+    const bool is_file = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    size_ = is_file ? static_cast<uint64_t>(status.st_size) : 0;
+    if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    close(file);
+    if (size_ == 0 || data_ == MAP_FAILED)
+      throw Error(TENON_INVALID_ARGUMENT, "load: " + path + " is no file with a program");
+  }
+  ~Mapping() { munmap(data_, size_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  char* data() const { return static_cast<char*>(data_); }
+  uint64_t size() const { return size_; }
+
+ private:
+  void* data_ = MAP_FAILED;
+  uint64_t size_ = 0;
+};
+
+int32_t dtype_of(const std::string& name) {
+  static const std::map<std::string, int32_t> kDtypes = {{"BOOL", TENON_DTYPE_BOOL},
+                                                         {"U8", TENON_DTYPE_U8},
+                                                         {"I8", TENON_DTYPE_I8},
+                                                         {"U16", TENON_DTYPE_U16},
+                                                         {"I16", TENON_DTYPE_I16},
+                                                         {"U32", TENON_DTYPE_U32},
+                                                         {"I32", TENON_DTYPE_I32},
+                                                         {"U64", TENON_DTYPE_U64},
+                                                         {"I64", TENON_DTYPE_I64},
+                                                         {"F16", TENON_DTYPE_F16},
+                                                         {"F8_E4M3", TENON_DTYPE_F8E4M3},
+                                                         {"F8_E5M2", TENON_DTYPE_F8E5M2},
+                                                         {"BF16", TENON_DTYPE_BF16},
+                                                         {"F32", TENON_DTYPE_F32},
+                                                         {"F64", TENON_DTYPE_F64},
+                                                         {"C64", TENON_DTYPE_C64},
+                                                         {"F8_E8M0", TENON_DTYPE_F8E8M0},
+                                                         {"F8_E4M3FNUZ", TENON_DTYPE_F8E4M3FNUZ},
+                                                         {"F8_E5M2FNUZ", TENON_DTYPE_F8E5M2FNUZ}};
+  auto found = kDtypes.find(name);
+  return found == kDtypes.end() ? -1 : found->second;
+}
+
+using SharedMapping = std::shared_ptr<const Mapping>;
+
+void drop_mapping(void* user) { delete static_cast<SharedMapping*>(user); }
+
+// The stored tensor, on the host and in the memory of the file where its address allows that.
+Tensor wrap_stored(const SharedMapping& file, char* data, const Type& type) {
+  const tenon_device_id device = host->device_host();
+  ErrorSink err;
+  tenon_tensor* tensor;
+  const uint32_t size = host->dtype_size(type.dtype);
+  const auto ndim = static_cast<int32_t>(type.shape.size());
+  if (reinterpret_cast<uintptr_t>(data) % (size > 8 ? 8 : size) != 0) {
+    err.check(host->tensor_create(device, type.dtype, ndim, type.shape.data(), &tensor, err));
+    Tensor copy = Tensor::adopt(tensor);
+    if (copy->numel) std::memcpy(copy->data, data, static_cast<size_t>(copy->numel) * size);
+    return copy;
+  }
+  auto owner = std::make_unique<SharedMapping>(file);
+  err.check(host->tensor_wrap(device, type.dtype, ndim, type.shape.data(), nullptr, data, 0,
+                              drop_mapping, owner.get(), &tensor, err));
+  owner.release();
+  return Tensor::adopt(tensor);
+}
+
+Tensor on_device(const Tensor& tensor, tenon_device_id device) {
+  if (tensor->device == device) return tensor;
+  ErrorSink err;
+  tenon_tensor* moved;
+  err.check(host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &moved, err));
+  Tensor result = Tensor::adopt(moved);
+  err.check(host->tensor_copy(moved, tensor.get(), err));
+  return result;
+}
+
+}  // namespace
+
+ProgramPtr load_program(const std::string& path) {
+  const auto file = std::make_shared<const Mapping>(path);
+  auto refuse = [&](const std::string& problem) {
+    throw Error(TENON_INVALID_ARGUMENT, "load: " + path + ": " + problem);
+  };
+  uint64_t length = 0;
+  if (file->size() < sizeof length)
+    refuse("expected a safetensors file, got one that is cut short");
+  std::memcpy(&length, file->data(), sizeof length);
+  const uint64_t room = file->size() - sizeof length;
+  if (length > room)
+    refuse("expected a header of " + std::to_string(length) + " bytes, but the file has " +
+           std::to_string(file->size()) + "; it is cut short or no safetensors file");
+  SafetensorsHeader header;
+  ProgramPtr program;
+  try {
+    header = parse_safetensors_header({file->data() + sizeof length, length});
+    auto text = header.metadata.find("tenon.program");
+    if (text == header.metadata.end())
+      throw Error(TENON_INVALID_ARGUMENT, "it holds tensors and no program; tenon.load reads it");
+    program = parse_program(text->second);
+  } catch (const Error& error) {
+    throw Error(error.code(), "load: " + path + ": " + error.what());
+  } catch (const std::invalid_argument& error) {  // of the header
+    refuse(error.what());
+  }
+  char* data = file->data() + sizeof length + length;
+  const uint64_t bytes = room - length;
+  for (size_t i = 0; i < program->graph.leaves.size(); ++i) {
+    Leaf& leaf = program->graph.leaves[i];
+    const Type& type = program->graph.values[leaf.value];
+    const std::string name = "leaf." + std::to_string(i);
+    if (type.device == TENON_DEVICE_META) {
+      ErrorSink err;
+      tenon_tensor* described;
+      err.check(host->tensor_create(TENON_DEVICE_META, type.dtype,
+                                    static_cast<int32_t>(type.shape.size()), type.shape.data(),
+                                    &described, err));
+      leaf.tensor = Tensor::adopt(described);
+      continue;
+    }
+    auto stored = header.tensors.find(name);
+    if (stored == header.tensors.end()) refuse("expected a tensor '" + name + "', got none");
+    const StoredTensor& tensor = stored->second;
+    uint64_t numel = 1;
+    for (int64_t extent : type.shape) numel *= static_cast<uint64_t>(extent);  // verified: fits
+    const uint64_t size = host->dtype_size(type.dtype);
+    if (tensor.shape != type.shape || dtype_of(tensor.dtype) != type.dtype)
+      refuse("'" + name + "' is not the " + type_text(type) + " that the program expects");
+    if (tensor.end > bytes || numel > bytes / size || tensor.end - tensor.begin != numel * size)
+      refuse("'" + name + "' does not lie inside the file");
+    leaf.tensor = on_device(wrap_stored(file, data + tensor.begin, type), type.device);
+  }
+  return program;
+}
+
+}  // namespace tenon::graph

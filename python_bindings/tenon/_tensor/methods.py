@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods of Tensor that are made of operators: spellings of NumPy, PyTorch and Paddle,
+conversions by the name of the dtype, new tensors like a tensor, and fills by random numbers.
+
+The type looks them up here when they are first used (python_bindings/src/python_method.cpp).
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+from tenon import _core
+from tenon._core import Tensor
+from tenon._core import operator as _operator
+from tenon._tensor.arguments import one_sequence as _one_sequence
+
+# -- dtypes ----------------------------------------------------------------------------------------
+
+
+def _to(dtype: str) -> Callable[[Tensor], Tensor]:
+    def method(self: Tensor) -> Tensor:
+        return self.to(dtype)
+
+    method.__doc__ = f"The tensor in {dtype}; itself if it is already."
+    return method
+
+
+half = _to("float16")
+bfloat16 = _to("bfloat16")
+float = _to("float32")
+double = _to("float64")
+char = _to("int8")
+byte = _to("uint8")
+short = _to("int16")
+int = _to("int32")
+long = _to("int64")
+bool = _to("bool")
+cfloat = _to("complex64")
+cdouble = _to("complex128")
+
+
+def astype(self: Tensor, dtype: Any, *, copy: builtins.bool = True) -> Tensor:
+    """The tensor in another dtype; a copy also of the same one, unless `copy` is false."""
+    return self.to(dtype=dtype, copy=copy)
+
+
+def type(self: Tensor, dtype: Any = None) -> Any:
+    """The tensor in another dtype; without one, the name of its own."""
+    return self.dtype.name if dtype is None else self.to(dtype=dtype)
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of `other`."""
+    return self.to(dtype=other.dtype)
+
+
+def is_floating_point(self: Tensor) -> builtins.bool:
+    """Whether the dtype is a floating one."""
+    return self.dtype.is_floating_point
+
+
+def is_complex(self: Tensor) -> builtins.bool:
+    """Whether the dtype is a complex one."""
+    return self.dtype.is_complex
+
+
+def is_integer(self: Tensor) -> builtins.bool:
+    """Whether the dtype is an integer one."""
+    return self.dtype.is_integer
+
+
+# -- shape and memory --------------------------------------------------------------------------------
+
+
+def dim(self: Tensor) -> builtins.int:
+    """The number of axes."""
+    return self.ndim
+
+
+ndimension = dim
+
+
+def nelement(self: Tensor) -> builtins.int:
+    """The number of elements."""
+    return self.numel()
+
+
+def element_size(self: Tensor) -> builtins.int:
+    """Bytes of an element."""
+    return self.itemsize
+
+
+def stride(self: Tensor, dim: builtins.int | None = None) -> Any:
+    """Elements from one position to the next along each axis, or along one."""
+    return self.strides if dim is None else self.strides[dim]
+
+
+def get_device(self: Tensor) -> builtins.int:
+    """The number of the device among those of its kind; -1 for the CPU."""
+    return -1 if self.device.kind == "cpu" else self.device.index
+
+
+def cuda(self: Tensor, device: builtins.int = 0) -> Tensor:
+    """The tensor on a CUDA device."""
+    return self.to(f"cuda:{device}")
+
+
+def copy(self: Tensor) -> Tensor:
+    """The tensor in memory of its own."""
+    return self.clone()
+
+
+def ravel(self: Tensor) -> Tensor:
+    """The elements as a vector; a view where the memory allows it."""
+    return self.reshape(-1)
+
+
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The elements in the shape of `other`."""
+    return self.reshape(other.shape)
+
+
+def unfold(self: Tensor, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+    """Windows of `size` elements along `dimension`, `step` apart, in a new last axis, as a view."""
+    if self.ndim:
+        return _operator("sliding_window")(self, dimension, size, step)
+    # One number is a vector of one element, of which there is one window.
+    if size not in (0, 1) or dimension not in (-1, 0):
+        raise ValueError(
+            f"unfold(): expected dimension 0 and size 0 or 1 of a 0-d tensor, got {dimension} and {size}"
+        )
+    return self.reshape(1)[:size]
+
+
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """A view in the shape of `other`."""
+    return self.view(other.shape)
+
+
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor expanded to the shape of `other`; a view."""
+    return self.expand(other.shape)
+
+
+def broadcast_to(self: Tensor, *shape: Any) -> Tensor:
+    """The tensor expanded to a shape; a view."""
+    return self.expand(_one_sequence(shape))
+
+
+def t(self: Tensor) -> Tensor:
+    """The transpose of a matrix; a vector or a number is itself."""
+    if self.ndim > 2:
+        raise ValueError(f"t(): expected at most 2 axes, got {self.ndim}; use .T, .mT or permute()")
+    return self.T
+
+
+def swapaxes(self: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """A view with two axes exchanged."""
+    return self.transpose(axis0, axis1)
+
+
+swapdims = swapaxes
+
+
+def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """A view with axes moved to other axes; the others keep their order."""
+    return self.movedim(source, destination)
+
+
+def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts along an axis, of one length but for the last, which may be
+    shorter."""
+    if chunks < 1:
+        raise ValueError(f"chunk(): expected at least 1 chunk, got {chunks}")
+    extent = self.shape[axis]
+    length = max(1, -(-extent // chunks))
+    sizes = [min(length, extent - start) for start in range(0, max(extent, 1), length)]
+    return tuple(self.split(sizes, axis))
+
+
+# -- new tensors -----------------------------------------------------------------------------------
+
+
+def _new(self: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
+    return {
+        "dtype": self.dtype if dtype is None else dtype,
+        "device": self.device if device is None else device,
+    }
+
+
+def new_empty(self: Tensor, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Unspecified elements, in this tensor's dtype and on its device unless given."""
+    return _operator("empty")(_one_sequence(shape), **_new(self, dtype, device))
+
+
+def new_zeros(self: Tensor, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros, in this tensor's dtype and on its device unless given."""
+    return _operator("zeros")(_one_sequence(shape), **_new(self, dtype, device))
+
+
+def new_ones(self: Tensor, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones, in this tensor's dtype and on its device unless given."""
+    return _operator("ones")(_one_sequence(shape), **_new(self, dtype, device))
+
+
+def new_full(
+    self: Tensor, shape: Any, value: Any, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Elements of one value, in this tensor's dtype and on its device unless given."""
+    return _operator("full")(shape, value, **_new(self, dtype, device))
+
+
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The values of `data`, in this tensor's dtype and on its device unless given."""
+    return _core.tensor(data, **_new(self, dtype, device))
+
+
+# -- operators by other names ------------------------------------------------------------------------
+
+
+def _same(name: str, method: str) -> Callable[..., Tensor]:
+    def function(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return getattr(self, name)(*args, **kwargs)
+
+    function.__name__ = method
+    function.__doc__ = f"`{name}()` by another name."
+    return function
+
+
+mul, mul_ = _same("multiply", "mul"), _same("multiply_", "mul_")
+sub, sub_ = _same("subtract", "sub"), _same("subtract_", "sub_")
+div, div_ = _same("divide", "div"), _same("divide_", "div_")
+neg, neg_ = _same("negative", "neg"), _same("negative_", "neg_")
+true_divide = _same("divide", "true_divide")
+eq, ne = _same("equal", "eq"), _same("not_equal", "ne")
+lt, le = _same("less", "lt"), _same("less_equal", "le")
+gt, ge = _same("greater", "gt"), _same("greater_equal", "ge")
+amax, amin = _same("max", "amax"), _same("min", "amin")
+mm, bmm, mv = _same("matmul", "mm"), _same("matmul", "bmm"), _same("matmul", "mv")
+clamp = _same("clip", "clamp")
+
+
+def clamp_min(self: Tensor, min: Any) -> Tensor:
+    """`clip()` from below."""
+    return self.clip(min)
+
+
+def clamp_max(self: Tensor, max: Any) -> Tensor:
+    """`clip()` from above."""
+    return self.clip(None, max)
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`clip()` in place."""
+    given = [each for each in (self, min, max) if isinstance(each, Tensor)]
+    if _core.is_grad_enabled() and any(each.requires_grad for each in given):
+        return self.copy_(self.clone().clip(min, max))  # its gradient reads what it is given
+    return _operator("clip")(self, min, max, out=self)
+
+
+def __round__(self: Tensor, ndigits: builtins.int = 0) -> Tensor:
+    """round(x): elements rounded to whole numbers, halves to even ones; round(x, n): to n
+    decimals."""
+    if ndigits == 0 or not (self.dtype.is_floating_point or self.dtype.is_complex):
+        return self.round()
+    scale = 10.0**ndigits
+    return (self * scale).round() / scale
+
+
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The tensor's elements where `condition` holds, and those of `other` elsewhere."""
+    return _operator("where")(condition, self, other)
+
+
+def take(self: Tensor, indices: Tensor, axis: builtins.int | None = None) -> Tensor:
+    """Elements at `indices` along an axis; of the flat tensor without one."""
+    if axis is None:
+        return self.reshape(-1).index_select(indices, 0)
+    return self.index_select(indices, axis)
+
+
+def _in_order(name: str, index: Any, source: Any, axis: builtins.int) -> tuple[Any, Any, Any]:
+    """Arguments in our order (index, source, axis) or in PyTorch's (dim, index, source)."""
+    if isinstance(index, builtins.int):
+        return source, axis, index
+    return index, source, axis
+
+
+def scatter_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tensor:
+    """`scatter()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
+    index, source, axis = _in_order("scatter_", index, source, axis)
+    return self.copy_(self.scatter(index, source, axis))
+
+
+def scatter_add_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tensor:
+    """`scatter_add()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
+    index, source, axis = _in_order("scatter_add_", index, source, axis)
+    return self.copy_(self.scatter_add(index, source, axis))
+
+
+def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`masked_scatter()` in place."""
+    return self.copy_(self.masked_scatter(mask, source))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def set_value(self: Tensor, value: Any) -> None:
+    """Overwrite the elements, without history."""
+    given = value if isinstance(value, Tensor) else _core.tensor(value)
+    if tuple(given.shape) != tuple(self.shape):
+        raise ValueError(
+            f"set_value(): expected values of shape {tuple(self.shape)}, got {tuple(given.shape)}"
+        )
+    self.detach().copy_(given)
+
+
+def clear_grad(self: Tensor) -> None:
+    """Forget the gradient."""
+    self.grad = None
+
+
+def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
+    """Overwrite each element by what a Python function makes of it: slow, for tests and tables."""
+    values = [function(value) for value in self.detach().cpu().reshape(-1).tolist()]
+    return self.copy_(_core.tensor(values, dtype=self.dtype).reshape(self.shape))
+
+
+# -- random fills ----------------------------------------------------------------------------------
+
+
+def _fill(self: Tensor, generator: Any, values: Callable[[], Tensor]) -> Tensor:
+    if generator is None:
+        return self.copy_(values())
+    with generator:
+        return self.copy_(values())
+
+
+def _float_dtype(self: Tensor) -> Any:
+    return self.dtype if self.dtype.is_floating_point else _core.float32
+
+
+def uniform_(
+    self: Tensor,
+    low: builtins.float = 0.0,
+    high: builtins.float = 1.0,
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """Overwrite with uniform numbers in [low, high)."""
+    like = {"dtype": _float_dtype(self), "device": self.device}
+    return _fill(self, generator, lambda: _operator("uniform")(self.shape, low, high, **like))
+
+
+def normal_(
+    self: Tensor,
+    mean: builtins.float = 0.0,
+    std: builtins.float = 1.0,
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """Overwrite with normal numbers."""
+    like = {"dtype": _float_dtype(self), "device": self.device}
+    return _fill(self, generator, lambda: _operator("normal")(self.shape, mean, std, **like))
+
+
+def random_(
+    self: Tensor,
+    low: builtins.int = 0,
+    high: builtins.int | None = None,
+    *,
+    generator: Any = None,
+) -> Tensor:
+    """Overwrite with whole numbers from `low` to `high` - 1: random_(high) or random_(low, high).
+    Without limits, all that the dtype holds from 0 on without gaps."""
+    if high is None and low:
+        low, high = 0, low
+    if high is None:
+        from tenon._tensor.array_api import finfo, iinfo  # few programs need it
+
+        if self.dtype.name == "bool":
+            high = 2
+        elif self.dtype.is_integer:
+            high = min(iinfo(self.dtype).max, 2**63 - 2) + 1
+        else:
+            high = min(builtins.int(2 / finfo(self.dtype).eps) + 1, 2**63 - 1)
+    limits = (low, high)
+    return _fill(
+        self, generator, lambda: _operator("randint")(*limits, self.shape, device=self.device)
+    )
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Overwrite with 1 with probability `p`, a number or a tensor, and else 0."""
+    chance = p if isinstance(p, Tensor) else self.new_full((), p, dtype=_float_dtype(self))
+    return _fill(self, generator, lambda: _operator("bernoulli")(chance.expand(self.shape)))
+
+
+def _sampled(name: str, doc: str) -> Callable[..., Tensor]:
+    def method(self: Tensor, *parameters: Any, generator: Any = None) -> Tensor:
+        from tenon._tensor import samplers  # few programs need it
+
+        sampler = getattr(samplers, name)
+        like = {"shape": self.shape, "dtype": _float_dtype(self), "device": self.device}
+        return _fill(self, generator, lambda: sampler(*parameters, **like))
+
+    method.__name__ = f"{name}_"
+    method.__doc__ = f"Overwrite with {doc}, of the parameters of tenon.random.{name}()."
+    return method
+
+
+exponential_ = _sampled("exponential", "exponential numbers")
+geometric_ = _sampled("geometric", "numbers of trials up to the first success")
+cauchy_ = _sampled("cauchy", "Cauchy numbers")
+log_normal_ = _sampled("log_normal", "log-normal numbers")
+
+
+_OTHER = {"annotations", "builtins", "Any", "Callable", "Tensor"}
+__all__ = ["__round__"] + sorted(
+    name for name in globals() if not name.startswith("_") and name not in _OTHER
+)

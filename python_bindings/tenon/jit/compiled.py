@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tenon.compile: functions that become programs as they are called."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenon import _core
+from tenon._core import Tensor
+from tenon.jit import structures
+from tenon.jit.capture_rules import PLAIN
+from tenon.jit.captured_state import Outside
+from tenon.jit.program import PASSES, Program, name_leaves, pass_list
+from tenon.jit.syntax.user_code import PACKAGE
+
+_MODES = ("", "check", "off")
+_MUCH = 1 << 40  # elements
+_MOST_RENEWALS = 8  # of an entry without a program, because operators were defined meanwhile
+
+
+class _Entry:
+    """One signature: what it was recorded as so far."""
+
+    def __init__(self, signature: str) -> None:
+        self.signature = signature
+        # Of operators: programs hold the parts that operators are made of, which may be defined anew.
+        self.generation = _core.kernel_generation()
+        self.first: _core.Program | None = None
+        self.returned: Any = None  # the structure of the result
+        self.program: Any = None
+        self.reason = ""  # why it stays without a program
+        self.recordings = self.calls = self.changes = self.renewals = 0
+        self.seconds = 0.0
+        self.work = _MUCH  # elements that are read and made, at most
+
+    def become(self, program: Any) -> None:
+        _, _, has_control_flow = program._native.effects()
+        if not has_control_flow:  # which may run for any time
+            leaves = sum(t.numel() for _, t, _ in program._native.leaves())
+            self.work = leaves + program.memory()["kept"]
+        self.program, self.first = program, None  # other threads may run it from here on
+
+    def spans(self, outside: Outside) -> tuple[list[int], list[int]]:
+        """Of the memory that the function reaches beside its arguments: where each tensor starts, in order, and the last
+        end of it and all before."""
+        leaves = [tensor for _, tensor, _ in self.program._native.leaves()]
+        spans = sorted(_span(t) for t in (*leaves, *outside.tensors()) if t.numel())
+        ends: list[int] = []
+        for _, end in spans:
+            ends.append(max(end, ends[-1] if ends else 0))
+        return [start for start, _ in spans], ends
+
+    def run(self, tensors: Sequence[Tensor]) -> Any:
+        self.calls += 1
+        results = self.program._run(tensors)
+        if self.program._returns_one:
+            return results
+        return structures.unflatten(self.program._outputs, iter(results))
+
+
+class Compiled(_core.CompiledCalls):
+    """What `tenon.compile` returns; call it as the function."""
+
+    _tenon_is_compiled = True  # for jit/syntax/source.py, which this module is built on
+
+    def __init__(self, function: Callable[..., Any], limit: int, passes: str) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._name = getattr(function, "__name__", type(function).__name__)
+        self._mode = os.environ.get("TENON_GRAPH", "")
+        if self._mode not in _MODES:
+            raise ValueError(
+                f"TENON_GRAPH: expected 'check', 'off' or nothing, got {self._mode!r}; unset it"
+            )
+        self._function, self._limit = function, limit
+        self._passes = passes
+        self._entries: dict[Any, _Entry] = {}
+        self._outside: Outside | None = None
+        # What was seen to be read that the function's code does not tell.
+        self._grads: tuple[Tensor, ...] = ()  # tensors of which it reads .grad
+        self._operators: tuple[str, ...] = ()  # operators with functions in Python
+        self._lock = threading.Lock()
+        self._eager: dict[str, int] = {}  # calls that have no signature, by reason
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that no known program serves (`_core.CompiledCalls` is first)."""
+        if self._mode == "off" or _core.is_recording():  # the function around this one is recorded
+            return self._function(*args, **kwargs)
+        tensors: list[Tensor] = []
+        try:
+            structure = structures.flatten((args, kwargs), tensors)
+            key, outside = self._key(structure, tensors)
+        except (_Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
+            return self._run_eagerly(str(refusal), args, kwargs)
+        entry = self._entries.get(key)
+        if entry is None or entry.generation != _core.kernel_generation():
+            if entry is None and len(self._entries) >= self._limit:
+                return self._run_eagerly(
+                    f"there are {self._limit} signatures already, which is the limit", args, kwargs
+                )
+            entry = self._renewed(key, entry, _describe(structure, tensors))
+        if entry.program is not None and self._mode != "check":
+            if not kwargs:
+                self._remember(args, entry, outside)
+            return entry.run(tensors)
+        entry.calls += 1
+        if entry.reason or not self._lock.acquire(blocking=False):
+            return self._function(*args, **kwargs)
+        try:
+            return self._record(entry, outside, structure, tensors, args, kwargs)
+        finally:
+            self._lock.release()
+
+    def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
+        """A new entry in the place of one of operators that are others by now, or of none."""
+        if old is None:
+            return self._entries.setdefault(key, _Entry(signature))
+        entry = _Entry(signature)
+        entry.renewals = 0 if old.program is not None else old.renewals + 1
+        if entry.renewals >= _MOST_RENEWALS:
+            entry.reason = "operators are defined anew in each call"
+        # All of older operators go, so that they do not count.
+        self._entries = {k: e for k, e in self._entries.items() if e.generation == entry.generation}
+        self._entries[key] = entry
+        return entry
+
+    def _remember(self, args: tuple[Any, ...], entry: _Entry, outside: Outside) -> None:
+        """Further calls like this one need not come here, as long as what was read from outside is the same."""
+        _core.compiled_remember(
+            self,
+            args,
+            entry,
+            outside.watched,
+            entry.program._native,
+            entry.program._outputs,
+            *entry.spans(outside),
+            entry.work,
+            entry.generation,
+        )
+
+    def _run_eagerly(self, reason: str, args: Any, kwargs: Any) -> Any:
+        self._eager[reason] = self._eager.get(reason, 0) + 1
+        return self._function(*args, **kwargs)
+
+    def _key(self, structure: list[Any], tensors: list[Tensor]) -> tuple[Any, Outside]:
+        """The signature, and the captured state that is part of it. That state is handed on: another thread may have put a
+        newer one in its place by the time that it is used."""
+        if _core.amp_dtype() is not None:
+            raise _Refused("it is called in an autocast region; enter the region in the function")
+        if any(not _is_plain(t) for t in tensors):
+            raise _Refused(
+                "expected arguments that are Tensor, Parameter or Buffer, without hooks; another class, or vmap, "
+                "may mean something else by what it does"
+            )
+        spans = [_span(t) for t in tensors if t.numel()]
+        if _overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
+            raise _Refused("two arguments share memory")
+        outside = self._outside
+        if outside is None or not outside.is_unchanged():
+            outside = self._outside = Outside(self._function, self._grads, self._operators, outside)
+        if outside.refusal:
+            raise _Refused(outside.refusal)
+        if any(_is_batched(t) for t in outside.tensors()):
+            raise _Refused("it reads a tensor that vmap maps over")
+        known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
+        if any(a < d and c < b for a, b in spans for c, d in known):
+            raise _Refused("an argument is also reached in another way")
+        return (_hashable(structure), tuple(_described(tensors)), _modes(), outside.value), outside
+
+    def _record(
+        self,
+        entry: _Entry,
+        outside: Outside,
+        structure: list[Any],
+        tensors: list[Tensor],
+        args: Any,
+        kwargs: Any,
+    ) -> Any:
+        """One call of the function, for real, that is written down."""
+        checks = self._mode == "check"
+        begin = time.perf_counter()
+        given, found = [(t, t.grad) for t in tensors], [(t, t.grad) for t in outside.tensors()]
+        try:
+            recording = _core.Recording(tensors, PACKAGE, gives_up=True)
+        except (NotImplementedError, RuntimeError, ValueError) as error:
+            entry.reason = str(error)
+            return self._function(*args, **kwargs)
+        try:
+            result = self._function(*args, **kwargs)
+            outputs: list[Tensor] = []
+            try:
+                returned = structures.flatten(result, outputs)
+                # The first call may set something up. A program would miss what further ones do; and what another thread
+                # has changed meanwhile is not what this signature says.
+                if not outside.is_unchanged():
+                    entry.changes += 1
+                    if entry.changes >= 2:
+                        raise _Refused("it changes what it reads outside")
+                    entry.first = None
+                    return result
+                kept = _hashable(returned)
+                if entry.returned not in (None, kept):
+                    raise _Refused("the result has another structure, or other values, each time")
+                entry.returned = kept
+                read = {id(tensor): grad for tensor, grad in recording.grads_read()}
+                if _read_from_before(read, given):
+                    raise _Refused(
+                        "it reads .grad of an argument that it has not assigned; pass it as an argument"
+                    )
+                called = recording.operators_defined_in_python()
+                if self._learns(outside, _read_from_before(read, found), called):
+                    self._entries = {k: e for k, e in self._entries.items() if e is not entry}
+                    return result
+                if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
+                    raise _Refused(reason)
+                native = recording.finish(outputs)
+                if recording.reads_random_state():
+                    raise _Refused("it reads the state of random numbers")
+                self._compare(entry, native, structure, returned)
+            except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
+                if checks and entry.program is not None:
+                    raise RuntimeError(
+                        f"TENON_GRAPH=check: {self._name}{entry.signature} no longer does what "
+                        f"its program does: {error}"
+                    ) from None
+                entry.reason = str(error)
+            return result
+        finally:
+            recording.abandon()
+            entry.seconds += time.perf_counter() - begin
+
+    def _learns(self, outside: Outside, grads: list[Tensor], operators: list[str]) -> bool:
+        """Whether the function read what is not in the captured state. Then it is in the next one."""
+        known = {id(tensor) for tensor in outside.grads}
+        if all(id(t) in known for t in grads) and set(operators) <= set(outside.operators):
+            return False
+        known = {id(tensor) for tensor in self._grads}
+        self._grads += tuple(t for t in grads if id(t) not in known)
+        self._operators += tuple(name for name in operators if name not in self._operators)
+        self._outside = Outside(self._function, self._grads, self._operators, outside)
+        return True
+
+    def _compare(
+        self,
+        entry: _Entry,
+        native: _core.Program,
+        structure: list[Any],
+        returned: list[Any],
+    ) -> None:
+        entry.recordings += 1
+        before, entry.first = entry.first, native
+        if before is None:
+            return
+        checks = self._mode == "check"
+        try:
+            settled = before.settle(native)
+        except RuntimeError:
+            # The first call may have set something up, as optimizers do.
+            if entry.recordings < 3 and entry.program is None:
+                return
+            raise
+        if checks and entry.program is not None:
+            return
+        named = name_leaves(settled, self._function)
+        entry.become(Program(named.optimize(self._passes), structure, returned))
+        if checks:
+            entry.first = native
+
+    @property
+    def programs(self) -> list[Any]:
+        """The programs that calls run by now (tenon.jit.Program)."""
+        return [entry.program for entry in self._entries.values() if entry.program is not None]
+
+    def explain(self) -> str:
+        """A text: each signature, whether it runs as a program, and why not."""
+        lines = [f"{self._name}: {len(self._entries)} signatures"]
+        for entry in self._entries.values():
+            head = f"{entry.signature}: {entry.calls + _core.compiled_calls(self, entry)} calls, "
+            if entry.program is not None:
+                head += f"a program of {entry.program._native.nsteps} steps, "
+                head += f"recorded in {entry.seconds * 1e3:.1f} ms"
+                head += "".join(f"\n    {line}" for line in entry.program.plan().splitlines())
+                changes = entry.program.changes().splitlines()
+                head += "".join(f"\n    {line}" for line in changes)
+                use = {name: f"{n / 1024:.0f} KiB" for name, n in entry.program.memory().items()}
+                head += f"\n    results take at most {use['planned']} at once; {use['stepwise']} "
+                head += f"step by step, {use['kept']} if none were freed"
+            elif entry.reason:
+                head += f"without a program: {entry.reason}"
+            else:
+                head += f"{entry.recordings} of 2 recordings made"
+            lines.append("  " + head)
+        for reason, calls in self._eager.items():
+            lines.append(f"  {calls} calls without a program: {reason}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<tenon.compile of {self._function!r}, {len(self.programs)} programs>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        bound = Compiled(self._function.__get__(instance, owner), self._limit, self._passes)
+        try:
+            setattr(instance, self._name, bound)  # found there from now on
+        except AttributeError:
+            pass
+        return bound
+
+
+def compile(
+    function: Any = None,
+    *,
+    limit: int = 8,
+    numerics: str = "exact",
+    without: Sequence[str] = (),
+    memory_budget: int | None = None,
+) -> Any:
+    """`function`, a function, method or module, that runs as a program once it was called often enough.
+
+        step = tenon.compile(step)
+        for x, target in loader:
+            loss = step(x, target)
+        print(step.explain())
+
+    The first two calls of each signature run the function as it is and write down what it asks of
+    operators. If both agree, later calls run the program and not the Python code. A signature is the
+    structure of the arguments; shape, strides, dtype, device and requires_grad of tensors; the values of
+    all others; whether gradients are on; the operators that are defined; and what the function can be seen to
+    read from outside: the numbers, texts, containers, tensors, classes and objects that it closes over or
+    names, the attributes of these that any code on the way names, and so on, into methods, properties, modules
+    and small arrays of NumPy. A new signature is recorded anew; beyond `limit` of them calls run the function.
+
+    Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
+    operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
+    objects that are neither tensors nor plain values, does something else each time, changes what it
+    reads, or reads what cannot be told (`eval`, files, iterators, weak references, large arrays of NumPy), or
+    where Python is a version whose code cannot be read. `explain()`
+    says why. What Python code does beside calling operators (printing) happens in calls that run the
+    function only. Not seen is state that C code keeps, as numbers of ctypes: TENON_GRAPH=check runs the
+    function on every call and raises where it differs from its program; TENON_GRAPH=off runs the function
+    alone. The variable is read by `compile`.
+
+    `numerics`, `without` and `memory_budget` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
+    by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass
+    reads what is between.
+    """
+    if function is None:
+        return functools.partial(
+            compile,
+            limit=limit,
+            numerics=numerics,
+            without=without,
+            memory_budget=memory_budget,
+        )
+    if not callable(function):
+        raise TypeError(f"compile: expected a function or a module, got {function!r}")
+    if limit < 1:
+        raise ValueError(f"compile: expected limit of at least 1, got {limit}")
+    return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget))
+
+
+class _Refused(Exception):
+    pass
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    kind = type(tensor)
+    if kind is not Tensor:
+        from tenon.nn import Buffer, Parameter  # programs without layers do without
+
+        if kind not in (Parameter, Buffer):
+            return False
+    return not _core.hook_state(tensor)
+
+
+def _is_batched(tensor: Tensor) -> bool:
+    return type(tensor) is not Tensor and type(tensor).__name__ == "Batched"
+
+
+def _lost_history(outputs: list[Tensor], given: list[Tensor]) -> str:
+    """Why results of a program would carry another history of gradients than those of the function."""
+    known = {id(tensor) for tensor in given}
+    made = [t for t in outputs if t.requires_grad and id(t) not in known]
+    if made and not _core.is_grad_enabled():
+        return "it records gradients though they are off around it"
+    if made and (any(t.is_leaf for t in made) or not any(t.requires_grad for t in given)):
+        return "it returns what gradients pass to a tensor that it has made"
+    return ""
+
+
+def _read_from_before(
+    read: dict[int, Tensor | None], before: list[tuple[Tensor, Tensor | None]]
+) -> list[Tensor]:
+    """The tensors whose .grad of before the function ran was read in it."""
+
+    def memory(grad: Tensor | None) -> Any:
+        return None if grad is None else _core.tensor_layout(grad)
+
+    return [t for t, grad in before if id(t) in read and memory(read[id(t)]) == memory(grad)]
+
+
+def _hashable(structure: list[Any]) -> Any:
+    """The structure as a key. Values in it are plain, or the call is refused."""
+    kind = structure[0]
+    if kind == "tensor":
+        return kind
+    if kind == "value":
+        value = structure[1]
+        # What derives from these may mean more than its value.
+        if type(value) not in PLAIN and not isinstance(value, (slice, _core.dtype, _core.device)):
+            raise _Refused(
+                f"expected arguments and results made of tensors and plain values, got "
+                f"{type(value).__name__}"
+            )
+        return type(value), repr(value)
+    if kind == "dict":
+        if any(type(key) not in PLAIN for key, _ in structure[1]):
+            raise _Refused("expected dictionaries whose keys are plain values")
+        return kind, tuple((type(key), repr(key), _hashable(item)) for key, item in structure[1])
+    return kind, tuple(_hashable(item) for item in structure[1])
+
+
+def _span(tensor: Tensor) -> tuple[int, int]:
+    """Addresses of the first and behind the last element."""
+    start, size = tensor.data_ptr(), tensor.element_size()
+    if tensor.is_contiguous():
+        return start, start + tensor.numel() * size
+    ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.strides)]
+    low, high = sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends)
+    return start + low * size, start + (high + 1) * size
+
+
+def _overlap(spans: list[tuple[int, int]]) -> bool:
+    spans = sorted(spans)
+    return any(a[1] > b[0] for a, b in zip(spans, spans[1:]))
+
+
+def _described(tensors: Sequence[Tensor]) -> Any:
+    return [
+        (
+            type(t),
+            t.shape,
+            t.strides,
+            t.dtype,
+            t.device,
+            t.requires_grad,
+            t.is_leaf,
+            repr(getattr(t, "__dict__", None)),
+        )
+        for t in tensors
+    ]
+
+
+def _modes() -> Any:
+    return (
+        _core.amp_dtype(),
+        _core.is_grad_enabled(),
+        _core.is_deterministic(),
+        _core.get_default_dtype(),
+    )
+
+
+def _describe(structure: list[Any], tensors: list[Tensor]) -> str:
+    shapes = iter(tensors)
+
+    def text(part: list[Any]) -> str:
+        if part[0] == "tensor":
+            tensor = next(shapes)
+            return f"{tensor.dtype.name}{list(tensor.shape)}"
+        if part[0] == "value":
+            return repr(part[1])
+        if part[0] == "dict":
+            return "{" + ", ".join(f"{key}: {text(item)}" for key, item in part[1]) + "}"
+        return "(" + ", ".join(text(item) for item in part[1]) + ")"
+
+    args, kwargs = structure[1]
+    named = [f"{key}={text(item)}" for key, item in kwargs[1]] if kwargs[1] else []
+    return "(" + ", ".join([text(item) for item in args[1]] + named) + ")"

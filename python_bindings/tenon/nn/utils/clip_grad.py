@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits for gradients, applied in place between backward and step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import tenon
+from tenon import Tensor
+from tenon._tensor.complex_parts import parts
+
+Parameters: TypeAlias = "Tensor | Iterable[Tensor]"
+
+
+def get_total_norm(
+    tensors: Sequence[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """The norm of all elements together. Nothing waits for the device, unless an error is wanted."""
+    if not tensors:
+        return tenon.tensor(0.0)
+    with tenon.no_grad():
+        device = tensors[0].device
+        if norm_type == 2.0:
+            squares = [tenon.sum(tenon.square(_widened(t))).to(device) for t in tensors]
+            norm = tenon.sqrt(tenon.sum(tenon.stack(squares)))
+        else:
+            norms = [tenon.norm(_widened(t).reshape([-1]), norm_type).to(device) for t in tensors]
+            norm = tenon.norm(tenon.stack(norms), norm_type)
+        if error_if_nonfinite and not tenon.isfinite(norm).item():
+            raise ValueError(
+                f"the norm of order {norm_type} of the gradients is {norm.item()}; expected it to "
+                "be finite; pass error_if_nonfinite=False to go on"
+            )
+    return norm
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """In float32 if it is narrower: squares of float16 are infinite from 256 on. Complex numbers as
+    their absolute values."""
+    if tensor.dtype.is_complex:
+        return tenon.abs(tensor)
+    return tensor.to(tenon.float32) if tensor.dtype.itemsize < 4 else tensor
+
+
+def clip_grads_with_norm_(params: Parameters, max_norm: float, total_norm: Tensor) -> None:
+    """Scale all gradients by `max_norm / total_norm`, if that is less than 1."""
+    with tenon.no_grad():
+        scale = tenon.minimum(max_norm / (total_norm + 1e-6), 1.0)
+        for grad in _grads(params):
+            tenon.multiply(grad, scale.to(grad.device).to(grad.dtype), out=grad)
+
+
+def clip_grad_norm_(
+    params: Parameters,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
+    """Scale all gradients together so that their norm is at most `max_norm`.
+
+    Returns the norm before.
+    """
+    params = [params] if isinstance(params, Tensor) else list(params)
+    norm = get_total_norm(_grads(params), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(params, max_norm, norm)
+    return norm
+
+
+def clip_grad_norm_per_parameter_(
+    params: Parameters, max_norm: float, norm_type: float = 2.0
+) -> None:
+    """Scale every gradient by itself so that its norm is at most `max_norm`."""
+    for parameter in [params] if isinstance(params, Tensor) else params:
+        clip_grad_norm_(parameter, max_norm, norm_type)
+
+
+def clip_grad_value_(params: Parameters, limit: float) -> None:
+    """Limit every element of the gradients to [-limit, limit], of complex ones both parts."""
+    with tenon.no_grad():
+        for grad in _grads(params):
+            part = parts(grad)
+            tenon.clip(part, -limit, limit, out=part)
+
+
+class ClipGradByGlobalNorm:
+    """clip_grad_norm_ as an object, which is called with the parameters before a step."""
+
+    __module__ = "tenon.optim"
+
+    def __init__(self, clip_norm: float = 1.0) -> None:
+        self.clip_norm = clip_norm
+
+    def __call__(self, params: Parameters) -> None:
+        clip_grad_norm_(params, self.clip_norm)
+
+
+class ClipGradByNorm(ClipGradByGlobalNorm):
+    """clip_grad_norm_per_parameter_ as an object."""
+
+    __module__ = "tenon.optim"
+
+    def __call__(self, params: Parameters) -> None:
+        clip_grad_norm_per_parameter_(params, self.clip_norm)
+
+
+class ClipGradByValue:
+    """Limits every element to [min, max]; by default min is -max."""
+
+    __module__ = "tenon.optim"
+
+    def __init__(self, max: float, min: float | None = None) -> None:
+        self.max, self.min = max, -max if min is None else min
+
+    def __call__(self, params: Parameters) -> None:
+        with tenon.no_grad():
+            for grad in _grads(params):
+                part = parts(grad)
+                tenon.clip(part, self.min, self.max, out=part)
+
+
+def _grads(params: Parameters) -> list[Tensor]:
+    params = [params] if isinstance(params, Tensor) else params
+    return [parameter.grad for parameter in params if parameter.grad is not None]
