@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "ir/alias_analysis.hpp"
+#include "ir/describe_step.hpp"
 #include "ir/verify.hpp"
 #include "passes/editor.hpp"
 #include "passes/pipeline.hpp"
@@ -16,8 +17,10 @@
 #include "program/run.hpp"
 #include "record/builder.hpp"
 #include "record/compare_recordings.hpp"
+#include "record/move.hpp"
 #include "record/record_service.hpp"
 #include "record/unify.hpp"
+#include "record/with_names.hpp"
 #include "rewrite/check.hpp"
 #include "rewrite/registry.hpp"
 #include "support/host.hpp"
@@ -282,7 +285,50 @@ tenon_status program_load(const char* path, tenon_graph_program** out, tenon_err
 tenon_status program_run(const tenon_graph_program* program, tenon_tensor* const* inputs,
                          uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
                          tenon_err* err) {
-  return run_program(*program, inputs, ninputs, results, nresults, err);
+  return run_program(*program, inputs, ninputs, results, nresults, {}, err);
+}
+
+tenon_status program_run_with(const tenon_graph_program* program, tenon_tensor* const* inputs,
+                              uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
+                              const tenon_graph_run_options* options, tenon_err* err) {
+  RunOptions given = {};
+  if (options) std::memcpy(&given, options, std::min<size_t>(options->struct_size, sizeof given));
+  return run_program(*program, inputs, ninputs, results, nresults, given, err);
+}
+
+// -- names and types --------------------------------------------------------------------------------
+
+tenon_status program_name(const tenon_graph_program* program, const char* const* inputs,
+                          const char* const* results, tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] {
+    auto name = [&](const Program& each) { return with_names(each, inputs, results); };
+    *out = changed(*program, name).release();
+  });
+}
+
+tenon_status program_input(const tenon_graph_program* program, uint32_t index,
+                           tenon_graph_value_info* out, tenon_err* err) {
+  return guarded(err, [&] { write_out(program->signature().inputs.at(index), out); });
+}
+
+tenon_status program_result(const tenon_graph_program* program, uint32_t index,
+                            tenon_graph_value_info* out, tenon_err* err) {
+  return guarded(err, [&] { write_out(program->signature().results.at(index), out); });
+}
+
+void program_each_step(const tenon_graph_program* program,
+                       void (*visit)(void* user, const tenon_graph_step*), void* user) {
+  guarded(nullptr, [&] {
+    for_each_step(program->graph, [&](tenon_graph_step step) {
+      step.struct_size = sizeof step;
+      visit(user, &step);
+    });
+  });
+}
+
+tenon_status program_move(const tenon_graph_program* program, tenon_device_id device,
+                          tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] { *out = move_program(*program, device).release(); });
 }
 
 // -- programs that are built ------------------------------------------------------------------------
@@ -409,6 +455,12 @@ constexpr tenon_graph_service_api kService = {
     .builder_end = builder_end,
     .builder_abandon = builder_abandon,
     .builder_control = builder_control,
+    .program_name = program_name,
+    .program_input = program_input,
+    .program_result = program_result,
+    .program_each_step = program_each_step,
+    .program_run_with = program_run_with,
+    .program_move = program_move,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -53,5 +53,6 @@ NB_MODULE(_core, module) {
   add_onnx_functions(module);
   add_rewrite_functions(module);
   add_recording_functions(module);
+  add_predictor_type(module);
   add_guards(module);
 }

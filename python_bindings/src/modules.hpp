@@ -28,6 +28,7 @@ void add_recording_functions(nanobind::module_& module);      // recording_modul
 void add_program_type(nanobind::module_& module);             // program_module.cpp
 void add_builder_type(nanobind::module_& module);             // builder_module.cpp
 void add_onnx_functions(nanobind::module_& module);           // onnx_module.cpp
+void add_predictor_type(nanobind::module_& module);           // predictor_module.cpp
 void add_guards(nanobind::module_& module);                   // guards_module.cpp
 void add_compiled_type(nanobind::module_& module);            // compiled_type.cpp
 void add_rewrite_functions(nanobind::module_& module);        // rewrite_module.cpp

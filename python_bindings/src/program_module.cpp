@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled half of tenon.jit.Program: running, printing, passes and files.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <string>
@@ -224,6 +225,47 @@ nb::list dimensions(const Program& program) {
   return result;
 }
 
+// `inputs`, `results`: texts, one for each.
+Program name(const Program& program, const std::vector<std::string>& inputs,
+             const std::vector<std::string>& results) {
+  const tenon_graph_service_api& service = graph_service();
+  const uint32_t ninputs = service.program_inputs(program.handle()),
+                 nresults = service.program_results(program.handle());
+  if (inputs.size() != ninputs || results.size() != nresults) {
+    raise_error(PyExc_ValueError,
+                "program: expected names of %u inputs and %u results, got %zu and %zu", ninputs,
+                nresults, inputs.size(), results.size());
+    throw nb::python_error();
+  }
+  std::vector<const char*> input_texts, result_texts;
+  for (const std::string& text : inputs) input_texts.push_back(text.c_str());
+  for (const std::string& text : results) result_texts.push_back(text.c_str());
+  tenon_graph_program* named;
+  ErrorSink err;
+  check(
+      service.program_name(program.handle(), input_texts.data(), result_texts.data(), &named, err),
+      err);
+  return Program(named);
+}
+
+// (names of inputs, names of results)
+nb::tuple names(const Program& program) {
+  const tenon_graph_service_api& service = graph_service();
+  auto list = [&](uint32_t count, auto get) {
+    nb::list texts;
+    for (uint32_t i = 0; i < count; ++i) {
+      tenon_graph_value_info info = {};
+      info.struct_size = sizeof info;
+      ErrorSink err;
+      check(get(program.handle(), i, &info, err), err);
+      texts.append(info.name);
+    }
+    return texts;
+  };
+  return nb::make_tuple(list(service.program_inputs(program.handle()), service.program_input),
+                        list(service.program_results(program.handle()), service.program_result));
+}
+
 Program parse(const std::string& text) {
   tenon_graph_program* program;
   ErrorSink err;
@@ -294,6 +336,8 @@ void add_program_type(nb::module_& module) {
       .def("parts", &program_parts)
       .def("dimensions", &dimensions)
       .def("bind", &bind, nb::arg("tensors"), nb::arg("names"))
+      .def("name", &name, nb::arg("inputs"), nb::arg("results"))
+      .def("names", &names)
       .def_prop_ro("ninputs",
                    [](const Program& p) { return graph_service().program_inputs(p.handle()); })
       .def_prop_ro("nresults",

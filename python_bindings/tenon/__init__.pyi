@@ -10,6 +10,7 @@ from tenon import distributions as distributions
 from tenon import fft as fft
 from tenon import func as func
 from tenon import geometric as geometric
+from tenon import inference as inference
 from tenon import io as io
 from tenon import jit as jit
 from tenon import linalg as linalg

@@ -30,6 +30,7 @@ WRITTEN = {
             "amp.md",
             "profiler.md",
             "graphs.md",
+            "inference.md",
             "func.md",
             "random.md",
             "distributions.md",

@@ -26,6 +26,7 @@ TESTED = {
     "func.md": "test_snippets.py",
     "high_level.md": "test_snippets.py",
     "index.md": "test_tutorial.py",
+    "inference.md": "test_snippets.py",
     "isolated.md": "test_snippets.py",
     "linalg.md": "test_snippets.py",
     "model_operators.md": "test_snippets.py",

@@ -52,6 +52,13 @@ def test_pages_about_python(page):
     run("\n".join(text for language, text in blocks(page) if language == "python"))
 
 
+def test_a_predictor(tmp_path):
+    # The same process may not load what it saved; the second program is another one's.
+    for program in python_blocks("inference.md", 2):
+        printed = run(program, tmp_path)
+    assert "(x: float32[batch, 8]) -> (scores: float32[batch, 3])" in printed
+
+
 def test_an_operator_file(tmp_path):
     page = blocks("operator_files.md", "yaml")
     (tmp_path / "acme.yaml").write_text(page[0][1])

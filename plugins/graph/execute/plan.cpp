@@ -81,6 +81,35 @@ void Plan::build(const Graph& graph) {
     return is_result[id] || last[id] > step;
   };
   groups_ = find_groups({graph, is_needed_after, std::move(constants)});
+  find_direct_results();
+}
+
+void Plan::find_direct_results() {
+  std::vector<uint32_t> uses(graph_->values.size());
+  for (const Step& step : graph_->steps) {
+    for_each_operand(step, [&](ValueId id) { ++uses[id]; });
+    for (size_t i = 0; i < step.results.size(); ++i)
+      if (is_given(step, i)) ++uses[step.results[i]];
+  }
+  for_each_live_out(*graph_, [&](ValueId id) { ++uses[id]; });
+  std::vector<bool> is_made(graph_->values.size());
+  auto add = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) {
+      const Step& step = graph_->steps[i];
+      if (step.kind != StepKind::kCall || host->op_def(step.op)->flags & TENON_OP_VIEW) continue;
+      for (size_t k = 0; k < step.results.size(); ++k)
+        if (!is_given(step, k)) is_made[step.results[k]] = true;
+    }
+  };
+  // What makes results of its own, in memory that it chooses.
+  uint32_t next = 0;
+  for (const GroupPtr& group : groups_) {
+    if (group->writes_into_given_results()) continue;
+    if (group->begin() > next) add(next, group->begin());
+    next = std::max(next, group->end());
+  }
+  add(next, static_cast<uint32_t>(graph_->steps.size()));
+  for (ValueId id : graph_->results) is_direct_.push_back(is_made[id] && uses[id] == 1);
 }
 
 std::string Plan::text() const {
@@ -118,11 +147,12 @@ tenon_status Plan::check_operators(tenon_err* err) const {
 // The values of one run. What steps made is released when the run ends, on failure as well.
 class Plan::Run {
  public:
-  Run(const Plan& plan, Gradients gradients, tenon_err* err)
+  Run(const Plan& plan, Gradients gradients, const RunOptions& options, tenon_err* err)
       : plan_(plan),
         calls_(calls()),
         graph_(*plan.graph_),
         gradients_(gradients),
+        options_(options),
         err_(err),
         values_(graph_.values.size()) {}
   Run(const Run&) = delete;
@@ -141,13 +171,16 @@ class Plan::Run {
       TENON_TRY(guarded(err_, [&] { copies.push_back(copy_of(leaf.tensor)); }));
       values_[leaf.value] = copies.back().get();
     }
+    place_results();
     auto group = plan_.groups_.begin();
     const auto last_group = plan_.groups_.end();
     for (uint32_t i = 0; i < plan_.instructions_.size();) {
+      if (options_.before) TENON_TRY(options_.before(options_.user, err_));
       uint32_t end = i;
       for (; end == i && group != last_group && (*group)->begin() == i; ++group)
         TENON_TRY(run_group(**group, &end));
-      if (end > i) {
+      const bool is_group = end > i;
+      if (is_group) {
         while (group != last_group && (*group)->begin() < end) ++group;  // within one that ran
       } else {
         const Instruction& instruction = plan_.instructions_[end++];
@@ -155,6 +188,7 @@ class Plan::Run {
         if (status != TENON_OK) [[unlikely]]
           return describe(*instruction.step, status);
       }
+      if (options_.after) TENON_TRY(tell(i, end, is_group));
       for (; i < end; ++i) release_dead(plan_.instructions_[i]);
       if (observation_ && end == observed_->end()) {
         observation_->finish(values_);
@@ -165,17 +199,47 @@ class Plan::Run {
       tenon_tensor* grad = update.grad == kNoValueId ? nullptr : values_[update.grad];
       TENON_TRY(autograd()->set_grad(values_[update.tensor], grad, err_));
     }
+    TENON_TRY(copy_results());
     for (size_t i = 0; i < graph_.results.size(); ++i) {
-      results[i] = values_[graph_.results[i]];
+      results[i] = target(i) ? target(i) : values_[graph_.results[i]];
       host->tensor_retain(results[i]);
     }
     return TENON_OK;
   }
 
  private:
+  tenon_tensor* target(size_t result) const {
+    return options_.into ? options_.into[result] : nullptr;
+  }
+
+  // A value that is there before its step ran is where the step writes.
+  void place_results() {
+    if (gradients_ != Gradients::kOff) return;
+    for (size_t i = 0; i < graph_.results.size(); ++i)
+      if (target(i) && plan_.is_direct_[i])
+        host->tensor_retain(values_[graph_.results[i]] = target(i));
+  }
+
+  tenon_status copy_results() const {
+    for (size_t i = 0; i < graph_.results.size(); ++i)
+      if (target(i) && target(i) != values_[graph_.results[i]])
+        TENON_TRY(host->tensor_copy(target(i), values_[graph_.results[i]], err_));
+    return TENON_OK;
+  }
+
+  tenon_status tell(uint32_t begin, uint32_t end, bool is_group) const {
+    tenon_tensor* results[kMaxResults];
+    uint32_t count = 0;
+    if (!is_group)
+      for (ValueId id : plan_.instructions_[begin].step->results)
+        if (count < kMaxResults) results[count++] = values_[id];
+    return options_.after(options_.user, begin, end, results, count, err_);
+  }
+
   // `*end`: where the group ends; untouched where its steps have to run one by one.
   tenon_status run_group(const Group& group, uint32_t* end) {
-    if (gradients_ != Gradients::kOff) return TENON_OK;
+    const bool one_by_one = options_.flags & TENON_GRAPH_RUN_ONE_BY_ONE;
+    if (gradients_ != Gradients::kOff || one_by_one) return TENON_OK;
     switch (group.run(values_)) {
       case Group::Outcome::kDone:
         *end = group.end();
@@ -245,13 +309,12 @@ class Plan::Run {
     for (const Patch* end = patch + instruction.patches.count; patch != end; ++patch)
       args[patch->argument] = patch->list ? gather(*patch->list) : boxed(values_[patch->value]);
     for (uint32_t i = 0; i < nouts; ++i)
-      outs[i] = instruction.given >> i & 1 ? boxed(values_[results[i]]) : kNoValue;
+      outs[i] = values_[results[i]] ? boxed(values_[results[i]]) : kNoValue;
     if (gradients_ == Gradients::kReplay) autograd()->set_enabled(instruction.is_recorded);
     TENON_TRY(calls_ ? calls_->call(instruction.op, args, outs, err_)
                      : host->op_call(instruction.op, args, nargs, outs, nouts, err_));
     for (uint32_t i = 0; i < nouts; ++i)
-      if (!(instruction.given >> i & 1))
-        values_[results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
+      if (!values_[results[i]]) values_[results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
     return TENON_OK;
   }
 
@@ -305,7 +368,8 @@ class Plan::Run {
     };
     auto region = [&](size_t index) -> RegionFn {
       return [&, index](tenon_tensor* const* inputs, tenon_tensor** outs) {
-        const tenon_status status = instruction.regions[index].run(inputs, outs, gradients_, err_);
+        const tenon_status status = instruction.regions[index].run(
+            inputs, outs, gradients_, options_in_region(options_), err_);
         resume_gradients();
         return status;
       };
@@ -336,6 +400,7 @@ class Plan::Run {
   const tenon_calls_api* const calls_;
   const Graph& graph_;
   const Gradients gradients_;
+  const RunOptions& options_;
   tenon_err* err_;
   std::vector<tenon_tensor*> values_;
   std::vector<std::vector<tenon_tensor*>> lists_;  // arguments of the call under way
@@ -345,10 +410,10 @@ class Plan::Run {
 };
 
 tenon_status Plan::run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
-                       tenon_err* err) const {
+                       const RunOptions& options, tenon_err* err) const {
   tenon_status status = TENON_OK;
   const tenon_status thrown =
-      guarded(err, [&] { status = Run(*this, gradients, err).run(inputs, results); });
+      guarded(err, [&] { status = Run(*this, gradients, options, err).run(inputs, results); });
   return thrown != TENON_OK ? thrown : status;
 }
 

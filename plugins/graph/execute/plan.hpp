@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "execute/memory_report.hpp"
+#include "execute/run_options.hpp"
 #include "groups/group.hpp"
 #include "ir/graph.hpp"
 
@@ -28,7 +29,7 @@ class Plan {
   MemoryUse memory() const;
   // `results` receives owned tensors; on failure it is untouched.
   tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
-                   tenon_err* err) const;
+                   const RunOptions& options, tenon_err* err) const;
 
  private:
   struct Patch {
@@ -54,6 +55,8 @@ class Plan {
   // Bytes of results that live at once.
   int64_t peak(bool frees, bool has_groups) const;
   void use_operator(const Step& step);
+  // Which results can be written into a caller's tensor by the step that makes them?
+  void find_direct_results();
 
   struct UsedOperator {
     const tenon_op_def* def;  // where the host keeps it
@@ -66,9 +69,11 @@ class Plan {
   std::vector<GroupPtr> groups_;        // in the order of find_groups
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
-  std::vector<ValueId> results_;         // of all instructions, one after another
-  std::vector<ValueId> dead_;            // values that are not read after an instruction
-  std::vector<ValueId> owned_;           // values that a run makes
+  std::vector<ValueId> results_;  // of all instructions, one after another
+  std::vector<ValueId> dead_;     // values that are not read after an instruction
+  std::vector<ValueId> owned_;    // values that a run makes
+  // By result of the program: its step makes it anew, as rows, and nothing else reads it.
+  std::vector<bool> is_direct_;
   std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
 };
 

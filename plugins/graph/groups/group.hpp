@@ -46,6 +46,9 @@ class Group {
   // Runs all steps on `values`, by value of the program. Any thread.
   virtual Outcome run(std::vector<tenon_tensor*>& values) const = 0;
 
+  // Where `values` has a tensor for a result already, does `run` write into that?
+  virtual bool writes_into_given_results() const { return false; }
+
   // False: its steps run one by one, at least as long as plugins and layers stay as they are.
   virtual bool runs_as_one() const { return true; }
   // A line without its end: which steps run how, or why they run one by one.

@@ -36,6 +36,7 @@ class TiledGroup final : public Group {
   // Declines tensors that are not dense or overlap, calls that a layer wants to see, and failures,
   // which a run step by step then reports.
   Outcome run(std::vector<tenon_tensor*>& values) const override;
+  bool writes_into_given_results() const override { return true; }
   // "steps 3 to 7: one pass over float32[64, 128] cpu:0 in blocks of 2048; 3 of 4 results stay in
   // the cache (96 KiB)"
   std::string describe() const override;

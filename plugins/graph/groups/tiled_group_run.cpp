@@ -430,6 +430,7 @@ Axes TiledGroup::column_shape() const {
 // Results for others, and views of them. False: `values` is as before.
 bool TiledGroup::make_results(std::vector<tenon_tensor*>& values) const {
   auto make = [&](ValueId value) {
+    if (values[value]) return true;  // the caller's own tensor
     const Type& type = graph_->values[value];
     return host->tensor_create(type.device, type.dtype, static_cast<int32_t>(type.shape.size()),
                                type.shape.data(), &values[value], nullptr) == TENON_OK;

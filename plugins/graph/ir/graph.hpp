@@ -132,6 +132,8 @@ struct Graph {
   std::vector<Step> steps;
   std::vector<GradUpdate> grads;  // of the whole program only
   std::vector<ValueId> results;
+  // Of the whole program only: one for each input and result, "" where it has none; or nothing at all.
+  std::vector<std::string> input_names, result_names;
   // How far results may be from those of the steps' own kernels: TENON_GRAPH_EXACT, ...
   int32_t numerics = 0;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/alias_analysis.hpp"
+#include "ir/names.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -227,6 +228,9 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Graph& graph) { Verifier(graph, 0).run(); }
+void verify(const Graph& graph) {
+  Verifier(graph, 0).run();
+  check_names(graph);
+}
 
 }  // namespace tenon::graph

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/describe_step.hpp"
 #include "rewrite/fragment.hpp"
 #include "support/host.hpp"
 
@@ -54,20 +55,8 @@ uint32_t steps(const tenon_graph_editor* editor) {
 
 tenon_status step(const tenon_graph_editor* editor, uint32_t index, tenon_graph_step* out,
                   tenon_err* err) {
-  return guarded(err, [&] {
-    const Step& step = step_at(*editor, index);
-    tenon_graph_step filled = {};
-    filled.kind = static_cast<int32_t>(step.kind);
-    filled.op = step.op;
-    filled.name = step_name(step);
-    filled.file = step.location.file.c_str();
-    filled.line = step.location.line;
-    filled.noperands = static_cast<uint32_t>(step.operands.size());
-    filled.nresults = static_cast<uint32_t>(step.results.size());
-    filled.given = step.given;
-    filled.is_recorded = step.is_recorded;
-    write_out(out, filled);
-  });
+  return guarded(err,
+                 [&] { write_out(out, describe_step(editor->graph, step_at(*editor, index))); });
 }
 
 tenon_status operand(const tenon_graph_editor* editor, uint32_t index, uint32_t number,

@@ -40,6 +40,8 @@ struct Dimensions {
   };
   std::vector<Dimension> list;
   std::vector<Site> sites;
+  // By value of the program, for each axis: the dimension that is its size, or TENON_GRAPH_SIZE_*.
+  std::vector<std::vector<int32_t>> of_values;
   std::string text;
   // Reads the text at these sizes; the parser of texts sets it (text/parse.cpp).
   std::unique_ptr<tenon_graph_program, ReleaseProgram> (*parse)(std::string_view text,

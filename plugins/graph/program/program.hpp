@@ -12,6 +12,7 @@
 #include "execute/plan.hpp"
 #include "ir/graph.hpp"
 #include "program/dimensions.hpp"
+#include "program/signature.hpp"
 
 namespace tenon::graph {
 
@@ -41,6 +42,9 @@ struct tenon_graph_program {
   std::vector<tenon::Tensor> made;
   std::vector<tenon::graph::HostRead> host_reads;  // of a recording, likewise
 
+  // Made at the first use. Throws Error.
+  const tenon::graph::Signature& signature() const;
+
   // Recordings are verified when they were compared, or first run.
   bool is_verified = true;
 
@@ -58,6 +62,8 @@ struct tenon_graph_program {
   mutable std::mutex planning_;
   mutable std::atomic<bool> is_planned_{false};
   mutable tenon::graph::Plan plan_;
+  mutable std::once_flag described_;
+  mutable tenon::graph::Signature signature_;
 };
 
 namespace tenon::graph {

@@ -56,6 +56,19 @@ tenon_status check_leaves(const Graph& graph, tenon_err* err) {
   return TENON_OK;
 }
 
+tenon_status check_into(const Graph& graph, tenon_tensor* const* into, tenon_err* err) {
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    if (!into[i]) continue;
+    const Type& type = graph.values[graph.results[i]];
+    if (!has_type(*into[i], type))
+      return fail_type("output", i, type, *into[i], "give a tensor of the result's type", err);
+    if (!(into[i]->flags & TENON_TENSOR_CONTIGUOUS))
+      return fail_format(err, TENON_INVALID_ARGUMENT,
+                         "program: output %zu: expected dense memory, got another layout", i);
+  }
+  return TENON_OK;
+}
+
 bool wants_gradients(const Program& program, tenon_tensor* const* inputs) {
   if (program.is_detached || !autograd() || !autograd()->enabled()) return false;
   auto is_wanted = [](const tenon_tensor* tensor) { return requires_grad(tensor); };
@@ -88,14 +101,16 @@ class GradientsOn {
 }  // namespace
 
 tenon_status run_program(const Program& program, tenon_tensor* const* inputs, uint32_t ninputs,
-                         tenon_tensor** results, uint32_t nresults, tenon_err* err) {
+                         tenon_tensor** results, uint32_t nresults, const RunOptions& options,
+                         tenon_err* err) {
   if (program.dimensions) [[unlikely]] {
     Instances::Made instance;
     TENON_TRY(guarded(err, [&] { instance = instance_for(program, inputs, ninputs); }));
-    return run_program(*instance, inputs, ninputs, results, nresults, err);
+    return run_program(*instance, inputs, ninputs, results, nresults, options, err);
   }
   TENON_TRY(check_inputs(program.graph, inputs, ninputs, nresults, err));
   TENON_TRY(check_leaves(program.graph, err));
+  if (options.into) TENON_TRY(check_into(program.graph, options.into, err));
   const Plan* plan = nullptr;
   TENON_TRY(guarded(err, [&] { plan = &program.plan(); }));
   TENON_TRY(plan->check_operators(err));
@@ -108,7 +123,7 @@ tenon_status run_program(const Program& program, tenon_tensor* const* inputs, ui
                        "tenon.no_grad()",
                        program.refuses_gradients.c_str());
   const GradientsOn scope(records);
-  return plan->run(inputs, results, records ? Gradients::kReplay : Gradients::kOff, err);
+  return plan->run(inputs, results, records ? Gradients::kReplay : Gradients::kOff, options, err);
 }
 
 }  // namespace tenon::graph

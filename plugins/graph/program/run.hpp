@@ -5,8 +5,9 @@
 
 namespace tenon::graph {
 
-// tenon_graph_service_api.program_run
+// tenon_graph_service_api.program_run_with
 tenon_status run_program(const Program& program, tenon_tensor* const* inputs, uint32_t ninputs,
-                         tenon_tensor** results, uint32_t nresults, tenon_err* err);
+                         tenon_tensor** results, uint32_t nresults, const RunOptions& options,
+                         tenon_err* err);
 
 }  // namespace tenon::graph

@@ -161,20 +161,22 @@ class Unifier {
 
   ProgramPtr run() {
     check_leaves();
-    std::string header = "tenon.program 1\n";
+    std::string header;
     for (const Dimension& d : dimensions_)
       header += "dimension " + d.name + " from " + std::to_string(d.min) + " to " +
                 std::to_string(d.max) + " by " + std::to_string(d.multiple) + " at " +
                 std::to_string(d.recorded) + "\n";
+    std::string format;  // the first line, which all samples share
     std::vector<std::string> texts, requirements;
     for (const Sample& sample : samples_) {
       std::string text = program_text(*sample.program);
-      texts.push_back(text.substr(text.find('\n') + 1));
+      format = text.substr(0, text.find('\n') + 1);
+      texts.push_back(text.substr(format.size()));
       requirements.push_back(sample.requirements);
     }
     const std::string required = unified_requirements(requirements);
     const Program& first = *samples_[0].program;
-    ProgramPtr program = parse_program(header + required + unified(texts, false));
+    ProgramPtr program = parse_program(format + header + required + unified(texts, false));
     for (size_t i = 0; i < program->graph.leaves.size(); ++i) {
       const ValueId value = program->graph.leaves[i].value;
       program->graph.leaves[i] = first.graph.leaves[i];

@@ -18,6 +18,11 @@ Program sample() {
   });
 }
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
 TEST(Text, ReadsBack) {
   Program program = sample();
   const std::string text = text_of(program);
@@ -39,6 +44,62 @@ TEST(Text, LooksLikeThis) {
   EXPECT_NE(text.find("\nreturn %3\n"), std::string::npos) << text;
 }
 
+TEST(Text, NamesInputsAndResults) {
+  Program program = sample();
+  const char *inputs[] = {"a \"b\" %1"}, *results[] = {"sum"};
+  auto named = [&](const char* const* in, const char* const* out) {
+    ErrorSink err;
+    tenon_graph_program* made;
+    err.check(graph->program_name(program.get(), in, out, &made, err));
+    return Program(made);
+  };
+  const std::string text = text_of(named(inputs, results));
+  EXPECT_EQ(text.rfind("tenon.program 2\n", 0), 0u) << text;
+  EXPECT_NE(text.find("input %0: float32[2, 3] cpu:0 \"a \\\"b\\\" %1\"\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nreturn %3 \"sum\"\n"), std::string::npos) << text;
+  Program again = parse(text);
+  EXPECT_EQ(text_of(again), text);
+  tenon_graph_value_info info = {};
+  info.struct_size = sizeof info;
+  ErrorSink err;
+  ASSERT_EQ(graph->program_input(again.get(), 0, &info, err), TENON_OK);
+  EXPECT_STREQ(info.name, "a \"b\" %1");
+  EXPECT_EQ(info.ndim, 2);
+  ASSERT_EQ(graph->program_result(program.get(), 0, &info, err), TENON_OK);
+  EXPECT_STREQ(info.name, "output_0");
+  EXPECT_EQ(graph->program_result(program.get(), 1, &info, err), TENON_OUT_OF_RANGE);
+  // Format 1 has no names, and a program without names is of format 1.
+  EXPECT_NE(error_of([&] {
+              parse(replaced(text, "tenon.program 2", "tenon.program 1"));
+            }).find("expected the end of the line"),
+            std::string::npos);
+  const char* none[] = {nullptr};
+  EXPECT_EQ(text_of(named(none, none)), text_of(program));
+  EXPECT_EQ(text_of(named(nullptr, nullptr)), text_of(program));
+}
+
+TEST(Text, NamesAreEachOnesOwn) {
+  Tensor x = tensor({}, {1}), y = tensor({}, {2});
+  const Program program = record({x, y}, [&] {
+    return std::vector{call("add", {boxed(x.get()), boxed(y.get())})};
+  });
+  auto error = [&](const char* first, const char* second) {
+    const char* inputs[] = {first, second};
+    ErrorSink err;
+    tenon_graph_program* made = nullptr;
+    const tenon_status status = graph->program_name(program.get(), inputs, nullptr, &made, err);
+    Program owned(made);
+    return status == TENON_OK ? "" : std::string(host->err_text(err));
+  };
+  EXPECT_EQ(error("a", "b"), "");
+  EXPECT_EQ(error("a", "a"), "program: expected another name for each input, got 'a' twice");
+  EXPECT_EQ(error("input_1", nullptr),
+            "program: expected another name for each input, got 'input_1' twice");
+  EXPECT_NE(error(std::string(70000, 'a').c_str(), "b").find("more than 65536 bytes"),
+            std::string::npos);
+}
+
 TEST(Text, LeavesNeedTensors) {
   Program again = parse(text_of(sample()));
   EXPECT_EQ(error_of([&] {
@@ -51,18 +112,17 @@ TEST(Text, LeavesNeedTensors) {
             "program: leaf 0: expected float32[3] cpu:0, got float32[2] cpu:0");
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  text.replace(text.find(from), from.size(), to);
-  return text;
-}
-
 TEST(Text, SaysWhatIsWrong) {
   const std::string text = text_of(sample());
   auto error = [&](const std::string& from, const std::string& to) {
     return error_of([&] { parse(replaced(text, from, to)); });
   };
-  EXPECT_EQ(error("program 1", "program 2"),
-            "program, line 1: expected the first line 'tenon.program 1'");
+  EXPECT_EQ(error("tenon.program 1", "program 1"),
+            "program, line 1: expected the first line 'tenon.program 1' or '... 2'");
+  EXPECT_EQ(
+      error("program 1", "program 3"),
+      "program, line 1: expected a program of format 1 or 2, got one of format 3; load it with "
+      "a later version of Tenon, or export it again with this one");
   EXPECT_NE(error("operator tenon::sum ", "operator tenon::sum 1").find("expected the schema hash"),
             std::string::npos);
   const size_t hash = text.find("operator tenon::sum ") + 20;

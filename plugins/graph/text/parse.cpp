@@ -37,7 +37,7 @@ class Parser : SizeReader {
   Parser(std::string_view text, const Sizes* sizes) : SizeReader(text, sizes) {}
 
   ProgramPtr run() {
-    expect_line("tenon.program 1", "the first line 'tenon.program 1'");
+    read_format();
     ProgramPtr program(new Program);
     while (accept_word("dimension")) read_dimension();
     while (accept_word("require")) read_requirement();
@@ -45,6 +45,7 @@ class Parser : SizeReader {
     if (accept_word("inputs_apart")) program->needs_disjoint_inputs = true, end_line();
     if (accept_word("refuses_gradients")) program->refuses_gradients = quoted(), end_line();
     while (accept_word("operator")) read_operator();
+    whole_ = &program->graph;
     read_body(program->graph, 0);
     skip_blanks();
     if (at_ < text_.size()) fail("expected the end after 'return'");
@@ -100,10 +101,16 @@ class Parser : SizeReader {
   }
   std::vector<int64_t> integers() {
     std::vector<int64_t> list;
+    axes_.clear();
     expect('[');
     if (accept(']')) return list;
-    do list.push_back(may_be_unknown_ && accept('?') ? kUnknown : size());
-    while (accept(','));
+    do {
+      skip_spaces();
+      const size_t begin = at_;
+      names_dimension_ = false;
+      list.push_back(may_be_unknown_ && accept('?') ? kUnknown : size());
+      if (has_dimensions()) axes_.push_back(dimension_in(text_.substr(begin, at_ - begin)));
+    } while (accept(','));
     expect(']');
     return list;
   }
@@ -130,6 +137,17 @@ class Parser : SizeReader {
     for (size_t i = 0; i < fresh.size() && i < types.size(); ++i) fresh[i] = types[i];
   }
 
+  // Whose size an expression is that was just read.
+  int32_t dimension_in(std::string_view expression) const {
+    if (const auto found = find_dimension(expression)) return static_cast<int32_t>(*found);
+    return names_dimension_ || expression == "?" ? int32_t{TENON_GRAPH_SIZE_FOLLOWS}
+                                                 : int32_t{TENON_GRAPH_SIZE_FIXED};
+  }
+  // Of the value of the program that was added last; regions have none.
+  void keep_axes(const Graph& graph, std::vector<int32_t> axes) {
+    if (&graph == whole_ && has_dimensions()) dimensions_.of_values.push_back(std::move(axes));
+  }
+
   // -- sizes of inputs ---------------------------------------------------------------------------
   // Axes whose size is a dimension and nothing else.
   void read_sites(uint32_t input, size_t begin) {
@@ -152,6 +170,26 @@ class Parser : SizeReader {
   }
 
   // -- lines -------------------------------------------------------------------------------------
+  void read_format() {
+    constexpr std::string_view kBegin = "tenon.program ";
+    if (!text_.starts_with(kBegin)) fail("expected the first line 'tenon.program 1' or '... 2'");
+    at_ = kBegin.size();
+    const auto format = integer<uint32_t>();
+    if (format < 1 || format > 2)
+      fail("expected a program of format 1 or 2, got one of format " + std::to_string(format) +
+           "; load it with a later version of Tenon, or export it again with this one");
+    has_names_ = format == 2;
+    end_line();
+  }
+
+  // The name of the input or result that was added last, if it has one.
+  void read_name(const std::vector<ValueId>& list, std::vector<std::string>& names) {
+    skip_spaces();
+    if (!has_names_ || peek() != '"') return;
+    names.resize(list.size());
+    names.back() = quoted();
+  }
+
   void read_operator() {
     const std::string name(word());
     const std::string digits(word());
@@ -218,6 +256,7 @@ class Parser : SizeReader {
       if (accept_word("input")) {
         const size_t begin = at_;
         read_typed(graph, graph.inputs);
+        if (depth == 0) read_name(graph.inputs, graph.input_names);
         if (depth == 0 && has_dimensions())
           read_sites(static_cast<uint32_t>(graph.inputs.size() - 1), begin);
         end_line();
@@ -234,9 +273,12 @@ class Parser : SizeReader {
     skip_spaces();
     while (peek() == '%') {
       graph.results.push_back(known_id(graph));
+      if (depth == 0) read_name(graph.results, graph.result_names);
       if (!accept(',')) break;
       skip_spaces();
     }
+    if (!graph.input_names.empty()) graph.input_names.resize(graph.inputs.size());
+    if (!graph.result_names.empty()) graph.result_names.resize(graph.results.size());
     if (at_ < text_.size()) end_line();
   }
 
@@ -244,6 +286,7 @@ class Parser : SizeReader {
     const ValueId id = new_id(graph);
     expect(':');
     graph.add_value(type());
+    keep_axes(graph, std::move(axes_));
     list.push_back(id);
   }
 
@@ -276,6 +319,7 @@ class Parser : SizeReader {
     Step step;
     // New results become values after the arguments were read: a step cannot take what it makes.
     std::vector<Type> fresh;
+    std::vector<std::vector<int32_t>> axes;  // of these
     do {
       skip_spaces();
       const size_t begin = at_;
@@ -288,6 +332,7 @@ class Parser : SizeReader {
                " next");
         }
         fresh.push_back(result_type());
+        axes.push_back(std::move(axes_));
       } else {
         if (number >= graph.values.size() || step.results.size() >= 32)
           fail("value %" + std::to_string(number) + " is written before a step makes it");
@@ -304,7 +349,10 @@ class Parser : SizeReader {
       step.location.line = integer<int32_t>();
     }
     infer(graph, step, fresh);
-    for (Type& each : fresh) graph.add_value(std::move(each));
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      graph.add_value(std::move(fresh[i]));
+      keep_axes(graph, std::move(axes[i]));
+    }
     if (accept('{')) {
       do {
         end_line();
@@ -493,6 +541,9 @@ class Parser : SizeReader {
 
   static constexpr int64_t kUnknown = -1;
   bool may_be_unknown_ = false;
+  const Graph* whole_ = nullptr;
+  std::vector<int32_t> axes_;  // of the list of sizes that was read last, see Dimensions::of_values
+  bool has_names_ = false;     // the text may name inputs and results
   std::map<std::string, Callee, std::less<>> operators_;
   const Callee* callee_ = nullptr;  // of the step that is read
 };

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "ir/names.hpp"
 #include "text/text.hpp"
 
 namespace tenon::graph {
@@ -92,7 +93,8 @@ class Printer {
   void print_body(const Graph& graph, const std::string& indent) {
     std::map<ValueId, std::string> outer = std::move(names_);
     names_.clear();
-    for (ValueId id : graph.inputs) line(indent + "input " + typed(graph, id));
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+      line(indent + "input " + typed(graph, graph.inputs[i]) + name_text(graph.input_names, i));
     for (const Leaf& leaf : graph.leaves) {
       std::string text = (leaf.is_constant ? "constant " : "leaf ") + typed(graph, leaf.value);
       if (!leaf.name.empty()) text += " " + quoted(leaf.name);
@@ -103,8 +105,10 @@ class Printer {
       line("grad " + name(update.tensor) + " = " +
            (update.grad == kNoValueId ? "none" : name(update.grad)) +
            (update.from_none ? " from none" : ""));
-    line(indent + "return" + (graph.results.empty() ? "" : " ") +
-         joined(graph.results, graph.results.size(), [&](ValueId id) { return name(id); }));
+    std::string results;
+    for (size_t i = 0; i < graph.results.size(); ++i)
+      results += (i ? ", " : " ") + name(graph.results[i]) + name_text(graph.result_names, i);
+    line(indent + "return" + results);
     names_ = std::move(outer);
   }
 
@@ -133,6 +137,9 @@ class Printer {
   std::string out;
 
  private:
+  static std::string name_text(const std::vector<std::string>& names, size_t i) {
+    return i < names.size() && !names[i].empty() ? " " + quoted(names[i]) : "";
+  }
   std::string name(ValueId id) {
     auto found = names_.find(id);
     return found == names_.end() ? "%?" : found->second;
@@ -193,7 +200,7 @@ void collect_operators(const Graph& graph, std::map<std::string, uint64_t>& foun
 std::string program_text(const Program& program, bool with_locations) {
   if (program.dimensions) return program.dimensions->text;
   Printer printer(with_locations);
-  printer.line("tenon.program 1");
+  printer.line(has_names(program.graph) ? "tenon.program 2" : "tenon.program 1");
   if (program.is_detached) printer.line("detached");
   if (program.needs_disjoint_inputs) printer.line("inputs_apart");
   if (!program.refuses_gradients.empty() && with_locations)

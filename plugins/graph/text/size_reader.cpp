@@ -72,6 +72,7 @@ int64_t SizeReader::factor(bool rounds) {
     if (!found)
       fail("expected an integer or a dimension, got '" + std::string(name) + rest() + "'");
     value = sizes_[*found];
+    names_dimension_ = true;
   }
   return is_negative ? checked(__builtin_sub_overflow(int64_t{0}, value, &value), value) : value;
 }

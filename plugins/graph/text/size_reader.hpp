@@ -28,6 +28,7 @@ class SizeReader : protected TextCursor {
 
   const Sizes* given_;
   Dimensions dimensions_;
+  bool names_dimension_ = false;  // set where an expression names one
 
  private:
   static constexpr size_t kMaxDimensions = 16;

@@ -17,10 +17,13 @@ import os
 import sys
 
 COMMANDS = {
+    "benchmark": "tenon.cli.benchmark",
+    "explain": "tenon.cli.explain",
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
     "new-pass": "tenon.cli.new_pass",
     "plugins": "tenon.cli.plugins",
+    "predict": "tenon.cli.predict",
     "report": "tenon.cli.report",
     "run": "tenon.cli.run",
 }

@@ -31,6 +31,7 @@ from tenon.jit.dynamic_shapes import (
     resized,
     text_of,
 )
+from tenon.jit.program_names import names_of_inputs, names_of_results
 from tenon.jit.syntax import Session, rewritten
 from tenon.jit.syntax.user_code import PACKAGE
 
@@ -91,6 +92,17 @@ class Program:
             Dim(name, min=low, max=high, multiple_of=multiple)
             for name, low, high, multiple, _ in self._native.dimensions()
         ]
+
+    @property
+    def input_names(self) -> list[str]:
+        """Of its tensors: the parameters of the function, with the keys of containers behind a point; "input_0"
+        where there is no name."""
+        return self._native.names()[0]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The keys of the dictionary that the function returns; else "output_0" and so on."""
+        return self._native.names()[1]
 
     @property
     def leaves(self) -> dict[str, Tensor]:
@@ -299,9 +311,11 @@ def export(
     tensors: list[Tensor] = []
     structure = structures.flatten(inputs, tensors)
     wanted = pass_list(passes, numerics, without, memory_budget)
+    input_names = names_of_inputs(function, structure)
     if dynamic_shapes is None:
         settled, outputs = _settled(function, inputs, tensors)
-        return Program(settled.optimize(wanted) if wanted else settled, structure, outputs)
+        named = settled.name(input_names, names_of_results(outputs))
+        return Program(named.optimize(wanted) if wanted else named, structure, outputs)
     axes = axes_of(dynamic_shapes, inputs, tensors)
     dimensions = dimensions_of(axes, tensors)
     if not dimensions:
@@ -328,7 +342,8 @@ def export(
                 )
         else:
             recorded, results = sizes, outputs
-        samples.append(settled.optimize(wanted) if wanted else settled)
+        named = settled.name(input_names, names_of_results(outputs))
+        samples.append(named.optimize(wanted) if wanted else named)
         tracers.append(tracer)
     requirements = ["".join(f"{line}\n" for line in each.requirements) for each in tracers]
     native = _core.program_unify(dimensions, samples, requirements)

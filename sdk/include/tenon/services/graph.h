@@ -133,6 +133,11 @@ typedef struct tenon_graph_step {
   uint32_t nresults;
   uint32_t given;      /* bit i: result i existed, and the step writes into it */
   int32_t is_recorded; /* gradients were on */
+  /* (appended) */
+  int32_t depth; /* 0: a step of the program; more: of a region of the step before with less */
+  tenon_device_id device; /* that it runs on */
+  int32_t dtype;          /* that it computes in */
+  uint64_t bytes;         /* of the results that it makes */
 } tenon_graph_step;
 
 enum { TENON_GRAPH_VALUES = 0, TENON_GRAPH_ATTRIBUTE = 1 };
@@ -212,6 +217,46 @@ typedef struct tenon_graph_dimension {
 typedef struct tenon_graph_site {
   uint32_t input, axis, dimension;
 } tenon_graph_site;
+
+/* -- what a program takes and gives, and how it is run ----------------------------------------------------
+ * An input or a result as callers see it. Texts and lists are the program's. */
+typedef struct tenon_graph_value_info {
+  uint32_t struct_size; /* set by the caller */
+  int32_t dtype;
+  const char* name; /* "input_0", "output_0" where the program has none */
+  tenon_device_id device;
+  int32_t ndim;
+  const int64_t* shape; /* at the recorded sizes */
+  /* For each axis the index of the dimension that is its size, or TENON_GRAPH_SIZE_*. */
+  const int32_t* dimensions;
+} tenon_graph_value_info;
+
+enum {
+  TENON_GRAPH_SIZE_FIXED = -1,
+  TENON_GRAPH_SIZE_FOLLOWS = -2 /* from the dimensions, in another way */
+};
+
+enum {
+  TENON_GRAPH_RUN_ONE_BY_ONE = 1 /* steps do not run together, so that all results are there */
+};
+
+/* What a caller may ask for beside the results. Functions are called on the thread that runs; a status other
+ * than TENON_OK ends the run with it. */
+typedef struct tenon_graph_run_options {
+  uint32_t struct_size; /* set by the caller */
+  uint32_t flags;       /* TENON_GRAPH_RUN_* */
+  /* (optional) For each result NULL, or a dense tensor of its type, which receives its elements and is what
+   * `results` gets. It shares no memory with inputs, leaves and other results. Where a single step makes the result
+   * and nothing reads it, that step writes there; else it is copied. After a failure it holds anything. */
+  tenon_tensor* const* into;
+  void* user;
+  /* (optional) Before each step, or steps that run together; also of those inside of cond, while and scan. */
+  tenon_status (*before)(void* user, tenon_err*);
+  /* (optional) Steps [begin, end) of the program have run. `results`, borrowed: those of the step, or none where
+   * steps ran together. */
+  tenon_status (*after)(void* user, uint32_t begin, uint32_t end, tenon_tensor* const* results,
+                        uint32_t nresults, tenon_err*);
+} tenon_graph_run_options;
 
 typedef struct tenon_graph_service_api {
   uint32_t struct_size;
@@ -418,6 +463,27 @@ typedef struct tenon_graph_service_api {
                                   uint32_t noperands, uint32_t ncarried, uint32_t nscanned,
                                   tenon_graph_program* const* regions, uint32_t nregions,
                                   tenon_tensor** results, uint32_t nresults, tenon_err*);
+
+  /* -- names, types and ways to run (appended) ------------------------------------------------------
+   * The same program with names for its inputs and results: texts without NUL, each at most once among the inputs and
+   * among the results; NULL or "" in a list: no name; NULL for a list: as before. Files keep them. */
+  tenon_status (*program_name)(const tenon_graph_program*, const char* const* inputs,
+                               const char* const* results, tenon_graph_program** out, tenon_err*);
+  /* TENON_OUT_OF_RANGE: there is no such input or result. */
+  tenon_status (*program_input)(const tenon_graph_program*, uint32_t index,
+                                tenon_graph_value_info* out, tenon_err*);
+  tenon_status (*program_result)(const tenon_graph_program*, uint32_t index,
+                                 tenon_graph_value_info* out, tenon_err*);
+  /* `visit` for each step in order, those inside of cond, while and scan behind their step. */
+  void (*program_each_step)(const tenon_graph_program*,
+                            void (*visit)(void* user, const tenon_graph_step*), void* user);
+  /* As program_run; `options` may be NULL. */
+  tenon_status (*program_run_with)(const tenon_graph_program*, tenon_tensor* const* inputs,
+                                   uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
+                                   const tenon_graph_run_options*, tenon_err*);
+  /* The same program on another device: its inputs, results and all between; leaves are copied there. */
+  tenon_status (*program_move)(const tenon_graph_program*, tenon_device_id,
+                               tenon_graph_program** out, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus

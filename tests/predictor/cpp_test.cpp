@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon/predictor.hpp: the same from C++.
+#include <tenon/predictor.hpp>
+
+#include "support.hpp"
+
+namespace tenon::test {
+namespace {
+
+TEST(PredictorCpp, BindsRunsAndThrows) {
+  Predictor predictor(model("pair"), {{"warmup", "recorded"}, {"fallback", "deny"}});
+  EXPECT_EQ(predictor.inputs(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(predictor.outputs(), (std::vector<std::string>{"output_0", "output_1"}));
+  EXPECT_EQ(predictor.input_type("b").dtype, TENON_DTYPE_I64);
+  EXPECT_EQ(predictor.output_type("output_0").shape[1], 3);
+  const std::vector<float> a(6, 1);
+  const std::vector<int64_t> b(6, 3);
+  std::vector<float> sum(6);
+  predictor.bind_input<float>("a", {2, 3}, a);
+  predictor.bind_input<int64_t>("b", {2, 3}, b);
+  predictor.bind_output<float>("output_0", {2, 3}, sum);
+  predictor.run();
+  EXPECT_EQ(sum, std::vector<float>(6, 5));
+  EXPECT_EQ(predictor.output<float>("output_1").size(), 6u);
+  EXPECT_EQ(predictor.output("output_1").data, a.data());  // the program returns it as it came
+  EXPECT_THROW(predictor.output<double>("output_1"), std::invalid_argument);
+  EXPECT_NE(predictor.explain().find("multiply"), std::string::npos);
+  Predictor clone = predictor.clone();
+  try {
+    clone.run();
+    FAIL();
+  } catch (const PredictorError& error) {
+    EXPECT_EQ(error.status(), TENON_FAILED_PRECONDITION);
+    EXPECT_NE(std::string(error.what()).find("missing 'a'"), std::string::npos);
+  }
+  EXPECT_THROW(Predictor(model("pair"), {{"threads", "1"}}), PredictorError);
+  EXPECT_THROW(Predictor(model("nothing")), PredictorError);
+}
+
+static_assert(predictor_dtype<int>() == TENON_DTYPE_I32);
+static_assert(predictor_dtype<long>() == TENON_DTYPE_I64);
+static_assert(predictor_dtype<const uint8_t>() == TENON_DTYPE_U8);
+static_assert(predictor_dtype<bool>() == TENON_DTYPE_BOOL);
+static_assert(predictor_dtype<char*>() == -1);
+
+}  // namespace
+}  // namespace tenon::test
