@@ -2,6 +2,7 @@
 #include "kernel_core/dispatch/registry.hpp"
 #include "kernel_core/dispatch/arguments.hpp"
 
+#include <tenon/operator_traits.hpp>
 #include <tenon/services/candidates.h>
 
 #include <algorithm>
@@ -102,17 +103,6 @@ void clear_row(CellRow& row) {
 void clear_all_rows(Registry& self) {
   for (CellRow* row : self.rows) clear_row(*row);
   self.generation.fetch_add(1, std::memory_order_release);
-}
-
-// The value of a line of the traits, or "". `key` is "rows: ".
-std::string_view trait(const tenon_op_def& def, std::string_view key) {
-  std::string_view text = def.traits ? def.traits : "";
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.starts_with(key)) return line.substr(key.size());
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
-  return {};
 }
 
 constexpr std::string_view kInPlace = "in_place: ", kByCopy = "by_copy";

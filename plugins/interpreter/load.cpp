@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <support/text.hpp>
+#include <tenon/operator_traits.hpp>
 #include <unordered_map>
 
 #include "operator_file.hpp"
@@ -50,7 +51,7 @@ const codegen::Operator* find_emitted(const codegen::Package& package, const cha
   return nullptr;
 }
 
-// A loaded operator as expressions see it: its signature.
+// A loaded operator as expressions see it: its signature, and what its result may be written over.
 std::unique_ptr<codegen::Operator> imported(const tenon_op_def& def) {
   const std::string name = def.name;
   const size_t colons = name.find("::");
@@ -60,6 +61,7 @@ std::unique_ptr<codegen::Operator> imported(const tenon_op_def& def) {
   op->where = {def.origin ? def.origin : "", 1};
   op->signature =
       codegen::parse_signature(std::string_view(def.schema).substr(name.size()), op->where);
+  op->in_place = trait(def, "in_place: ");
   return op;
 }
 

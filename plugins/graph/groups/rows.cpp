@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/operator_traits.hpp>
+
 #include "groups/rows.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 
-#include "ir/operator_traits.hpp"
 #include "support/host.hpp"
 
 namespace tenon::graph {

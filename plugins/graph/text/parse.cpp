@@ -2,6 +2,7 @@
 // Reads the text form. A text comes from anywhere: every size is checked before it is believed, and
 // what is read is verified before a caller gets it.
 #include <tenon/error.hpp>
+#include <tenon/operator_traits.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +13,6 @@
 #include <tuple>
 #include <utility>
 
-#include "ir/operator_traits.hpp"
 #include "ir/verify.hpp"
 #include "rewrite/fragment.hpp"
 #include "text/size_reader.hpp"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace tenon::graph {
+namespace tenon {
 
 // visit(value) for every line with this key, "rows: ". Ends early where it returns true.
 template <class Visit>
@@ -27,4 +27,4 @@ inline std::string_view trait(const tenon_op_def& def, std::string_view key) {
   return found;
 }
 
-}  // namespace tenon::graph
+}  // namespace tenon
