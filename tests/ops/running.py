@@ -14,10 +14,10 @@ from case import as_dtype, map_arrays, results_of
 TOLERANCE = {"float64": 0.0, "float32": 3e-5, "float16": 2e-2, "bfloat16": 1e-1}
 
 
-def skip_unserved(device, dtype):
+def skip_unserved(device, dtype, op="add"):
     """A dtype for which the device has nothing, where the host may not stand in."""
-    plan = tenon.explain("add", device, dtype)
-    if plan["route"] == "host" and plan["policy"] == "deny":
+    plan = tenon.explain(op, device, dtype)
+    if plan["route"] == "none" or (plan["route"] == "host" and plan["policy"] == "deny"):
         pytest.skip(f"{device} serves no {dtype}")
 
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import tenon
+from running import skip_unserved
 
 RNG = np.random.default_rng(5)
 T = tenon.tensor
@@ -68,6 +69,7 @@ def test_assignment_at_indices(way, key, value, device):
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("way", ["dense", "columns apart", "inside"])
 def test_index_put_of_every_dtype(dtype, accumulate, way, device):
+    skip_unserved(device, dtype, "index_put")
     make, part = WAYS[way]
     whole = make().astype(dtype)
     x, key = T(whole, device=device), np.array([3, 0, 3])
@@ -82,8 +84,7 @@ def test_index_put_of_every_dtype(dtype, accumulate, way, device):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2", "float8_e8m0", "float8_e4m3"])
 def test_rows_of_other_small_floats(dtype, device):
-    if tenon.explain("index_put", device, dtype)["route"] == "none":
-        pytest.skip(f"{device} serves no {dtype}")
+    skip_unserved(device, dtype, "index_put")
     x = T(np.arange(12.0).reshape(4, 3), device=device).to(dtype)
     rows = T([[16.0, 2.0, 4.0]], device=device).to(dtype)
     x[T([-1], device=device)] = rows

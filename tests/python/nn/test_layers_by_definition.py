@@ -213,7 +213,7 @@ def test_bags_beside_a_loop(mode):
             "expected ascending offsets from 0 to at most the 7",
         ),
         ((T(indices), T(weight), T([0, 8]), mode), "expected ascending offsets from 0"),
-        ((T(indices), T(weight), T([0, 3, 2]), mode), r"got \[0, 3, 2\]"),
+        ((T(indices), T(weight), T([0, 3, 2]), mode), "got 2 at position 2"),
     ):
         with pytest.raises(ValueError, match=text):
             F.embedding_bag(*options)
