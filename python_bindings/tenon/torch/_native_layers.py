@@ -314,6 +314,8 @@ def rms_norm(
     if len(normalized_shape) != 1:
         raise Refused("it normalises several axes together")
     if eps is None:
+        if _dtype_name(input) not in ("float32", "float64"):
+            raise Refused(f"with eps=None in {_dtype_name(input)}; give eps")
         eps = tenon.finfo(input.dtype).eps
     return call("rms_norm", input, weight, eps)
 
