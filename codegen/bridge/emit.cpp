@@ -35,7 +35,10 @@ class Text {
   std::string of(const Node& node) const {
     switch (node.kind) {
       case NodeKind::Name:
-        return node.is_infinity_or_nan() ? cat("float(\"", node.text, "\")") : name(node.text);
+        // A parameter may be called `nan`, and then means itself.
+        return node.is_infinity_or_nan() && !own_.contains(node.text)
+                   ? cat("float(\"", node.text, "\")")
+                   : name(node.text);
       case NodeKind::Unary:
         if (is_tensor(node.children[0]) && node.text != "!")
           return cat("call(\"", operator_of_sign(node.text, true), "\", ", of(node.children[0]),
@@ -44,7 +47,7 @@ class Text {
       case NodeKind::Binary:
         return binary(node);
       case NodeKind::Conditional:
-        return cat("(", of(node.children[1]), " if ", of(node.children[0]), " else ",
+        return cat("(", of(node.children[1]), " if ", of_condition(node.children[0]), " else ",
                    of(node.children[2]), ")");
       case NodeKind::Call:
         if (is_length(node)) return cat("len(", of(node.children[0]), ")");
@@ -61,10 +64,25 @@ class Text {
     }
   }
 
+  // A condition holds or does not while a program is built: its connectives are Python's, whatever
+  // they connect.
+  std::string of_condition(const Node& node) const {
+    if (node.kind == NodeKind::Binary && (node.text == "&&" || node.text == "||"))
+      return cat("(", of_condition(node.children[0]), node.text == "&&" ? " and " : " or ",
+                 of_condition(node.children[1]), ")");
+    if (node.kind == NodeKind::Unary && node.text == "!")
+      return cat("(not ", of_condition(node.children[0]), ")");
+    return of(node);
+  }
+
  private:
   std::string name(const std::string& text) const {
     if (!own_.contains(text) && schema::find_dtype(text)) return "tenon." + text;
     return python_name(text);
+  }
+
+  static bool is_question_of_none(const Node& node) {
+    return node.children[0].kind == NodeKind::None || node.children[1].kind == NodeKind::None;
   }
 
   // Does it hold a tensor that an operator may be asked of?
@@ -77,7 +95,8 @@ class Text {
       case NodeKind::Unary:
         return is_tensor(node.children[0]);
       case NodeKind::Binary:
-        return is_tensor(node.children[0]) || is_tensor(node.children[1]);
+        return !is_question_of_none(node) &&
+               (is_tensor(node.children[0]) || is_tensor(node.children[1]));
       case NodeKind::Conditional:
         return is_tensor(node.children[1]) || is_tensor(node.children[2]);
       case NodeKind::Subscript:
@@ -89,7 +108,7 @@ class Text {
 
   std::string binary(const Node& node) const {
     const Node &left = node.children[0], &right = node.children[1];
-    if (left.kind == NodeKind::None || right.kind == NodeKind::None)
+    if (is_question_of_none(node))
       return cat("(", of(left), node.text == "==" ? " is " : " is not ", of(right), ")");
     if (is_tensor(node))
       return cat("call(\"", operator_of_sign(node.text, false), "\", ", of(left), ", ", of(right),
@@ -126,7 +145,7 @@ std::string emit_case(const BridgeCall& call, const BridgeCase& each, size_t ind
   if (each.when) {
     when = name + "_when";
     functions +=
-        cat("def ", when, "(_", parameters(call), "):\n    return ", text.of(*each.when), "\n\n\n");
+        cat("def ", when, "(_", parameters(call), "):\n    return ", text.of_condition(*each.when), "\n\n\n");
   }
   std::string function = "None";
   if (!each.steps.empty()) {

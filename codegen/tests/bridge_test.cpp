@@ -97,6 +97,31 @@ TEST(Bridge, TellsHostValuesAsPython) {
   EXPECT_TRUE(holds(result.text, "(\"mode\", \"str\", 'a, b')")) << result.text;
 }
 
+constexpr const char* kOptional = R"(norm(Tensor self, Tensor? mean, bool whole) -> Tensor
+fill(Tensor self, float? nan=None, float? inf=None) -> Tensor
+)";
+
+TEST(Bridge, TellsConditionsAsPythonWhateverTheyConnect) {
+  const Told result = told(
+      "  norm(self, mean, whole):\n"
+      "  - {when: whole && mean == none, as: self}\n"
+      "  - {when: \"!(whole || mean != none)\", as: \"sum(self)\"}\n",
+      kOptional);
+  EXPECT_EQ(result.errors, "");
+  EXPECT_TRUE(holds(result.text, "    return (whole and (mean is None))\n")) << result.text;
+  EXPECT_TRUE(holds(result.text, "    return (not (whole or (mean is not None)))\n"))
+      << result.text;
+}
+
+TEST(Bridge, TellsParametersThatAreCalledAsNumbersAre) {
+  const Told result =
+      told("  fill(self, nan): \"add(self, nan == none ? inf : nan)\"\n", kOptional);
+  EXPECT_EQ(result.errors, "");
+  EXPECT_TRUE(
+      holds(result.text, "call(\"add\", self, (float(\"inf\") if (nan is None) else nan))"))
+      << result.text;
+}
+
 struct Case {
   const char *lines, *error;
 };

@@ -10,7 +10,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon.jit.program import PASSES
-from tenon.torch._convert import Weights
+from tenon.torch._convert import Weights, resolved
 from tenon.torch._load import _torch, kept_whole
 from tenon.torch._report import Report, remember
 from tenon.torch._walk import Walk
@@ -41,7 +41,7 @@ def backend(module: Any, inputs: Sequence[Any], *, options: Mapping[str, Any] | 
         )
 
     def compile_forward(graph: Any, examples: Sequence[Any]) -> Callable[..., Any]:
-        return _compiled(torch, graph, fallback == "deny")
+        return _compiled(torch, graph, denies=fallback == "deny")
 
     def leave_backward(graph: Any, examples: Sequence[Any]) -> Callable[..., Any]:
         from functorch.compile import make_boxed_func
@@ -54,12 +54,12 @@ def backend(module: Any, inputs: Sequence[Any], *, options: Mapping[str, Any] | 
     return compiler(module, inputs)
 
 
-def _compiled(torch: Any, graph: Any, denies: bool) -> Callable[..., Any]:
+def _compiled(torch: Any, graph: Any, *, denies: bool) -> Callable[..., Any]:
     from functorch.compile import make_boxed_func
 
     entry = Report(f"graph of {len(graph.graph.nodes)} nodes")
     try:
-        runner = _Runner(torch, graph, entry)
+        runner = _Runner(torch, graph, entry, denies=denies)
     except NotImplementedError:
         if denies:
             raise
@@ -71,12 +71,14 @@ def _compiled(torch: Any, graph: Any, denies: bool) -> Callable[..., Any]:
 
 
 class _Runner:
-    """A graph at the sizes of its inputs: a program for each that was seen."""
+    """A graph at the sizes of its inputs: a program for each that was seen, or PyTorch where it cannot be told and
+    nothing denies that."""
 
-    def __init__(self, torch: Any, graph: Any, entry: Report) -> None:
+    def __init__(self, torch: Any, graph: Any, entry: Report, *, denies: bool) -> None:
         self._torch = torch
         self._graph = graph
         self._entry = entry
+        self._denies = denies
         self._weights = Weights()
         self._lock = threading.Lock()
         self._places = [node for node in graph.graph.nodes if node.op == "placeholder"]
@@ -88,16 +90,21 @@ class _Runner:
         ]
         output = next(node for node in graph.graph.nodes if node.op == "output")
         self._results = [getattr(each, "meta", {}).get("val") for each in output.args[0]]
-        self._programs: dict[tuple[int, ...], tuple[Any, list[Any]]] = {}
+        self._programs: dict[tuple[int, ...], tuple[Any, list[Any]] | None] = {}
         if not self._symbols:
             self._program(())
 
-    def _program(self, sizes: tuple[int, ...]) -> tuple[Any, list[Any]]:
+    def _program(self, sizes: tuple[int, ...]) -> tuple[Any, list[Any]] | None:
+        """None: the graph at these sizes stays with PyTorch."""
         with self._lock:
-            known = self._programs.get(sizes)
-            if known is None:
-                known = self._programs[sizes] = self._build(sizes)
-            return known
+            if sizes not in self._programs:
+                try:
+                    self._programs[sizes] = self._build(sizes)
+                except NotImplementedError:
+                    if self._denies or not self._symbols:
+                        raise
+                    self._programs[sizes] = None
+            return self._programs[sizes]
 
     def _build(self, sizes: tuple[int, ...]) -> tuple[Any, list[Any]]:
         """The program, and what each result is: None for its next one, or a number."""
@@ -123,9 +130,14 @@ class _Runner:
     def __call__(self, arguments: list[Any]) -> list[Any]:
         torch = self._torch
         sizes = tuple(arguments[index] for index, _ in self._symbols)
-        native, others = self._program(sizes)
+        program = self._program(sizes)
+        if program is None:
+            given = list(arguments)
+            arguments.clear()
+            return list(self._graph.forward(*given))
+        native, others = program
         inputs = [
-            tenon.from_dlpack(each.detach() if each.requires_grad else each)
+            tenon.from_dlpack(resolved(each.detach() if each.requires_grad else each))
             for each in arguments
             if isinstance(each, torch.Tensor)
         ]

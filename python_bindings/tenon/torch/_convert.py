@@ -49,12 +49,18 @@ def argument(value: Any) -> Any:
     raise Refused(f"its argument {value!r} is a {name}")
 
 
+def resolved(tensor: Any) -> Any:
+    """With what PyTorch puts off, conjugating and negating, done: DLPack says nothing of it. The same tensor where nothing is."""
+    return tensor.resolve_conj().resolve_neg()
+
+
 class Weights:
     """PyTorch's tensors as tensors over the same memory; one for each memory, so that tied weights stay one."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Any] = {}
-        self.bytes = 0
+        self.bytes = self.copied_bytes = 0
+        self.copied: set[str] = set()  # those that are no memory of PyTorch's
 
     def __call__(self, tensor: Any, name: str) -> Any:
         if tensor.device.type != "cpu":
@@ -68,9 +74,22 @@ class Weights:
                 f"torch.load: expected strided weights, got `{name}` in layout {layout}; "
                 f"convert it with to_dense()"
             )
-        key = (tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+        is_lazy = tensor.is_conj() or tensor.is_neg()
+        if is_lazy:
+            self.copied.add(name)
+        key = (
+            tensor.data_ptr(),
+            tuple(tensor.shape),
+            tuple(tensor.stride()),
+            tensor.dtype,
+            tensor.is_conj(),
+            tensor.is_neg(),
+        )
         if tensor.numel() == 0 or key not in self._known:
-            plain = tensor.detach()
-            self._known[key] = tenon.from_dlpack(plain)
-            self.bytes += tensor.numel() * tensor.element_size()
+            self._known[key] = tenon.from_dlpack(resolved(tensor.detach()))
+            size = tensor.numel() * tensor.element_size()
+            if is_lazy:
+                self.copied_bytes += size
+            else:
+                self.bytes += size
         return self._known[key]

@@ -25,13 +25,16 @@ class GraphBuilder:
 
     def build(self, sizes: dict[str, int]) -> tuple[_core.Program, list[Any], list[Any]]:
         """The program, and the structures of its arguments and results."""
-        self._walk = Walk(self._torch, sizes, self._weights, self._entry)
+        self._walk = Walk(
+            self._torch, sizes, self._weights, self._entry, is_sample=bool(sizes)
+        )
         self._entry.writes.clear()
         arguments = self._add_inputs()
         results = self._walk.run(self.exported.graph_module)
         self._walk.refuse_missing()
         outputs, structure = self._finish(results)
         self._entry.shared_bytes = self._weights.bytes
+        self._entry.copied_bytes = self._weights.copied_bytes
         return self._walk.builder.finish(outputs), arguments, structure
 
     def _add_inputs(self) -> list[Any]:
@@ -102,18 +105,23 @@ class GraphBuilder:
             ]
             written = [(name, call("clone", value)) for name, value in written]
         for name, value in written:
+            if name in self._weights.copied:
+                raise NotImplementedError(
+                    f"torch.load: the model writes `{name}`, which is a conjugate or negative view; "
+                    f"make it a tensor of its own with resolve_conj().resolve_neg()"
+                )
             call("clone", value, out=self._targets[name])
             self._entry.writes.append(name)
         tree = self._torch.utils._pytree.tree_unflatten(returned, self.exported.call_spec.out_spec)
         tensors: list[Tensor] = []
-        structure = structures.flatten(_plain(tree, is_result=True), tensors)
+        structure = structures.flatten(_plain(tree), tensors)
         return tensors, structure
 
 
-def _plain(tree: Any, *, is_result: bool = False) -> Any:
-    """Containers of libraries as the dicts and tuples that they are. Results of transformers say nothing of what is None."""
+def _plain(tree: Any) -> Any:
+    """Containers of libraries as the dicts and tuples that they are."""
     if isinstance(tree, Mapping):
-        return {key: _plain(each) for key, each in tree.items() if not (is_result and each is None)}
+        return {key: _plain(each) for key, each in tree.items()}
     if isinstance(tree, list):
         return [_plain(each) for each in tree]
     if isinstance(tree, tuple):

@@ -10,6 +10,7 @@ from typing import Any
 from tenon import _aten_calls
 from tenon.torch import _native, _native_layers
 from tenon.torch._calls import Call, Parameter, Refused, bound, chosen
+from tenon.torch._promotion import promoted
 
 __all__ = ["CALLS", "CORE", "NATIVE", "PARAMETERS", "Refused", "has_line", "reason", "tell"]
 
@@ -52,7 +53,8 @@ def tell(
         raise Refused(why)
     parameters = PARAMETERS[name]
     call = CALLS[name]
-    case, given = chosen(call, parameters, bound(parameters, arguments, keywords))
+    values = promoted(add, name, bound(parameters, arguments, keywords))
+    case, given = chosen(call, parameters, values)
     if case.native:
         return NATIVE[case.native](add, **dict(zip(call.names, given, strict=True)))
     assert case.build is not None

@@ -84,7 +84,16 @@ def vector_norm(call: Add, self: Value, ord: float, dim: Any, keepdim: bool) -> 
 
 
 def median(call: Add, self: Value, dim: int, keepdim: bool) -> Value:
-    return call("kthvalue", self, (self.shape[dim] + 1) // 2, dim, keepdim)
+    """The lower of two in the middle; NaN, the first one, where there is any."""
+    values, indices = call("kthvalue", self, (self.shape[dim] + 1) // 2, dim, keepdim)
+    if _holds_integers(self):
+        return [values, indices]
+    has_nan = call("any", call("isnan", self), [dim], keepdim)
+    first = call("argmax", self, dim, keepdim)
+    return [
+        call("where", has_nan, float("nan"), values),
+        call("where", has_nan, first, indices),
+    ]
 
 
 # -- arithmetic -------------------------------------------------------------------------------------------
@@ -93,12 +102,12 @@ def median(call: Add, self: Value, dim: int, keepdim: bool) -> Value:
 def divide(call: Add, self: Value, other: Any, rounding_mode: str | None) -> Value:
     if rounding_mode == "floor":
         return call("floor_divide", self, other)
-    quotient = call("divide", self, other)
     if rounding_mode is None:
-        return quotient
-    truncated = call("trunc", quotient)
-    is_whole = _holds_integers(self) and _holds_integers(other)
-    return call("cast", truncated, self.dtype) if is_whole else truncated
+        return call("divide", self, other)
+    if _holds_integers(self) and _holds_integers(other):  # exact where floats are not
+        whole = call("subtract", self, call("fmod", self, other))
+        return call("floor_divide", whole, other)
+    return call("trunc", call("divide", self, other))
 
 
 def where_numbers(call: Add, condition: Value, self: Any, other: Any) -> Value:
@@ -132,6 +141,14 @@ def type_as(call: Add, self: Value, other: Value) -> Value:
 
 def nothing(call: Add, **_: Any) -> None:
     """A check of what is known while the program is built, and was found to hold when it was exported."""
+
+
+def assert_scalar(call: Add, self: Any, assert_msg: str) -> None:
+    """Of a number that is known; the walk refuses those that calls choose."""
+    if not isinstance(self, (bool, int, float)):
+        raise Refused("it checks a value that only a run knows")
+    if not self:
+        raise Refused(f"the model's check does not hold: {assert_msg}")
 
 
 # -- new tensors ------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import tenon
 from tenon.torch._calls import Refused
 from tenon.torch._native import Add, Value, _cast, _dtype_name, _one, _pair, pad_constant
 
@@ -312,8 +313,10 @@ def rms_norm(
 ) -> Value:
     if len(normalized_shape) != 1:
         raise Refused("it normalises several axes together")
-    if eps is None:  # the distance from 1 to the next number
-        eps = {"float32": 2.0**-23, "float64": 2.0**-52}[_dtype_name(input)]
+    if eps is None:
+        if _dtype_name(input) not in ("float32", "float64"):
+            raise Refused(f"with eps=None in {_dtype_name(input)}; give eps")
+        eps = tenon.finfo(input.dtype).eps
     return call("rms_norm", input, weight, eps)
 
 

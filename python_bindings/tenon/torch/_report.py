@@ -19,6 +19,7 @@ class Report:
     steps: int = 0  # of the program
     leaves: int = 0
     shared_bytes: int = 0  # of weights that the program reads in PyTorch's memory
+    copied_bytes: int = 0  # of weights whose memory holds other numbers than the weights (conjugates)
     writes: list[str] = field(default_factory=list)  # buffers and inputs that each run writes
     converted: Counter[str] = field(
         default_factory=Counter
@@ -33,8 +34,10 @@ class Report:
             return f"{self.name}: refused, {len(self.refused)} of {len(self.kinds)} kinds of calls{kinds}"
         text = (
             f"{self.name}: {calls} calls of {len(self.kinds)} kinds became {self.steps} steps; "
-            f"{self.leaves} tensors of {self.shared_bytes} bytes are shared with PyTorch, 0 were copied"
+            f"{self.leaves} tensors of {self.shared_bytes} bytes are shared with PyTorch"
         )
+        if self.copied_bytes:
+            text += f"; {self.copied_bytes} bytes were copied"
         if self.writes:
             text += f"; each run writes {', '.join(self.writes)}"
         if self.converted:

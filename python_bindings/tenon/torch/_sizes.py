@@ -17,7 +17,7 @@ class Sizes:
         self._hints: dict[str, int] = {}
         for node in exported.graph.nodes:
             if node.op == "placeholder":
-                self._look_at(node.meta.get("val"))
+                self._look_at(node.name, node.meta.get("val"))
         ranges = {str(symbol): bounds for symbol, bounds in exported.range_constraints.items()}
         # (name, min, max, multiple, recorded)
         self.dimensions: list[tuple[str, int, int, int, int]] = []
@@ -27,12 +27,17 @@ class Sizes:
             high = _MOST if bounds is None else _finite(bounds.upper)
             self.dimensions.append((name, low, high, 1, min(max(hint, low), high)))
 
-    def _look_at(self, value: Any) -> None:
-        for size in getattr(value, "shape", ()):
+    def _look_at(self, name: str, value: Any) -> None:
+        for axis, size in enumerate(getattr(value, "shape", ())):
             if isinstance(size, int):
                 continue
-            for symbol in sorted(size.node.expr.free_symbols, key=str):
-                self._hints.setdefault(str(symbol), _hint(size, symbol))
+            symbol = size.node.expr
+            if not symbol.is_Symbol:
+                raise NotImplementedError(
+                    f"torch.load: axis {axis} of input `{name}` is the derived dimension {symbol}; only "
+                    f"dimensions that stand alone can be told, so export it with a Dim of its own, or Dim.AUTO"
+                )
+            self._hints.setdefault(str(symbol), _hint(size, symbol))
 
     def samples(self) -> list[dict[str, int]]:
         """Sizes at which the program is built; one without any where none is open."""

@@ -39,13 +39,23 @@ class Walk:
     """One walk through a graph: `values` are of its nodes, tensors as values of `builder`. A call that cannot be told is
     written down, and the walk goes on, so that `refuse_missing` says all at once."""
 
-    def __init__(self, torch: Any, sizes: dict[str, int], weights: Weights, entry: Report) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        sizes: dict[str, int],
+        weights: Weights,
+        entry: Report,
+        *,
+        is_sample: bool = False,
+    ) -> None:
+        """`is_sample`: other sizes than these will be run as well."""
         self.builder = _core.ProgramBuilder(None)
         self.values: dict[Any, Any] = {}
         self._torch = torch
         self._sizes = sizes
         self._weights = weights
         self._entry = entry
+        self._is_sample = is_sample
         self._failures: dict[str, str] = {}
         entry.kinds.clear()
         entry.converted.clear()
@@ -85,8 +95,15 @@ class Walk:
         return [at(size, self._sizes) for size in example.shape]
 
     def input(self, example: Any) -> Tensor:
-        """The next input of the program, of the type of a tensor of PyTorch's."""
-        return self.builder.input(dtype_name(example.dtype), self.shape(example))
+        """The next input of the program, of the type of a tensor of PyTorch's. Raises NotImplementedError for types that
+        programs do not have."""
+        try:
+            dtype = dtype_name(example.dtype)
+        except _lines.Refused as error:
+            self._failures["an input"] = str(error)
+            self.refuse_missing()
+            raise
+        return self.builder.input(dtype, self.shape(example))
 
     def leaf(self, tensor: Any, name: str) -> Tensor:
         """A tensor of PyTorch's that the program reads in place."""
@@ -133,6 +150,11 @@ class Walk:
             return self._inlined(arguments[1], arguments[2:])
         if not isinstance(target, self._torch._ops.OpOverload) or target.namespace != "aten":
             raise _lines.Refused("it is no ATen call")
+        if kind == "_assert_scalar" and self._is_sample and not is_known(node.args[0]):
+            raise _lines.Refused(
+                f"it checks sizes that each call chooses ({node.args[1]}), and a program cannot; state the "
+                f"condition by the dimensions of the export"
+            )
         return _lines.tell(self.builder.call, kind, arguments, keywords)
 
     def _kind(self, target: Any) -> str:
@@ -184,6 +206,12 @@ class Walk:
             return result
         self._entry.converted[kind] += 1
         return self.builder.call("cast", result, wanted)
+
+
+def is_known(argument: Any) -> bool:
+    """Whether an argument of a node is the same number whatever sizes the inputs have."""
+    value = argument.meta.get("val") if hasattr(argument, "meta") else argument
+    return isinstance(value, (bool, int, float))
 
 
 def is_of_numbers(target: Any) -> bool:

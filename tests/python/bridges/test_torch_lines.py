@@ -59,6 +59,52 @@ def test_a_line_by_position_and_by_case():
     assert told("gelu", "x", approximate="tanh")[0] == [("gelu", ("x", True), {})]
 
 
+class Number:
+    """What the lines ask of a tensor."""
+
+    def __init__(self, dtype, ndim):
+        self.dtype, self.ndim = dtype, ndim
+
+
+def test_parameters_count_whatever_they_are_called():
+    assert told("nan_to_num", "x", 5.0)[0] == [("nan_to_num", ("x", 5.0, None, None), {})]
+    assert told("nan_to_num", "x")[0] == [("nan_to_num", ("x", 0.0, None, None), {})]
+
+
+def test_whole_quotients_stay_whole():
+    x = Number("int64", 1)
+    assert [name for name, _, _ in told("div.Tensor_mode", x, x, rounding_mode="trunc")[0]] == [
+        "fmod",
+        "subtract",
+        "floor_divide",
+    ]
+
+
+def test_what_is_scaled_by_zero_is_not_read():
+    calls, _ = told("addmm", "x", "a", "b", beta=0)
+    assert calls == [
+        ("zeros_like", ("x",), {}),
+        ("addmm", ("value 1", "a", "b"), {"alpha": 1}),
+    ]
+
+
+def test_a_tensor_without_axes_gets_the_others_dtype_unless_its_kind_is_later():
+    x, number = Number("float32", 1), Number("float64", 0)
+    assert told("eq.Tensor", x, number)[0][0] == ("cast", (number, "float32"), {})
+    assert told("eq.Tensor", number, x)[0][0] == ("cast", (number, "float32"), {})
+    whole = Number("int32", 1)
+    assert told("eq.Tensor", whole, number)[0] == [("equal", (whole, number), {})]
+    assert told("add.Tensor", x, number)[0] == [("add", (x, number), {})]
+
+
+def test_checks_hold_or_are_refused():
+    assert told("_assert_scalar", True, "n is even") == ([], None)
+    with pytest.raises(Refused, match="the model's check does not hold: n is even"):
+        told("_assert_scalar", False, "n is even")
+    with pytest.raises(Refused, match="a value that only a run knows"):
+        told("_assert_scalar", "x", "n is even")
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "keywords", "text"),
     [
