@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin: one service.
 #include <string.h>
+#include <unistd.h>
 
 #include <array>
 #include <memory>
@@ -14,6 +15,7 @@
 
 struct tenon_store_server_s {
   tenon::collectives::StoreServer server;
+  pid_t process = getpid();
 };
 struct tenon_store_s {
   std::unique_ptr<tenon::collectives::Store> store;
@@ -49,7 +51,10 @@ tenon_status store_serve(const char* address, uint32_t* port, const uint8_t secr
     *out = made.release();
   });
 }
-void store_stop(tenon_store_server server) { delete server; }
+void store_stop(tenon_store_server server) {
+  // In a process made by fork it stays: its threads, and the connections that it would shut down, are the parent's.
+  if (server->process == getpid()) delete server;
+}
 
 std::unique_ptr<Store> make_store(const tenon_store_options& options) {
   if (options.kind == TENON_STORE_LOCAL) return std::make_unique<LocalStore>();
@@ -161,7 +166,9 @@ tenon_status work_wait(tenon_work work, uint64_t timeout_ns, tenon_err* err) {
   });
 }
 int32_t work_is_completed(tenon_work work) { return work->work->is_completed(); }
-void work_release(tenon_work work) { delete work; }
+void work_release(tenon_work work) {
+  if (!work->work->is_forked()) delete work;
+}
 
 void abort(tenon_rank_group group, const char* text) {
   group->group->meeting().fail(TENON_COLLECTIVE_ABORTED,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "after_backward.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "errors.hpp"
@@ -8,12 +9,16 @@
 namespace tenon::python {
 namespace {
 
+std::atomic<uint64_t> passes = 0;
+thread_local uint64_t number = 0;  // of the outermost pass
 thread_local int depth = 0;
 thread_local std::vector<PyObject*> listed;  // owned
 
 }  // namespace
 
-BackwardPass::BackwardPass() { ++depth; }
+BackwardPass::BackwardPass() {
+  if (depth++ == 0) number = ++passes;
+}
 
 BackwardPass::~BackwardPass() {
   if (--depth > 0) return;
@@ -31,6 +36,8 @@ bool BackwardPass::finish() {
   }
   return is_ok;
 }
+
+uint64_t backward_pass_number() { return depth > 0 ? number : 0; }
 
 bool call_after_backward(PyObject* callable) {
   if (depth == 0)

@@ -4,6 +4,7 @@
 
 #include <Python.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace tenon::python {
@@ -18,6 +19,8 @@ class BackwardPass {
   bool finish();
 };
 
+// The number of this thread's pass, of no other pass of the process; 0: there is none.
+uint64_t backward_pass_number();
 // Lists `callable` for the end of this thread's pass. False: Python error set, such as outside of one.
 bool call_after_backward(PyObject* callable);
 

@@ -189,6 +189,8 @@ void add_autograd_functions(nb::module_& module) {
   module.def("_call_after_backward", [](nb::callable callable) {
     if (!call_after_backward(callable.ptr())) throw nb::python_error();
   });
+  module.def("_backward_pass_number", &backward_pass_number,
+             "The number of the backward pass of this thread, of no other pass; 0: there is none.");
   module.def("_record", &record);
   nb::class_<SavedTensor>(module, "SavedTensor",
                           "A tensor kept for backward, with the version it had.")

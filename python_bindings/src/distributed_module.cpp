@@ -143,7 +143,16 @@ int32_t is_interrupted(void*) {
   return result != 0;
 }
 
-// Raises what ended the group as the class of tenon.distributed that says so.
+// Raises what ended a group as the class of tenon.distributed that says so.
+void raise_failure(int32_t kind, const std::string& text, const ErrorSink& err) {
+  host->err_clear(err);
+  static constexpr const char* kNames[] = {"", "CollectiveMismatch", "PeerFailed",
+                                           "CollectiveAborted", "CollectiveTimeout"};
+  nb::object type = nb::module_::import_("tenon.distributed.errors").attr(kNames[kind]);
+  PyErr_SetString(type.ptr(), text.c_str());
+  throw nb::python_error();
+}
+
 void check_group(const tenon_collectives_api& api, tenon_rank_group group, tenon_status status,
                  const ErrorSink& err) {
   if (status == TENON_OK) return;
@@ -152,12 +161,20 @@ void check_group(const tenon_collectives_api& api, tenon_rank_group group, tenon
   const char* said = host->err_text(err);
   if (kind == TENON_COLLECTIVE_WORKS || !said || text != said || PyErr_Occurred())
     return check(status, err);
-  host->err_clear(err);
-  static constexpr const char* kNames[] = {"", "CollectiveMismatch", "PeerFailed",
-                                           "CollectiveAborted", "CollectiveTimeout"};
-  nb::object type = nb::module_::import_("tenon.distributed.errors").attr(kNames[kind]);
-  PyErr_SetString(type.ptr(), text.c_str());
-  throw nb::python_error();
+  raise_failure(kind, text, err);
+}
+
+// The same for a started call of a group that was closed and tells nothing any more: what was wrong with the call
+// itself was refused before it was started, so that these codes are those of failures.
+void check_orphan(tenon_status status, const ErrorSink& err) {
+  const int32_t kind = status == TENON_INVALID_ARGUMENT    ? TENON_COLLECTIVE_MISMATCH
+                       : status == TENON_UNAVAILABLE       ? TENON_COLLECTIVE_PEER_FAILED
+                       : status == TENON_ABORTED           ? TENON_COLLECTIVE_ABORTED
+                       : status == TENON_DEADLINE_EXCEEDED ? TENON_COLLECTIVE_TIMEOUT
+                                                           : TENON_COLLECTIVE_WORKS;
+  const char* said = host->err_text(err);
+  if (kind == TENON_COLLECTIVE_WORKS || !said || PyErr_Occurred()) return check(status, err);
+  raise_failure(kind, said, err);
 }
 
 nb::dict record_dict(const tenon_group_record& record) {
@@ -180,8 +197,8 @@ class RankGroup;
 
 class Work {
  public:
-  Work(const tenon_collectives_api& api, nb::object group, tenon_rank_group handle, tenon_work work)
-      : api_(api), group_(std::move(group)), handle_(handle), work_(work) {}
+  Work(const tenon_collectives_api& api, nb::object group, tenon_work work)
+      : api_(api), group_(std::move(group)), work_(work) {}
   // Memory that the call uses is freed with this object: so it is waited for.
   ~Work() {
     nb::gil_scoped_release unlocked;
@@ -194,35 +211,11 @@ class Work {
 
   bool is_completed() const { return api_.work_is_completed(work_) != 0; }
   // False: it goes on for longer than that. Raises what the call raised.
-  bool wait(double timeout) {
-    uint64_t left = nanoseconds(timeout);
-    for (;;) {
-      const uint64_t slice = left < 200'000'000 ? left : 200'000'000;
-      ErrorSink err;
-      tenon_status status;
-      {
-        nb::gil_scoped_release unlocked;
-        status = api_.work_wait(work_, slice, err);
-      }
-      if (api_.work_is_completed(work_)) {
-        if (status == TENON_DEADLINE_EXCEEDED) {  // it was completed just now
-          host->err_clear(err);
-          status = api_.work_wait(work_, 0, err);
-        }
-        check_group(api_, handle_, status, err);
-        return true;
-      }
-      host->err_clear(err);
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (left <= slice) return false;
-      if (left != ~uint64_t{0}) left -= slice;
-    }
-  }
+  bool wait(double timeout);
 
  private:
   const tenon_collectives_api& api_;
-  nb::object group_;  // stays open for as long
-  tenon_rank_group handle_;
+  nb::object group_;  // lives as long, and may be closed meanwhile
   tenon_work work_;
 };
 
@@ -286,6 +279,12 @@ class RankGroup {
       api_.abort(group_, text.c_str());
     }
     --calls_;
+  }
+  void check_work(tenon_status status, const ErrorSink& err) const {
+    if (group_)
+      check_group(api_, group_, status, err);
+    else if (status != TENON_OK)
+      check_orphan(status, err);
   }
   // (kind, text) of what has ended the group; kind 0: it works.
   nb::tuple failure() {
@@ -421,13 +420,38 @@ class RankGroup {
     tenon_work work = nullptr;
     run_unlocked([&](tenon_err* err) { return api_.start(group_, &call.call, &work, err); });
     call.bump();
-    return nb::cast(new Work(api_, std::move(self), group_, work), nb::rv_policy::take_ownership);
+    return nb::cast(new Work(api_, std::move(self), work), nb::rv_policy::take_ownership);
   }
 
   const tenon_collectives_api& api_;
   tenon_rank_group group_ = nullptr;
   int calls_ = 0;  // under way; guarded by the GIL
 };
+
+bool Work::wait(double timeout) {
+  uint64_t left = nanoseconds(timeout);
+  for (;;) {
+    const uint64_t slice = left < 200'000'000 ? left : 200'000'000;
+    ErrorSink err;
+    tenon_status status;
+    {
+      nb::gil_scoped_release unlocked;
+      status = api_.work_wait(work_, slice, err);
+    }
+    if (api_.work_is_completed(work_)) {
+      if (status == TENON_DEADLINE_EXCEEDED) {  // it was completed just now
+        host->err_clear(err);
+        status = api_.work_wait(work_, 0, err);
+      }
+      nb::cast<RankGroup&>(group_).check_work(status, err);
+      return true;
+    }
+    host->err_clear(err);
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (left <= slice) return false;
+    if (left != ~uint64_t{0}) left -= slice;
+  }
+}
 
 nb::object start(nb::object self, int32_t kind, nb::handle src, nb::handle dst, int32_t reduce,
                  int32_t root, const std::string& site) {

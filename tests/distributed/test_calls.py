@@ -188,6 +188,56 @@ def test_messages():
     assert in_ranks(3, work) == [[2.0, 20.0], [0.0, 0.0], [1.0, 10.0]]
 
 
+def test_memory_that_overlaps_is_refused():
+    def work():
+        rank, world = dist.get_rank(), dist.world()
+        memory = tenon.ones([9])
+        first, behind = memory[:4], memory[1:5]
+        with pytest.raises(
+            ValueError,
+            match="expected an input and an output that share no memory or are the same, got one of 16 bytes that "
+            "begins 4 bytes before one of 16; pass a copy of one of them",
+        ):
+            world.all_reduce(first, "sum", behind)
+        with pytest.raises(ValueError, match="share no memory but this rank's own part"):
+            world.all_gather(memory[1:5], memory[:8])
+        with pytest.raises(ValueError, match="share no memory but this rank's own part"):
+            world.reduce_scatter(memory[:8], "sum", memory[1:5])
+        with pytest.raises(ValueError, match="tensors to send and to receive into that share no"):
+            world.all_to_all(memory[:8], memory[:8])
+        with pytest.raises(ValueError, match="tensors to receive into that share no memory, got one"):
+            world.exchange([], [(first, 1 - rank), (behind, 1 - rank)])
+        assert memory.tolist() == [1.0] * 9  # and the group goes on
+        world.all_reduce(first, "sum", first)
+        whole = tenon.zeros([4])
+        own = whole[2 * rank : 2 * rank + 2]
+        own.copy_(first[:2] + rank)
+        world.all_gather(own, whole)
+        gathered = whole.tolist()
+        world.reduce_scatter(whole, "sum", own)
+        world.scatter(whole if rank == 0 else None, 0, own if rank == 0 else own)
+        return gathered, own.tolist()
+
+    told = in_ranks(2, work)
+    assert told[0] == ([2.0, 2.0, 3.0, 3.0], [4.0, 4.0])
+    assert told[1] == ([2.0, 2.0, 3.0, 3.0], [3.0, 3.0])
+
+
+@pytest.mark.parametrize("transport", ["shared memory", "tcp"])
+def test_parts_of_parts_without_end(transport, monkeypatch):
+    monkeypatch.setenv("TENON_COLLECTIVES_TRANSPORT", transport)
+
+    def work():
+        groups = [dist.world()._host]
+        for _ in range(40):
+            groups.append(groups[-1].part("part", [0, 1]))
+        x = tenon.ones([2])
+        groups[-1].call(0, x, x)
+        return x.tolist()
+
+    assert in_ranks(2, work) == [[2.0, 2.0]] * 2
+
+
 def test_ranks_of_groups_are_those_of_the_job():
     def work():
         group = dist.new_group([2, 0], "reversed")

@@ -106,6 +106,106 @@ def test_no_sync_adds_up_and_divides_once():
     np.testing.assert_array_equal(both0, (grads[0] + grads[1]) / 2)
 
 
+def fail(_grad):
+    raise ValueError("a gradient that cannot be made")
+
+
+@pytest.mark.parametrize("bucket", [25.0, 1e-6])
+def test_after_a_pass_that_failed(bucket):
+    def grads(fails):
+        rank = dist.get_rank()
+        model = dist.DistributedDataParallel(make_model(), bucket_cap_mb=bucket)
+        if fails:
+            hidden = model.module[0](tenon.tensor(INPUTS[0][rank : rank + 1]))
+            hidden.register_hook(fail)
+            with pytest.raises(ValueError, match="cannot be made"):
+                model.module[3](model.module[1](hidden)).sum().backward()
+            for param in model.parameters():
+                param.grad = None
+        for step in range(2):  # also with the order of the first pass
+            loss_of(model, step, slice(rank, rank + 1)).backward()
+        return [param.grad.tolist() for param in model.parameters()]
+
+    with dist.local(2) as ranks:
+        expected = ranks.run(grads, False)
+        assert expected[0] == expected[1]
+        assert ranks.run(grads, True) == expected
+
+
+def test_zero_after_a_pass_that_failed():
+    def weights(fails):
+        rank, model = dist.get_rank(), make_model()
+        optimizer = dist.ZeroRedundancyOptimizer(
+            model.parameters(), optim.SGD, stage=2, lr=0.1, bucket_cap_mb=1e-6
+        )
+        if fails:
+            hidden = model[0](tenon.tensor(INPUTS[0][rank : rank + 1]))
+            hidden.register_hook(fail)
+            with pytest.raises(ValueError, match="cannot be made"):
+                model[3](model[1](hidden)).sum().backward()
+            optimizer.zero_grad()
+        loss_of(model, 0, slice(rank, rank + 1)).backward()
+        optimizer.step()
+        return bits(model)
+
+    with dist.local(2) as ranks:
+        expected = ranks.run(weights, False)
+        assert expected[0] == expected[1] and expected[0][0] != bits(make_model())[0]
+        assert ranks.run(weights, True) == expected
+
+
+def test_zero_leaves_unused_parameters_alone():
+    def train_branch(params, make_optimizer, model):
+        optimizer = make_optimizer(params)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(tenon.tensor(INPUTS[0][:2]), 0).sum().backward()
+            optimizer.step()
+        return bits(model)
+
+    def work(stage):
+        model = Branches()
+        wrapped = model
+        if stage == 1:
+            wrapped = dist.DistributedDataParallel(model, find_unused_parameters=True)
+        make = lambda params: dist.ZeroRedundancyOptimizer(  # noqa: E731
+            params, optim.AdamW, stage=stage, lr=0.1, weight_decay=0.5
+        )
+        train_branch(model.parameters(), make, wrapped)
+        return bits(model)
+
+    model = Branches()
+    make = lambda params: optim.AdamW(params, lr=0.1, weight_decay=0.5)  # noqa: E731
+    expected = train_branch(model.parameters(), make, model)
+    with dist.local(2) as ranks:
+        for stage in (1, 2):
+            assert ranks.run(work, stage) == [expected] * 2
+
+
+def test_a_parameter_used_inside_no_sync_only():
+    def work():
+        rank = dist.get_rank()
+        model = dist.DistributedDataParallel(Branches(), find_unused_parameters=True)
+        x = tenon.tensor(INPUTS[0][rank : rank + 1])
+        grads = []
+        for _ in range(2):
+            for param in model.parameters():
+                param.grad = None
+            with model.no_sync():
+                if rank == 0:
+                    model(x, 1).sum().backward()
+            model(x, 0).sum().backward()
+            grads.append(model.module.second.weight.grad.tolist())
+            assert model.module.never.weight.grad is None
+        return grads
+
+    one = Branches()
+    one(tenon.tensor(INPUTS[0][:1]), 1).sum().backward()
+    half = (one.second.weight.grad / 2).tolist()
+    with dist.local(2) as ranks:
+        assert ranks.run(work) == [[half, half]] * 2
+
+
 class Branches(nn.Module):
     def __init__(self):
         super().__init__()
@@ -261,6 +361,26 @@ def test_the_state_of_zero_is_spread_and_gathered():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-9)
 
 
+def test_the_state_of_zero_in_bfloat16():
+    def work():
+        model = nn.Linear(5, 3).to(tenon.bfloat16)
+        optimizer = dist.ZeroRedundancyOptimizer(model.parameters(), optim.AdamW, lr=0.1)
+        dist.DistributedDataParallel(model)(
+            tenon.tensor(INPUTS[0][:2]).to(tenon.bfloat16)
+        ).sum().backward()
+        optimizer.step()
+        state = optimizer.state_dict()
+        again = dist.ZeroRedundancyOptimizer(model.parameters(), optim.AdamW, lr=0.1)
+        again.load_state_dict(state)
+        assert str(again.state_dict()) == str(state)
+        return {name: str(value) for name, value in state["state"][0].items()}
+
+    tenon.manual_seed(3)
+    with dist.local(2) as ranks:
+        first, second = ranks.run(work)
+    assert first == second and any("bfloat16" in text for text in first.values())
+
+
 def test_zero_refuses_what_needs_whole_parameters():
     def work():
         params = list(make_model().parameters())
@@ -316,3 +436,15 @@ def test_call_after_backward_belongs_to_a_pass():
     )
     (x * 3).sum().backward()
     assert seen == [[3.0, 3.0]]
+
+
+def test_backward_passes_have_numbers():
+    assert tenon._core._backward_pass_number() == 0
+    seen = []
+    x = tenon.ones([2], requires_grad=True)
+    x.register_post_accumulate_grad_hook(
+        lambda p: seen.append(tenon._core._backward_pass_number())
+    )
+    for _ in range(2):
+        (x * 3).sum().backward()
+    assert 0 < seen[0] < seen[1]

@@ -67,7 +67,7 @@ Meeting::Meeting(Store& store, const MeetingOptions& options)
   if (pokes_ < 0) throw Error(TENON_UNAVAILABLE, "the system has no descriptor left");
   {
     static std::once_flag once;
-    std::call_once(once, [] { pthread_atfork(nullptr, nullptr, &Meeting::close_in_child); });
+    std::call_once(once, [] { pthread_atfork(hold_for_fork, go_on_in_parent, go_on_in_child); });
     std::lock_guard lock(all_mutex);
     all_meetings.insert(this);
   }
@@ -85,7 +85,7 @@ Meeting::~Meeting() {
     all_meetings.erase(this);
   }
   if (is_forked_) {
-    thread_.detach();  // it is in the parent
+    new std::thread(std::move(thread_));  // kept for ever: the thread is in the parent
     return;
   }
   is_stopping_ = true;
@@ -94,14 +94,27 @@ Meeting::~Meeting() {
   close(pokes_);
 }
 
+// No other thread is inside of a meeting while the process is copied, or its mutex would stay locked in the copy.
+void Meeting::hold_for_fork() {
+  all_mutex.lock();
+  for (Meeting* meeting : all_meetings) meeting->mutex_.lock();
+}
+
+void Meeting::go_on_in_parent() {
+  for (Meeting* meeting : all_meetings) meeting->mutex_.unlock();
+  all_mutex.unlock();
+}
+
 // A process made by fork holds copies of the connections, which would hide the end of this one.
-void Meeting::close_in_child() {
+void Meeting::go_on_in_child() {
   for (Meeting* meeting : all_meetings) {
     meeting->is_forked_ = true;
-    close(meeting->listener_.get());
-    for (const Peer& peer : meeting->peers_)
-      if (peer.control) close(peer.control.get());
+    meeting->listener_ = Socket();
+    for (Peer& peer : meeting->peers_) peer.control = Socket();
+    meeting->data_.clear();
+    close(std::exchange(meeting->pokes_, -1));
   }
+  go_on_in_parent();
 }
 
 void Meeting::agree_on_token(Store& store, uint64_t deadline) {

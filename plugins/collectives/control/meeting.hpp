@@ -111,7 +111,9 @@ class Meeting {
   void record_failure(int32_t kind, const std::string& text);
   void wake_all();
   void poke();
-  static void close_in_child();
+  static void hold_for_fork();
+  static void go_on_in_parent();
+  static void go_on_in_child();
 
   MeetingOptions options_;
   std::string token_, machine_;

@@ -61,6 +61,15 @@ Addresses resolve(const char* address, uint32_t port, int flags) {
   return Addresses(list);
 }
 
+// A port that the system gives out may be the one that is called: the socket then meets itself.
+bool is_own_end(const Socket& socket) {
+  sockaddr_storage own = {}, other = {};
+  socklen_t own_size = sizeof own, other_size = sizeof other;
+  return getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         getpeername(socket.get(), reinterpret_cast<sockaddr*>(&other), &other_size) == 0 &&
+         own_size == other_size && memcmp(&own, &other, own_size) == 0;
+}
+
 }  // namespace
 
 Socket::~Socket() {
@@ -175,6 +184,7 @@ Socket connect_to(const std::string& address, uint32_t port, uint64_t deadline) 
         socklen_t size = sizeof error;
         getsockopt(peer.get(), SOL_SOCKET, SO_ERROR, &error, &size);
       }
+      if (error == 0 && is_own_end(peer)) error = ECONNREFUSED;
       if (error == 0) {
         send_at_once(peer.get());
         return peer;

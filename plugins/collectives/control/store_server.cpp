@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include <system_error>
 #include <tenon/error.hpp>
 
 #include "control/time.hpp"
@@ -85,7 +86,11 @@ void StoreServer::accept_all() {
     if (!socket) continue;
     Client& client = clients_.emplace_back();
     client.socket = std::move(socket);
-    client.thread = std::thread([this, &client] { serve(client); });
+    try {
+      client.thread = std::thread([this, &client] { serve(client); });
+    } catch (const std::system_error&) {  // no thread is left; the client is told by the end of its connection
+      clients_.pop_back();
+    }
   }
 }
 

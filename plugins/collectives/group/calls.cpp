@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <tenon/error.hpp>
 
@@ -43,6 +45,26 @@ bool is_list(int32_t kind) {
   return kind == TENON_CALL_ALL_TO_ALL || kind == TENON_CALL_GATHER || kind == TENON_CALL_SCATTER;
 }
 
+// What a call reads or writes.
+struct Span {
+  const char* begin;
+  uint64_t bytes;
+  int32_t peer;
+  bool overlaps(const Span& other) const {
+    return bytes > 0 && other.bytes > 0 && std::less<>()(begin, other.begin + other.bytes) &&
+           std::less<>()(other.begin, begin + bytes);
+  }
+};
+
+[[noreturn]] void refuse_overlap(const char* what, const Span& first, const Span& second) {
+  throw Error(TENON_INVALID_ARGUMENT,
+              std::string("collectives: expected ") + what + ", got one of " +
+                  std::to_string(first.bytes) + " bytes that begins " +
+                  std::to_string(std::abs(first.begin - second.begin)) + " bytes " +
+                  (std::less<>()(first.begin, second.begin) ? "before" : "behind") + " one of " +
+                  std::to_string(second.bytes) + "; pass a copy of one of them");
+}
+
 }  // namespace
 
 void RankGroup::validate(const tenon_group_call& call) const {
@@ -65,10 +87,75 @@ void RankGroup::validate(const tenon_group_call& call) const {
   if (has_root && (call.root < 0 || call.root >= size()))
     throw Error(TENON_INVALID_ARGUMENT, "expected a root from 0 to " + std::to_string(size() - 1) +
                                             ", got " + std::to_string(call.root));
-  for (uint32_t i = 0; i < call.transfer_count; ++i)
-    if (call.transfers[i].peer < 0 || call.transfers[i].peer >= size())
+  if (call.transfer_count > 0)
+    validate_transfers(call);
+  else
+    validate_memory(call, call.count * host->dtype_size(call.dtype));
+}
+
+// Bytes that a rank still reads, for itself or for others, are not written by what arrives.
+void RankGroup::validate_memory(const tenon_group_call& call, uint64_t bytes) const {
+  if (!call.src || !call.dst) return;
+  const uint64_t all = bytes * ranks_.size(), own = bytes * static_cast<uint64_t>(rank_);
+  Span in = {static_cast<const char*>(call.src), bytes, rank_},
+       out = {static_cast<const char*>(call.dst), bytes, rank_};
+  const char* allowed = out.begin;  // where the input may begin though the two overlap
+  if (call.kind == TENON_CALL_ALL_GATHER) {
+    out.bytes = all;
+    allowed += own;
+  } else if (call.kind == TENON_CALL_REDUCE_SCATTER) {
+    in.bytes = all;
+    allowed -= own;
+  } else if (call.kind == TENON_CALL_REDUCE ? rank_ != call.root
+                                            : call.kind != TENON_CALL_ALL_REDUCE) {
+    return;  // one of the two is not used
+  }
+  if (in.begin != allowed && in.overlaps(out))
+    refuse_overlap(call.kind == TENON_CALL_ALL_GATHER || call.kind == TENON_CALL_REDUCE_SCATTER
+                       ? "an input and an output that share no memory but this rank's own part"
+                       : "an input and an output that share no memory or are the same",
+                   in, out);
+}
+
+void RankGroup::validate_transfers(const tenon_group_call& call) const {
+  std::vector<Span> sends, receives;
+  std::vector<uint64_t> given, taken;  // numbers of elements, by this rank to itself
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < call.transfer_count; ++i) {
+    const tenon_transfer& transfer = call.transfers[i];
+    if (transfer.peer < 0 || transfer.peer >= size())
       throw Error(TENON_INVALID_ARGUMENT, "expected ranks from 0 to " + std::to_string(size() - 1) +
-                                              ", got " + std::to_string(call.transfers[i].peer));
+                                              ", got " + std::to_string(transfer.peer));
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(transfer.count, uint64_t{host->dtype_size(call.dtype)}, &bytes) ||
+        __builtin_add_overflow(sum, bytes, &sum))
+      throw Error(TENON_INVALID_ARGUMENT, "collectives: the number of elements is too large");
+    const bool is_send = transfer.kind == TENON_TRANSFER_SEND;
+    if (transfer.peer == rank_) (is_send ? given : taken).push_back(transfer.count);
+    if (bytes > 0)
+      (is_send ? sends : receives)
+          .push_back({static_cast<const char*>(transfer.memory), bytes, transfer.peer});
+  }
+  if (given != taken)
+    throw Error(TENON_INVALID_ARGUMENT,
+                "rank " + std::to_string(rank_) +
+                    " sends itself other numbers of elements than it receives");
+  const auto is_before = [](const Span& a, const Span& b) {
+    return std::less<>()(a.begin, b.begin);
+  };
+  std::sort(receives.begin(), receives.end(), is_before);
+  for (size_t i = 1; i < receives.size(); ++i)
+    if (receives[i - 1].overlaps(receives[i]))
+      refuse_overlap("tensors to receive into that share no memory", receives[i], receives[i - 1]);
+  for (const Span& send : sends) {
+    // Receives are disjoint by now: the last one that begins before the end of what is sent is the one to look at.
+    const Span end = {send.begin + send.bytes, 0, 0};
+    auto found = std::lower_bound(receives.begin(), receives.end(), end, is_before);
+    if (found == receives.begin() || !send.overlaps(*--found)) continue;
+    const bool is_to_self = send.peer == rank_ && found->peer == rank_;
+    if (!is_to_self || send.begin != found->begin || send.bytes != found->bytes)
+      refuse_overlap("tensors to send and to receive into that share no memory", *found, send);
+  }
 }
 
 CallHeader RankGroup::header_of(const tenon_group_call& call, uint64_t count) const {
@@ -276,12 +363,6 @@ void RankGroup::copy_to_self(const tenon_group_call& call) const {
   for (uint32_t i = 0; i < call.transfer_count; ++i)
     if (call.transfers[i].peer == rank_)
       (call.transfers[i].kind == TENON_TRANSFER_SEND ? out : in).push_back(&call.transfers[i]);
-  bool is_equal = out.size() == in.size();
-  for (size_t i = 0; is_equal && i < out.size(); ++i) is_equal = out[i]->count == in[i]->count;
-  if (!is_equal)
-    throw Error(TENON_INVALID_ARGUMENT,
-                "rank " + std::to_string(rank_) +
-                    " sends itself other numbers of elements than it receives");
   for (size_t i = 0; i < out.size(); ++i)
     if (out[i]->count > 0)
       memmove(in[i]->memory, out[i]->memory, out[i]->count * host->dtype_size(call.dtype));

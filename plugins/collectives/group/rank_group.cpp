@@ -2,6 +2,7 @@
 #include "group/rank_group.hpp"
 
 #include <signal.h>
+#include <stdio.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,15 +20,31 @@ std::unique_ptr<Links> make_links(Meeting& meeting, const std::string& path,
                                        : make_sockets(meeting, path, ranks, rank);
 }
 
+// Paths of parts of parts grow without end, and what carries them does not: the name of shared memory, the first words
+// on a connection. FNV-1a; only groups of one meeting must differ.
+std::string shortened(const std::string& path) {
+  if (path.size() < 48) return path;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : path)
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  char text[20];
+  snprintf(text, sizeof text, "h%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
 }  // namespace
 
 bool Work::wait(uint64_t timeout_ns) {
+  if (is_forked())
+    throw Error(TENON_FAILED_PRECONDITION,
+                "this process was made by fork, and the call goes on in its parent; wait there");
   std::unique_lock lock(mutex_);
   const auto limit = std::chrono::nanoseconds(std::min(timeout_ns, 365 * 24 * 3600 * kSecond));
   return changed_.wait_for(lock, limit, [&] { return is_completed_; });
 }
 
 bool Work::is_completed() {
+  if (is_forked()) return true;  // waiting has an end
   std::lock_guard lock(mutex_);
   return is_completed_;
 }
@@ -52,16 +69,16 @@ RankGroup::RankGroup(std::shared_ptr<Meeting> meeting, const std::string& name,
       mover_(*meeting_, make_links(*meeting_, path, ranks, rank), ranks) {}
 
 RankGroup::~RankGroup() {
-  {
-    std::lock_guard lock(mutex_);
-    is_closing_ = true;
+  if (meeting_->is_forked()) {
+    queue_.release();  // kept for ever: the thread that waits at it is in the parent
+    return;
   }
-  changed_.notify_all();
-  if (!thread_.joinable()) return;
-  if (meeting_->is_forked())
-    thread_.detach();  // it is in the parent
-  else
-    thread_.join();
+  {
+    std::lock_guard lock(queue_->mutex);
+    queue_->is_closing = true;
+  }
+  queue_->changed.notify_all();
+  if (queue_->thread.joinable()) queue_->thread.join();
 }
 
 tenon_group_counters RankGroup::counters() const {
@@ -84,20 +101,34 @@ std::unique_ptr<RankGroup> RankGroup::part(const std::string& name,
   if (place < 0) return nullptr;
   meeting_->check();
   // Parts that are made at the same time have no rank in common.
-  const std::string path = path_ + "." + std::to_string(number) + "-" + std::to_string(members[0]);
+  const std::string path =
+      shortened(path_ + "." + std::to_string(number) + "-" + std::to_string(members[0]));
   return std::make_unique<RankGroup>(meeting_, name, path, members, place);
 }
 
 void RankGroup::run(const tenon_group_call& call) {
+  meeting_->check();  // before the lock, which a thread of the parent may hold after fork
   {
-    std::unique_lock lock(mutex_);
-    if (jobs_.empty()) {
+    std::unique_lock lock(queue_->mutex);
+    if (queue_->jobs.empty()) {
       lock.unlock();
       return carry_out(call, true);
     }
   }
   const std::shared_ptr<Work> work = start(call);
-  while (!work->wait(kSecond / 4)) meeting_->check_interrupt();
+  while (!work->wait(kSecond / 4)) {
+    try {
+      meeting_->check_interrupt();
+    } catch (const Error&) {
+      // The caller frees the memory that the call uses: it has to end first, and those before it.
+      meeting_->fail(TENON_COLLECTIVE_ABORTED,
+                     "rank " + std::to_string(meeting_->rank()) + " was interrupted in " +
+                         call_text(header_of(call, call.count)) + " of " + name_ +
+                         ", behind calls that were started before it");
+      work->wait(kForever);
+      throw;
+    }
+  }
   if (work->status() != TENON_OK) throw Error(work->status(), work->text());
 }
 
@@ -110,26 +141,31 @@ std::shared_ptr<Work> RankGroup::start(const tenon_group_call& call) {
              std::make_shared<Work>()};
   const std::shared_ptr<Work> work = job.work;
   {
-    std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) {
+    std::lock_guard lock(queue_->mutex);
+    if (!queue_->thread.joinable()) {
       sigset_t all, before;
       sigfillset(&all);
       pthread_sigmask(SIG_SETMASK, &all, &before);
-      thread_ = std::thread([this] { serve(); });
+      try {
+        queue_->thread = std::thread([this] { serve(); });
+      } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+      }
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
+    queue_->jobs.push_back(std::move(job));
   }
-  changed_.notify_all();
+  queue_->changed.notify_all();
   return work;
 }
 
 void RankGroup::serve() {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(queue_->mutex);
   for (;;) {
-    changed_.wait(lock, [&] { return is_closing_ || !jobs_.empty(); });
-    if (jobs_.empty()) return;
-    Job& job = jobs_.front();  // a deque: later ones do not move it
+    queue_->changed.wait(lock, [&] { return queue_->is_closing || !queue_->jobs.empty(); });
+    if (queue_->jobs.empty()) return;
+    Job& job = queue_->jobs.front();  // a deque: later ones do not move it
     lock.unlock();
     job.call.transfers = job.transfers.data();
     job.call.site = job.site.c_str();
@@ -149,7 +185,7 @@ void RankGroup::serve() {
     }
     const std::shared_ptr<Work> work = job.work;
     lock.lock();
-    jobs_.pop_front();
+    queue_->jobs.pop_front();
     work->complete(status, text);
   }
 }

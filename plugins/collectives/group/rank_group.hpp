@@ -2,6 +2,8 @@
 // One rank's end of a group: calls, in order, on the caller's thread or on one of the group's own.
 #pragma once
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -19,7 +21,10 @@ namespace tenon::collectives {
 // A call that was started.
 class Work {
  public:
-  // False: it goes on for longer than that.
+  // Whether the process was made by fork since: the thread that carries it out is in the parent, and what the two
+  // share stays as it is, because destroying or locking it would wait for threads that are not there.
+  bool is_forked() const { return getpid() != process_; }
+  // False: it goes on for longer than that. Throws if is_forked().
   bool wait(uint64_t timeout_ns);
   bool is_completed();
   // After it is completed: what it returned.
@@ -28,6 +33,7 @@ class Work {
   void complete(tenon_status status, const std::string& text);
 
  private:
+  const pid_t process_ = getpid();
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_completed_ = false;
@@ -60,12 +66,22 @@ class RankGroup {
     std::string site;
     std::shared_ptr<Work> work;
   };
+  // What the group's own thread and the program's share.
+  struct Queue {
+    std::mutex mutex;  // of the rest
+    std::condition_variable changed;
+    std::deque<Job> jobs;  // the first one is under way
+    bool is_closing = false;
+    std::thread thread;  // from the first call that is started
+  };
   void carry_out(const tenon_group_call& call, bool may_interrupt);
   void dispatch(const tenon_group_call& call);
   void serve();
 
   // calls.cpp
   void validate(const tenon_group_call& call) const;
+  void validate_transfers(const tenon_group_call& call) const;
+  void validate_memory(const tenon_group_call& call, uint64_t bytes) const;
   void meet(const tenon_group_call& call, std::vector<Piece> sends, std::vector<Piece> receives);
   void reduce(const tenon_group_call& call);
   void reduce_small(const tenon_group_call& call);
@@ -91,12 +107,7 @@ class RankGroup {
   tenon_group_record record_ = {};  // of the call under way
   std::vector<char> scratch_;
   std::atomic<uint64_t> calls_ = 0, bytes_sent_ = 0, bytes_received_ = 0;
-
-  std::mutex mutex_;  // of the rest
-  std::condition_variable changed_;
-  std::deque<Job> jobs_;  // the first one is under way
-  bool is_closing_ = false;
-  std::thread thread_;  // from the first call that is started
+  std::unique_ptr<Queue> queue_ = std::make_unique<Queue>();
 };
 
 }  // namespace tenon::collectives

@@ -28,8 +28,8 @@ class DistributedDataParallel(Module):
 
     Inside `no_sync()` gradients stay this rank's own and add up; the next backward outside of it averages their sum.
     A parameter that gets no gradient in a pass is an error that names it, on every rank, unless
-    `find_unused_parameters`: then ranks that did not use it take part with 0, and where no rank did its gradient is
-    left alone. With `broadcast_buffers`, buffers become those of rank 0 before every forward pass in training.
+    `find_unused_parameters`: then ranks that did not use it, in this pass or inside `no_sync()` before it, take part
+    with the gradient they hold or 0, and where no rank did its gradient is left alone. With `broadcast_buffers`, buffers become those of rank 0 before every forward pass in training.
     """
 
     def __init__(
@@ -57,7 +57,9 @@ class DistributedDataParallel(Module):
         self._has_order = False
         # Gradients come from the last layer first.
         self._set_buckets(list(range(len(named)))[::-1])
+        self._pass: int | None = None  # the backward pass that what follows belongs to
         self._ready: list[int] = []  # of this pass, in order
+        self._kept: set[int] = set()  # with gradients of this rank alone, as those inside no_sync()
         self._works: list[tuple[list[int], Tensor, Work] | None] = []
         with tenon.no_grad():
             self._agree_on_shapes()
@@ -110,12 +112,17 @@ class DistributedDataParallel(Module):
         def run(_param: Tensor) -> None:
             if self._is_syncing:
                 self._take(index)
+            else:
+                self._kept.add(index)
 
         return run
 
     def _take(self, index: int) -> None:
-        if not self._ready:
-            # A pass that failed may have left calls behind.
+        number = _core._backward_pass_number()
+        if number != self._pass:
+            # The pass before may have failed, and left calls and gradients behind.
+            self._kept.update(self._ready)
+            self._pass, self._ready = number, []
             self._works = [None] * len(self._buckets)
             self._missing = [len(group) for group in self._buckets]
             self._started = 0
@@ -142,7 +149,7 @@ class DistributedDataParallel(Module):
         self._started += 1
 
     def _finish(self) -> None:
-        order, self._ready = self._ready, []
+        order, self._ready, self._pass = self._ready, [], None
         used = self._used(order)
         with tenon.no_grad():
             while self._started < len(self._buckets):
@@ -163,6 +170,7 @@ class DistributedDataParallel(Module):
                     else:
                         param.grad.copy_(part)
         self._works = []
+        self._kept.clear()
         if not self._has_order:
             self._adopt_order(order)
 
@@ -182,6 +190,8 @@ class DistributedDataParallel(Module):
             )
             self.process_group.abort(text)
             raise RuntimeError(text)
+        for index in self._kept:
+            here[index] = here[index] or self._params[index].grad is not None
         # Behind all buckets, which is the same place among the calls of all ranks.
         while self._started < len(self._buckets):
             self._start(self._started)

@@ -104,7 +104,9 @@ class ZeroRedundancyOptimizer:
             )
         ]
         self._is_syncing = True
-        self._arrived: set[int] = set()
+        self._pass: int | None = None  # the backward pass that what follows belongs to
+        self._pending: list[tuple[list[int], Tensor, Work]] = []  # by bucket
+        self._used: list[bool] = []  # which parameters had a gradient on this rank
         if stage == 2:
             self._hooks = [
                 shard.param.register_post_accumulate_grad_hook(self._hook(index))
@@ -193,7 +195,7 @@ class ZeroRedundancyOptimizer:
         is_rows = (
             isinstance(mine, Tensor) and tuple(mine.shape) == tuple(shard.mine.shape) and mine.ndim
         )
-        kept = mine.to("cpu").numpy() if isinstance(mine, Tensor) else mine
+        kept = _as_numpy(mine) if isinstance(mine, Tensor) else mine
         told = all_gather_object((bool(is_rows), kept, _dtype_name(mine)), self.group)
         found = [each for each in told if each[1] is not None]
         if not found:
@@ -225,11 +227,13 @@ class ZeroRedundancyOptimizer:
         def run(_param: Tensor) -> None:
             if not self._is_syncing:
                 return
-            if not self._arrived:
-                self._pending: list[tuple[list[int], Tensor, Work] | None] = []
+            number = _core._backward_pass_number()
+            if number != self._pass:
+                # The pass before may have failed, and left calls behind.
+                self._pass, self._pending = number, []
+                self._used = [False] * len(self._shards)
                 self._missing = [len(bucket) for bucket in self._buckets]
                 _core._call_after_backward(self._finish)
-            self._arrived.add(index)
             bucket = next(b for b, members in enumerate(self._buckets) if index in members)
             self._missing[bucket] -= 1
             while (
@@ -268,23 +272,27 @@ class ZeroRedundancyOptimizer:
             out = tenon.empty([1, padded.shape[1]], dtype=padded.dtype, device=padded.device)
             work = self.group.reduce_scatter(padded, "mean", out, async_op=True)
             for index in members:
-                self._shards[index].param.grad = None
+                param = self._shards[index].param
+                self._used[index] = param.grad is not None
+                param.grad = None
         self._pending.append((members, out, work))
 
     def _finish(self) -> None:
-        self._arrived = set()
+        self._pass = None
         while len(self._pending) < len(self._buckets):
             self._scatter(len(self._pending))
         with tenon.no_grad():
-            for entry in self._pending:
-                assert entry is not None
-                members, out, work = entry
+            flags = tenon.tensor(self._used).to(tenon.uint8)
+            used = self.group.all_reduce(flags, "max").tolist()
+            for members, out, work in self._pending:
                 work.wait()
                 flat, start = out.reshape([-1]), 0
                 for index in members:
                     mine = self._shards[index].mine
                     part = flat[start : start + mine.size].reshape(mine.shape)
                     start += mine.size
+                    if not used[index]:
+                        continue  # the optimizer leaves it alone, as on one rank
                     if mine.grad is None:
                         mine.grad = part.clone()
                     else:
@@ -324,6 +332,12 @@ class _Paused:
 
     def __exit__(self, *_: object) -> None:
         self._optimizer._is_syncing = self._before
+
+
+def _as_numpy(value: Tensor) -> Any:
+    """The numbers; NumPy has no float smaller than 16 bits, and no bfloat16, all of which float32 holds."""
+    is_narrow = value.dtype.is_floating_point and value.dtype.itemsize < 4
+    return (value.to(tenon.float32) if is_narrow else value).to("cpu").numpy()
 
 
 def _dtype_name(value: Any) -> str | None:
