@@ -78,7 +78,8 @@ class Plan {
   std::vector<ValueId> owned_;    // values that a run makes
   // By result of the program: its step makes it anew, as rows, and nothing else reads it.
   std::vector<bool> is_direct_;
-  std::vector<bool> is_shared_;  // likewise: it may show memory that outlives the run
+  // Likewise: it may show memory of an input or a leaf.
+  std::vector<bool> is_shared_;
   std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
 };
 
