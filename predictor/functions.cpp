@@ -68,10 +68,11 @@ Predictors& predictors() {
 
 // f(predictor) while no other thread uses it.
 template <class F>
-tenon_status with_predictor(tenon_predictor* handle, F&& f) noexcept {
+tenon_status with_predictor(tenon_predictor* handle, F&& f,
+                            Predictor::Turn::Purpose purpose = Predictor::Turn::kOther) noexcept {
   return answer([&] {
     const std::shared_ptr<Predictor> predictor = predictors().find(handle);
-    const Predictor::Turn turn(*predictor);
+    const Predictor::Turn turn(*predictor, purpose);
     f(*predictor);
   });
 }
@@ -358,6 +359,7 @@ tenon_status tenon_predictor_bind_input(tenon_predictor* predictor, const char* 
     const uint32_t index = signature.find(signature.inputs, name);
     each.bindings().bind_input(
         index, dtype, checked_shape("input '" + std::string(name) + "'", ndim, shape), data, bytes);
+    each.drop_outputs();
   });
 }
 
@@ -370,6 +372,7 @@ tenon_status tenon_predictor_bind_output(tenon_predictor* predictor, const char*
     each.bindings().bind_output(index, dtype,
                                 checked_shape("output '" + std::string(name) + "'", ndim, shape),
                                 data, bytes);
+    each.drop_outputs();  // one may be the memory that was bound before
   });
 }
 
@@ -379,12 +382,13 @@ tenon_status tenon_predictor_bind_input_tensor(tenon_predictor* predictor, const
     const Signature& signature = each.model()->signature();
     const uint32_t index = signature.find(signature.inputs, name);
     each.bindings().bind_input(index, Tensor::borrow(need(tensor, "a tensor")));
+    each.drop_outputs();
   });
 }
 
 tenon_status tenon_predictor_unbind_inputs(tenon_predictor* predictor) {
   return with_predictor(predictor, [](Predictor& each) {
-    each.drop_outputs();  // they may be views of inputs
+    each.drop_outputs();
     each.bindings().unbind_inputs();
   });
 }
@@ -397,7 +401,8 @@ tenon_status tenon_predictor_unbind_outputs(tenon_predictor* predictor) {
 }
 
 tenon_status tenon_predictor_run(tenon_predictor* predictor) {
-  return with_predictor(predictor, [](Predictor& each) { each.run(); });
+  return with_predictor(
+      predictor, [](Predictor& each) { each.run(); }, Predictor::Turn::kRun);
 }
 
 tenon_status tenon_predictor_output(tenon_predictor* predictor, const char* name,
@@ -413,7 +418,7 @@ tenon_status tenon_predictor_output_tensor(tenon_predictor* predictor, const cha
   return with_predictor(predictor, [&](Predictor& each) {
     need(out, "where to put the tensor");
     const Signature& signature = each.model()->signature();
-    *out = each.output(signature.find(signature.outputs, name)).release();
+    *out = each.owned_output(signature.find(signature.outputs, name)).release();
   });
 }
 

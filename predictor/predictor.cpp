@@ -49,8 +49,10 @@ std::shared_ptr<Predictor> Predictor::load(const Config& config) {
   return predictor;
 }
 
-Predictor::Turn::Turn(Predictor& predictor) : predictor_(predictor) {
-  if (predictor.is_busy_.exchange(true, std::memory_order_acquire))
+Predictor::Turn::Turn(Predictor& predictor, Purpose purpose) : predictor_(predictor) {
+  State before = State::kFree;
+  if (!predictor.state_.compare_exchange_strong(
+          before, purpose == kRun ? State::kRunning : State::kBusy, std::memory_order_acquire))
     throw Error(TENON_FAILED_PRECONDITION,
                 "the predictor is at work for another call; threads that run at once have a clone "
                 "each (tenon_predictor_clone), and a hook cannot call it");
@@ -77,14 +79,15 @@ void Predictor::run() {
   options.into = bindings_.targets().data();
   options.user = this;
   options.before = before_step;
-  if (hook_) options.flags = TENON_GRAPH_RUN_ONE_BY_ONE;
+  // Leaves belong to all clones, and inputs to the caller.
+  options.flags = TENON_GRAPH_RUN_OWN_RESULTS;
+  if (hook_) options.flags |= TENON_GRAPH_RUN_ONE_BY_ONE;
   if (hook_ || is_profiled_) options.after = after_step;
-  is_cancelled_.store(false, std::memory_order_relaxed);
   begin_ = last_ = Clock::now();
   const tenon_status status = graph.program_run_with(
       model_->program(), inputs.data(), static_cast<uint32_t>(inputs.size()), results_.data(),
       static_cast<uint32_t>(results_.size()), &options, err_);
-  drop_outputs();  // those of the run before may have been inputs
+  drop_outputs();
   check(status);
   for (size_t i = 0; i < results_.size(); ++i) outputs_[i] = Tensor::adopt(results_[i]);
   if (is_profiled_) profile_.add_run(Clock::now() - begin_);
@@ -101,7 +104,7 @@ void Predictor::run() {
 
 tenon_status Predictor::before_step(void* user, tenon_err* err) {
   const auto& self = *static_cast<const Predictor*>(user);
-  if (self.is_cancelled_.load(std::memory_order_relaxed)) [[unlikely]]
+  if (self.state_.load(std::memory_order_relaxed) == State::kCancelled) [[unlikely]]
     return fail(err, TENON_CANCELLED, "run: cancelled by tenon_predictor_cancel");
   if (self.deadline_.count() > 0 && Clock::now() - self.begin_ > self.deadline_) [[unlikely]]
     return fail_format(err, TENON_DEADLINE_EXCEEDED,
@@ -177,7 +180,7 @@ void Predictor::warmup(const std::string& shapes) {
   }
 }
 
-Tensor Predictor::output(uint32_t index) const {
+const Tensor& Predictor::output(uint32_t index) const {
   if (!outputs_[index])
     throw Error(TENON_FAILED_PRECONDITION,
                 "output '" + model_->signature().outputs[index].name +
@@ -186,8 +189,14 @@ Tensor Predictor::output(uint32_t index) const {
   return outputs_[index];
 }
 
+Tensor Predictor::owned_output(uint32_t index) const {
+  const Tensor& made = output(index);
+  const bool is_bound = bindings_.targets()[index];  // to memory that the caller may free
+  return is_bound ? copy_on(made->device, made.get()) : made;
+}
+
 const Tensor& Predictor::host_output(uint32_t index) {
-  const Tensor made = output(index);
+  const Tensor& made = output(index);
   Tensor& kept = host_outputs_[index];
   if (!kept) kept = is_dense_on_host(made.get()) ? made : copy_on(host->device_host(), made.get());
   return kept;

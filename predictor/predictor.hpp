@@ -30,28 +30,36 @@ class Predictor {
 
   // Throws Error; then there are no outputs.
   void run();
-  // From any thread.
-  void cancel() { is_cancelled_.store(true, std::memory_order_relaxed); }
+  // From any thread: a run whose Turn has begun and not ended; else nothing.
+  void cancel() {
+    State running = State::kRunning;
+    state_.compare_exchange_strong(running, State::kCancelled, std::memory_order_relaxed);
+  }
   // On zeros, see parse_shapes(). What is bound stays so.
   void warmup(const std::string& shapes);
-  // Of the last run. Throws Error where there is none.
-  Tensor output(uint32_t index) const;
+  // Of the last run, in memory that is nobody else's. Throws Error where there is none.
+  Tensor owned_output(uint32_t index) const;
   // The same, dense in the host's memory; lives until the next run.
   const Tensor& host_output(uint32_t index);
   void drop_outputs();
 
+ private:
+  enum class State : uint8_t { kFree, kBusy, kRunning, kCancelled };
+
+ public:
   // Held while a thread uses the predictor. Throws Error if another one does.
   class Turn {
    public:
-    explicit Turn(Predictor& predictor);
-    ~Turn() { predictor_.is_busy_.store(false, std::memory_order_release); }
+    enum Purpose : uint8_t { kRun, kOther };  // what a cancel ends, and what it does not
+    Turn(Predictor& predictor, Purpose purpose);
+    ~Turn() { predictor_.state_.store(State::kFree, std::memory_order_release); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
    private:
     Predictor& predictor_;
   };
-  bool is_busy() const { return is_busy_.load(std::memory_order_acquire); }
+  bool is_busy() const { return state_.load(std::memory_order_acquire) != State::kFree; }
 
   std::string explained, profiled, program_text;  // texts that callers borrow
 
@@ -59,6 +67,8 @@ class Predictor {
   using Clock = std::chrono::steady_clock;
 
   void check(tenon_status status) const;
+  // Of the last run. Throws Error where there is none.
+  const Tensor& output(uint32_t index) const;
   // Functions of tenon_graph_run_options; `user` is the predictor.
   static tenon_status before_step(void* user, tenon_err* err);
   static tenon_status after_step(void* user, uint32_t begin, uint32_t end,
@@ -76,7 +86,7 @@ class Predictor {
   tenon_predictor_hook_fn hook_ = nullptr;
   void* hook_user_ = nullptr;
   ErrorSink err_;
-  std::atomic<bool> is_cancelled_{false}, is_busy_{false};
+  std::atomic<State> state_{State::kFree};
 };
 
 }  // namespace tenon::predictor

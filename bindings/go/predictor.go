@@ -61,6 +61,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
@@ -148,8 +149,10 @@ func Elements[T Element](tensor Tensor) ([]T, error) {
 	return elements, nil
 }
 
-// Predictor serves one goroutine at a time; others take a Clone. Close it when it is done.
+// Predictor serves one goroutine at a time, and others wait for it; those that run at once have a Clone each. Close it
+// when it is done.
 type Predictor struct {
+	turn    sync.Mutex // from binding the inputs to copying the outputs
 	handle  C.handle
 	inputs  []string
 	outputs []string
@@ -228,6 +231,8 @@ func (p *Predictor) Clone() (*Predictor, error) {
 
 // Run copies the inputs in and the outputs out. Nothing is converted.
 func (p *Predictor) Run(inputs map[string]Tensor) (map[string]Tensor, error) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	var memory []unsafe.Pointer // of C, as the library keeps addresses
 	defer func() {
 		call(func() C.tenon_status { return C.unbind(p.handle) })
@@ -267,19 +272,23 @@ func (p *Predictor) Run(inputs map[string]Tensor) (map[string]Tensor, error) {
 	return outputs, nil
 }
 
-// Cancel ends the run that is under way, from any goroutine.
+// Cancel ends the run that is under way, from any goroutine. Runs that begin later are not concerned.
 func (p *Predictor) Cancel() error {
 	return call(func() C.tenon_status { return C.cancel(p.handle) })
 }
 
 // Explain says of each step what runs it.
 func (p *Predictor) Explain() (string, error) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	var text *C.char
 	err := call(func() C.tenon_status { return C.explain(p.handle, &text) })
 	return C.GoString(text), err
 }
 
-// Close frees it. A second call is an error.
+// Close frees it, when the run that is under way has ended. A second call is an error.
 func (p *Predictor) Close() error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	return call(func() C.tenon_status { return C.free_predictor(p.handle) })
 }

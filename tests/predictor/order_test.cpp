@@ -134,7 +134,7 @@ class Orders {
                                                                      : nullptr,
                                                            dtype, ndim, shape, x_.data(), bytes);
     expect(status, each.is_alive && has_name && fits);
-    if (status == TENON_OK) each.bound = rows;
+    if (status == TENON_OK) each.bound = rows, each.made = 0;
   }
   void bind_output() {
     Known& each = *pick();
@@ -145,7 +145,7 @@ class Orders {
         each.handle, "scores", TENON_DTYPE_F32, 2, shape, scores_.data(),
         static_cast<uint64_t>(rows) * 12 - (has_room ? 0 : 1));
     expect(status, each.is_alive && has_room);
-    if (status == TENON_OK) each.bound_output = rows;
+    if (status == TENON_OK) each.bound_output = rows, each.made = 0;
   }
   void run() {
     Known& each = *pick();

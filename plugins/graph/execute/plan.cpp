@@ -82,6 +82,15 @@ void Plan::build(const Graph& graph) {
   };
   groups_ = find_groups({graph, is_needed_after, std::move(constants)});
   find_direct_results();
+  find_shared_results(aliases);
+}
+
+void Plan::find_shared_results(const AliasAnalysis& aliases) {
+  std::vector<bool> is_outer(graph_->values.size());  // by group of values
+  for (ValueId id : graph_->inputs) is_outer[aliases.alias_set(id)] = true;
+  for (const Leaf& leaf : graph_->leaves)
+    if (!leaf.is_constant) is_outer[aliases.alias_set(leaf.value)] = true;
+  for (ValueId id : graph_->results) is_shared_.push_back(is_outer[aliases.alias_set(id)]);
 }
 
 void Plan::find_direct_results() {
@@ -200,8 +209,12 @@ class Plan::Run {
       TENON_TRY(autograd()->set_grad(values_[update.tensor], grad, err_));
     }
     TENON_TRY(copy_results());
+    std::vector<Tensor> own;
+    if (options_.flags & TENON_GRAPH_RUN_OWN_RESULTS)
+      TENON_TRY(guarded(err_, [&] { own = copies_of_shared_results(); }));
     for (size_t i = 0; i < graph_.results.size(); ++i) {
       results[i] = target(i) ? target(i) : values_[graph_.results[i]];
+      if (!own.empty() && own[i]) results[i] = own[i].get();
       host->tensor_retain(results[i]);
     }
     return TENON_OK;
@@ -225,6 +238,17 @@ class Plan::Run {
       if (target(i) && target(i) != values_[graph_.results[i]])
         TENON_TRY(host->tensor_copy(target(i), values_[graph_.results[i]], err_));
     return TENON_OK;
+  }
+
+  // By result; empty where there is none.
+  std::vector<Tensor> copies_of_shared_results() const {
+    std::vector<Tensor> copies;
+    for (size_t i = 0; i < graph_.results.size(); ++i) {
+      if (!plan_.is_shared_[i] || target(i)) continue;
+      copies.resize(graph_.results.size());
+      copies[i] = copy_of(Tensor::borrow(values_[graph_.results[i]]));
+    }
+    return copies;
   }
 
   tenon_status tell(uint32_t begin, uint32_t end, bool is_group) const {

@@ -12,6 +12,8 @@
 
 namespace tenon::graph {
 
+class AliasAnalysis;
+
 // Recording of gradients during a run.
 enum class Gradients : uint8_t {
   kOff,     // no operator is recorded
@@ -57,6 +59,8 @@ class Plan {
   void use_operator(const Step& step);
   // Which results can be written into a caller's tensor by the step that makes them?
   void find_direct_results();
+  // Which results may lie in memory of an input or a leaf? Constants are copied for each run.
+  void find_shared_results(const AliasAnalysis& aliases);
 
   struct UsedOperator {
     const tenon_op_def* def;  // where the host keeps it
@@ -74,6 +78,8 @@ class Plan {
   std::vector<ValueId> owned_;    // values that a run makes
   // By result of the program: its step makes it anew, as rows, and nothing else reads it.
   std::vector<bool> is_direct_;
+  // Likewise: it may show memory of an input or a leaf.
+  std::vector<bool> is_shared_;
   std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
 };
 

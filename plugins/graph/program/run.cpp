@@ -122,6 +122,10 @@ tenon_status run_program(const Program& program, tenon_tensor* const* inputs, ui
                        "program: gradients cannot be recorded through it: %s; call it under "
                        "tenon.no_grad()",
                        program.refuses_gradients.c_str());
+  if (records && options.flags & TENON_GRAPH_RUN_OWN_RESULTS)
+    return fail(err, TENON_UNSUPPORTED,
+                "program: gradients cannot be recorded through results that are copied "
+                "(TENON_GRAPH_RUN_OWN_RESULTS); call it under tenon.no_grad()");
   const GradientsOn scope(records);
   return plan->run(inputs, results, records ? Gradients::kReplay : Gradients::kOff, options, err);
 }

@@ -8,18 +8,25 @@
 namespace tenon::graph {
 namespace {
 
-// Operators are called below gradients, whatever the caller's thread does with them.
-class NoGradients {
+// Operators are called without gradients and mixed precision, whatever the caller's thread has switched on: what a
+// program's step makes follows from its arguments alone.
+class PlainThread {
  public:
-  NoGradients() : before_(autograd() ? autograd()->set_enabled(0) : 0) {}
-  ~NoGradients() {
-    if (autograd()) autograd()->set_enabled(before_);
+  PlainThread() : amp_(amp() && amp()->dtype() >= 0 ? amp() : nullptr) {
+    const ErrorSink err;
+    if (amp_) err.check(amp_->push(nullptr, err));
+    if (autograd()) had_gradients_ = autograd()->set_enabled(0);
   }
-  NoGradients(const NoGradients&) = delete;
-  NoGradients& operator=(const NoGradients&) = delete;
+  ~PlainThread() {
+    if (autograd()) autograd()->set_enabled(had_gradients_);
+    if (amp_) amp_->pop();
+  }
+  PlainThread(const PlainThread&) = delete;
+  PlainThread& operator=(const PlainThread&) = delete;
 
  private:
-  int32_t before_;
+  const tenon_amp_api* const amp_;  // NULL: the thread is in no region
+  int32_t had_gradients_ = 0;
 };
 
 Tensor meta_tensor(const Type& type) {
@@ -119,7 +126,7 @@ Fragment Fragment::of(const Expression& expression, const std::vector<Operand>& 
 }
 
 void Fragment::run(std::vector<Tensor>& tensors) const {
-  const NoGradients scope;
+  const PlainThread plain;
   const ErrorSink err;
   for (const Step& step : steps) {
     std::vector<tenon_value> args;

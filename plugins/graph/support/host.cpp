@@ -37,6 +37,11 @@ const tenon_calls_api* calls() {
   return found(known, TENON_CALLS_SERVICE, TENON_CALLS_VERSION);
 }
 
+const tenon_amp_api* amp() {
+  static constinit std::atomic<const tenon_amp_api*> known{nullptr};
+  return found(known, TENON_AMP_SERVICE, TENON_AMP_VERSION);
+}
+
 bool requires_grad(const tenon_tensor* tensor) {
   return tensor->layers != 0 && autograd() && autograd()->requires_grad(tensor);
 }

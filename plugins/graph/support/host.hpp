@@ -2,6 +2,7 @@
 // What several files here need of the host.
 #pragma once
 
+#include <tenon/services/amp.h>
 #include <tenon/services/autograd.h>
 #include <tenon/services/calls.h>
 #include <tenon/error.hpp>
@@ -14,6 +15,7 @@ inline constexpr uint32_t kMaxResults = 8;
 // Looked up at the first use: this plugin may start before the one that offers it. NULL: not there.
 const tenon_autograd_api* autograd();
 const tenon_calls_api* calls();
+const tenon_amp_api* amp();
 
 bool requires_grad(const tenon_tensor* tensor);
 

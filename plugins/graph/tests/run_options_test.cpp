@@ -85,6 +85,26 @@ TEST(RunOptions, GroupsWriteThereToo) {
   EXPECT_EQ(values(mine), std::vector<float>(20000, 8));
 }
 
+TEST(RunOptions, ResultsCanBeTheCallersOwn) {
+  const Tensor x = tensor({2, 2}, {1, 2, 3, 4}), weight = tensor({2, 2}, {5, 6, 7, 8});
+  const int64_t flat = 4;
+  const Program program = record({x}, [&] {
+    Tensor product = call("multiply", {boxed(x.get()), boxed(weight.get())});
+    return std::vector{product, x, weight, call("reshape", {boxed(weight.get()), boxed(&flat, 1)})};
+  });
+  tenon_graph_run_options options = {};
+  options.struct_size = sizeof options;
+  auto shares = [](const Tensor& a, const Tensor& b) { return a->data == b->data; };
+  std::vector<Tensor> results = run_with(program, {x}, options);
+  EXPECT_TRUE(shares(results[1], x) && shares(results[3], weight));
+  options.flags = TENON_GRAPH_RUN_OWN_RESULTS;
+  results = run_with(program, {x}, options);
+  for (const Tensor& result : results) EXPECT_FALSE(shares(result, x) || shares(result, weight));
+  EXPECT_EQ(values(results[0]), (Values{5, 12, 21, 32}));
+  EXPECT_EQ(values(results[1]), (Values{1, 2, 3, 4}));
+  EXPECT_EQ(values(results[3]), (Values{5, 6, 7, 8}));
+}
+
 TEST(RunOptions, SaysWhatDoesNotFit) {
   const Tensor x = tensor({2, 2}, {1, 2, 3, 4});
   const Program program = sample(x);

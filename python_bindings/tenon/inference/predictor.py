@@ -88,7 +88,8 @@ class Predictor:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name. Inputs are tensors, or what `tenon.asarray` takes, of the program's dtypes: nothing is
-        converted. Results are new tensors on the predictor's device, without gradients."""
+        converted. Results are new tensors on the predictor's device, without gradients: one that is an input or a
+        weight is a copy."""
         with self._taking_turn():
             missing = [name for name in self.inputs if name not in inputs]
             if missing:
@@ -123,7 +124,8 @@ class Predictor:
         return other
 
     def cancel(self) -> None:
-        """From any thread: the run that is under way raises RuntimeError before its next step."""
+        """From any thread: the run that is under way raises RuntimeError before its next step. Runs that begin later
+        are not concerned."""
         self._native.cancel()
 
     def warmup(self, shapes: str | Sequence[Shapes] = "recorded") -> None:

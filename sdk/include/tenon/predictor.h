@@ -200,14 +200,17 @@ TENON_PREDICTOR_API tenon_status tenon_predictor_bind_input_tensor(tenon_predict
 TENON_PREDICTOR_API tenon_status tenon_predictor_unbind_inputs(tenon_predictor*);
 TENON_PREDICTOR_API tenon_status tenon_predictor_unbind_outputs(tenon_predictor*);
 TENON_PREDICTOR_API tenon_status tenon_predictor_run(tenon_predictor*);
-/* An output of the last run; valid until the next run, unbinding, shrink_memory or free. */
+/* An output of the last run, in memory that is bound to it or the predictor's own: one that is an input or a weight is
+ * copied. Valid until the next run, binding, unbinding, shrink_memory or free. */
 TENON_PREDICTOR_API tenon_status tenon_predictor_output(tenon_predictor*, const char* name,
                                                         tenon_predictor_view* out);
-/* The same as an owned tensor of the host table, on the predictor's device. */
+/* The same as an owned tensor of the host table, on the predictor's device. It shares memory with nothing that is bound
+ * and with no weight, as it is copied where the output is bound; two calls after one run give the same memory. */
 TENON_PREDICTOR_API tenon_status tenon_predictor_output_tensor(tenon_predictor*, const char* name,
                                                                tenon_tensor** out);
-/* From any thread: the run that is under way ends with TENON_CANCELLED before its next step; without one, nothing
- * happens. */
+/* From any thread: the run that is under way ends with TENON_CANCELLED before its next step, or as it would have where
+ * no step is left. A run is under way from when other calls get TENON_FAILED_PRECONDITION until it returns. Runs that
+ * begin later are not concerned, and without one nothing happens; warm-ups are no runs that can be cancelled. */
 TENON_PREDICTOR_API tenon_status tenon_predictor_cancel(tenon_predictor*);
 /* Runs it with zeros as inputs, so that what is prepared at a first run is there: at the sizes of `shapes`, as the key
  * "warmup" takes them. */

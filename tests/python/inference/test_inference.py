@@ -65,6 +65,30 @@ def test_results_are_new_and_carry_no_gradients(path):
     np.testing.assert_array_equal(inside.numpy(), kept)
 
 
+def test_results_that_are_inputs_or_weights_are_copies(tmp_path):
+    linear = nn.Linear(3, 3)
+    with tenon.no_grad():
+        program = tenon.export(
+            lambda x: {
+                "double": x * 2,
+                "input": x,
+                "flat": x.reshape([-1]),
+                "weight": linear.weight,
+                "part": linear.bias[1:],
+            },
+            tenon.ones(2, 3),
+        )
+    program.save(tmp_path / "x.tenon")
+    p, x = inference.Predictor(tmp_path / "x.tenon"), tenon.ones(2, 3)
+    clone = p.clone()
+    expected = {name: value.tolist() for name, value in p.run({"x": x}).items()}
+    for value in p.run({"x": x}).values():
+        value.fill_(99.0)
+    assert x.tolist() == [[1.0] * 3] * 2
+    for each in (p, clone):
+        assert {name: value.tolist() for name, value in each.run({"x": x}).items()} == expected
+
+
 def test_arrays_and_layouts(path):
     p = inference.Predictor(path)
     x = rows(4)

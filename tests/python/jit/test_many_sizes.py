@@ -362,3 +362,18 @@ def test_sizes_are_plain_numbers_again_afterwards():
             lambda x: x * float(x.shape[0]), tenon.rand(4), dynamic_shapes=[{0: Dim("n", max=9)}]
         )
     assert type(tenon.ones(3).shape[0]) is int and type(tenon.ones(3).size) is int
+
+
+def test_regions_of_mixed_precision_do_not_change_what_a_size_needs():
+    linear = nn.Linear(8, 4)
+    with tenon.no_grad():
+        program = tenon.export(
+            lambda x: linear(x).relu(), tenon.rand(4, 8), dynamic_shapes=[{0: Dim("n", max=16)}]
+        )
+        x = tenon.rand(7, 8)
+        with tenon.amp.autocast(dtype="bfloat16"):
+            first = program(x)  # made for this size here
+        expected = program(x)
+    np.testing.assert_allclose(
+        first.to(tenon.float32).numpy(), expected.numpy(), rtol=0.02, atol=0.02
+    )

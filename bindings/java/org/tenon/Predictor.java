@@ -18,7 +18,9 @@ import java.util.Map;
  * }
  * </pre>
  *
- * <p>An object serves one thread at a time; others take {@link #newClone}. The library of bindings/java is loaded from
+ * <p>An object serves one thread at a time, and others wait for it; those that run at once take {@link #newClone}. Its
+ * methods synchronize on it, and so does a thread that shares it, around its bindings, the run and the outputs:
+ * {@code synchronized (predictor) { ... }}. The library of bindings/java is loaded from
  * the system property org.tenon.library, a path, or else by the name tenon_predictor_jni.
  */
 public final class Predictor implements AutoCloseable {
@@ -60,7 +62,7 @@ public final class Predictor implements AutoCloseable {
   }
 
   /** Elements from the buffer's position to its limit: a direct buffer in the processor's byte order, read by each run. */
-  public void bindInput(String name, DType dtype, long[] shape, ByteBuffer elements) {
+  public synchronized void bindInput(String name, DType dtype, long[] shape, ByteBuffer elements) {
     if (!elements.isDirect() || elements.order() != ByteOrder.nativeOrder()) {
       throw new IllegalArgumentException(
           "expected a buffer of ByteBuffer.allocateDirect in ByteOrder.nativeOrder(), got another one");
@@ -69,16 +71,16 @@ public final class Predictor implements AutoCloseable {
     bound.put(name, elements);
   }
 
-  public void run() {
+  public synchronized void run() {
     run(handle);
   }
 
-  /** From any thread: ends the run that is under way. */
+  /** From any thread, without waiting: ends the run that is under way. Runs that begin later are not concerned. */
   public void cancel() {
     cancel(handle);
   }
 
-  public Output output(String name) {
+  public synchronized Output output(String name) {
     int[] dtype = new int[1];
     long[][] shape = new long[1][];
     byte[] elements = output(handle, name, dtype, shape);
@@ -87,12 +89,13 @@ public final class Predictor implements AutoCloseable {
   }
 
   /** What runs each step. */
-  public String explain() {
+  public synchronized String explain() {
     return explain(handle);
   }
 
+  /** Waits for the run that is under way. */
   @Override
-  public void close() {
+  public synchronized void close() {
     free(handle);
     bound.clear();
   }

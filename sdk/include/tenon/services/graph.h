@@ -237,7 +237,9 @@ enum {
 };
 
 enum {
-  TENON_GRAPH_RUN_ONE_BY_ONE = 1 /* steps do not run together, so that all results are there */
+  TENON_GRAPH_RUN_ONE_BY_ONE = 1, /* steps do not run together, so that all results are there */
+  /* No result shares memory with an input or a leaf: those that may are copied, and no gradients pass. */
+  TENON_GRAPH_RUN_OWN_RESULTS = 2
 };
 
 /* What a caller may ask for beside the results. Functions are called on the thread that runs; a status other
