@@ -172,6 +172,7 @@ class Caster {
   Program settled(const std::vector<int64_t>& sizes) const {
     std::vector<Tensor> inputs;
     for (const Value& value : signature_.inputs) inputs.push_back(zeros(value, sizes));
+    run_program(inputs);  // makes the program of these sizes, whose types a region would change
     const Program first = recorded(inputs), second = recorded(inputs);
     tenon_graph_program* program;
     const ErrorSink err;

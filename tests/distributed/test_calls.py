@@ -205,7 +205,9 @@ def test_memory_that_overlaps_is_refused():
             world.reduce_scatter(memory[:8], "sum", memory[1:5])
         with pytest.raises(ValueError, match="tensors to send and to receive into that share no"):
             world.all_to_all(memory[:8], memory[:8])
-        with pytest.raises(ValueError, match="tensors to receive into that share no memory, got one"):
+        with pytest.raises(
+            ValueError, match="tensors to receive into that share no memory, got one"
+        ):
             world.exchange([], [(first, 1 - rank), (behind, 1 - rank)])
         assert memory.tolist() == [1.0] * 9  # and the group goes on
         world.all_reduce(first, "sum", first)

@@ -151,42 +151,6 @@ def test_a_forked_process_is_no_rank_and_hides_no_death():
         assert "made by fork and is no rank" in processes.finish(1)[0][0]
 
 
-@pytest.mark.parametrize("transport", ["shared memory", "tcp"])
-def test_a_forked_process_closes_what_is_its_own(transport):
-    # Descriptors once, though other files have got their numbers; and without the threads of started calls.
-    program = """
-        dist.init_process_group(timeout=20)
-        dist.all_reduce(tenon.ones([2]), async_op=True).wait()
-        store = dist.TcpStore("127.0.0.1", int(os.environ["MASTER_PORT"]))
-        if rank == 0:
-            going_on = dist.recv(tenon.ones([2]), 1, async_op=True)
-            time.sleep(0.2)
-            child = os.fork()
-            if child == 0:
-                files = [open(os.devnull, "w") for _ in range(16)]
-                try:
-                    going_on.wait()
-                except RuntimeError as error:
-                    print(error, flush=True)
-                del going_on
-                dist.destroy_process_group()
-                for file in files:
-                    file.write("x")
-                    file.close()
-                os._exit(7)
-            print("ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-            store.set("ended", b"")
-            print("received", going_on.result().tolist())
-        else:
-            store.wait(["ended"], 40)
-            dist.send(tenon.ones([2]) * 3, 0)
-    """
-    with Processes(2, program, TENON_COLLECTIVES_TRANSPORT=transport) as processes:
-        output, errors = processes.finish(0)[0]
-        assert "made by fork, and the call goes on in its parent" in output, errors
-        assert "ended with 7" in output and "received [3.0, 3.0]" in output, errors
-
-
 def test_an_interrupt_ends_the_call_before_its_memory_is_freed():
     program = """
         dist.init_process_group(timeout=30)
@@ -218,20 +182,6 @@ def test_an_interrupt_ends_the_call_before_its_memory_is_freed():
         assert own == "it rings done: True\n0.0\n", errors
         assert "rank 0 was interrupted in broadcast(float32[1048576], root=1)" in other, other
         assert "behind calls that were started before it" in other
-
-
-def test_the_end_of_a_started_call_is_told_after_its_group_was_closed():
-    def work():
-        rank = dist.get_rank()
-        part = dist.new_group([1, 0])
-        begun = part.all_reduce(dist_ones(4 + rank), async_op=True)
-        time.sleep(0.2)
-        part.close()
-        with pytest.raises(dist.CollectiveMismatch, match=r"rank 0 all_reduce\(float32\[5\], sum"):
-            begun.wait()
-
-    with dist.local(2, timeout=10) as ranks:
-        ranks.run(work)
 
 
 def test_the_record_of_calls():
