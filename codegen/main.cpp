@@ -47,7 +47,8 @@ void print_help() {
          "  --bridge             the files tell another library's calls: write "
          "python/_<library>_calls.py\n"
          "  --signatures FILE    the calls that the library has\n"
-         "  --onnx SCHEMAS.txt   the files say what imports operators of ONNX: write onnx_lines.hpp\n"
+         "  --onnx SCHEMAS.txt   the files say what imports operators of ONNX: write "
+         "onnx_lines.hpp\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())

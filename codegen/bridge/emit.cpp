@@ -144,8 +144,8 @@ std::string emit_case(const BridgeCall& call, const BridgeCase& each, size_t ind
   std::string when = "None";
   if (each.when) {
     when = name + "_when";
-    functions +=
-        cat("def ", when, "(_", parameters(call), "):\n    return ", text.of_condition(*each.when), "\n\n\n");
+    functions += cat("def ", when, "(_", parameters(call), "):\n    return ",
+                     text.of_condition(*each.when), "\n\n\n");
   }
   std::string function = "None";
   if (!each.steps.empty()) {

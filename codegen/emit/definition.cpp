@@ -81,7 +81,8 @@ std::string traits_text(const Operator& op) {
     text += cat("in_place: ", op.in_place.empty() ? kByCopy : op.in_place, "\n");
   for (const std::string& line : op.earlier) text += cat("earlier: ", line, "\n");
   for (const OnnxLine& line : op.onnx)
-    text += cat("onnx: ", line.name, " ", line.since, line.is_native ? " native " : " import ", line.text, "\n");
+    text += cat("onnx: ", line.name, " ", line.since, line.is_native ? " native " : " import ",
+                line.text, "\n");
   return text;
 }
 

@@ -117,8 +117,7 @@ TEST(Bridge, TellsParametersThatAreCalledAsNumbersAre) {
   const Told result =
       told("  fill(self, nan): \"add(self, nan == none ? inf : nan)\"\n", kOptional);
   EXPECT_EQ(result.errors, "");
-  EXPECT_TRUE(
-      holds(result.text, "call(\"add\", self, (float(\"inf\") if (nan is None) else nan))"))
+  EXPECT_TRUE(holds(result.text, "call(\"add\", self, (float(\"inf\") if (nan is None) else nan))"))
       << result.text;
 }
 

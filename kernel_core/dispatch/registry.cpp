@@ -2,8 +2,8 @@
 #include "kernel_core/dispatch/registry.hpp"
 #include "kernel_core/dispatch/arguments.hpp"
 
-#include <tenon/operator_traits.hpp>
 #include <tenon/services/candidates.h>
+#include <tenon/operator_traits.hpp>
 
 #include <algorithm>
 #include <cstring>

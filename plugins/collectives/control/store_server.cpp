@@ -88,7 +88,9 @@ void StoreServer::accept_all() {
     client.socket = std::move(socket);
     try {
       client.thread = std::thread([this, &client] { serve(client); });
-    } catch (const std::system_error&) {  // no thread is left; the client is told by the end of its connection
+    } catch (
+        const std::
+            system_error&) {  // no thread is left; the client is told by the end of its connection
       clients_.pop_back();
     }
   }

@@ -25,8 +25,7 @@ std::unique_ptr<Links> make_links(Meeting& meeting, const std::string& path,
 std::string shortened(const std::string& path) {
   if (path.size() < 48) return path;
   uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : path)
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  for (const char letter : path) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
   char text[20];
   snprintf(text, sizeof text, "h%016llx", static_cast<unsigned long long>(hash));
   return text;

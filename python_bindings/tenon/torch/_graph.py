@@ -25,9 +25,7 @@ class GraphBuilder:
 
     def build(self, sizes: dict[str, int]) -> tuple[_core.Program, list[Any], list[Any]]:
         """The program, and the structures of its arguments and results."""
-        self._walk = Walk(
-            self._torch, sizes, self._weights, self._entry, is_sample=bool(sizes)
-        )
+        self._walk = Walk(self._torch, sizes, self._weights, self._entry, is_sample=bool(sizes))
         self._entry.writes.clear()
         arguments = self._add_inputs()
         results = self._walk.run(self.exported.graph_module)

@@ -19,7 +19,9 @@ class Report:
     steps: int = 0  # of the program
     leaves: int = 0
     shared_bytes: int = 0  # of weights that the program reads in PyTorch's memory
-    copied_bytes: int = 0  # of weights whose memory holds other numbers than the weights (conjugates)
+    copied_bytes: int = (
+        0  # of weights whose memory holds other numbers than the weights (conjugates)
+    )
     writes: list[str] = field(default_factory=list)  # buffers and inputs that each run writes
     converted: Counter[str] = field(
         default_factory=Counter

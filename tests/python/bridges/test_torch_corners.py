@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corners of PyTorch's calls: numbers that are none, whole numbers beyond floats, dtypes that disagree, checks."""
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
@@ -8,11 +10,12 @@ torch = pytest.importorskip("torch", exc_type=ImportError)
 import tenon  # noqa: E402
 
 F = torch.nn.functional
+Module: Any = torch.nn.Module
 NAN, INF = float("nan"), float("inf")
 BIG = [16777217, -16777217, 2**53 + 1, -(2**53) - 1, 7, -7]
 
 
-class Function(torch.nn.Module):
+class Function(Module):
     def __init__(self, function):
         super().__init__()
         self.function = function
@@ -137,7 +140,7 @@ def test_weights_that_are_conjugates_are_copied_and_counted():
     weight = torch.complex(torch.ones(2), torch.full((2,), 2.0))
     conjugate, negative = weight.conj(), weight.conj().imag
 
-    class Net(torch.nn.Module):
+    class Net(Module):
         def __init__(self):
             super().__init__()
             self.register_buffer("conjugate", conjugate)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch models as programs, beside PyTorch."""
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
@@ -8,6 +10,7 @@ torch = pytest.importorskip("torch", exc_type=ImportError)
 import tenon  # noqa: E402
 
 F = torch.nn.functional
+Module: Any = torch.nn.Module
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 
 
@@ -38,7 +41,7 @@ def check(model, *inputs, **options):
     return program
 
 
-class Function(torch.nn.Module):
+class Function(Module):
     def __init__(self, function):
         super().__init__()
         self.function = function
@@ -47,7 +50,7 @@ class Function(torch.nn.Module):
         return self.function(*inputs)
 
 
-class Block(torch.nn.Module):
+class Block(Module):
     """A block of a transformer: attention of several heads, and two layers behind it."""
 
     def __init__(self, width=32, heads=4, causal=False):
@@ -69,7 +72,7 @@ class Block(torch.nn.Module):
         return x + self.layers(self.second(x))
 
 
-class Language(torch.nn.Module):
+class Language(Module):
     """Embeddings, blocks, and the embedding again as the last layer."""
 
     def __init__(self, causal):
@@ -134,7 +137,7 @@ def test_weights_are_shared_and_tied_ones_once():
         torch.testing.assert_close(torch_of(program(tenon_of(ids))), net(ids), **CLOSE)
 
 
-class Counter(torch.nn.Module):
+class Counter(Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("count", torch.zeros(2))
@@ -173,7 +176,7 @@ def test_inputs_that_the_model_writes():
 
 
 def test_structures_and_keywords():
-    class Net(torch.nn.Module):
+    class Net(Module):
         def forward(self, pair, *, scale, flag=True):
             a, b = pair["a"], pair["b"]
             return {"sum": (a + b) * scale, "parts": [a, b.exp()]}
