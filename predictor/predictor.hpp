@@ -37,7 +37,7 @@ class Predictor {
   }
   // On zeros, see parse_shapes(). What is bound stays so.
   void warmup(const std::string& shapes);
-  // Of the last run, in memory that is no caller else's. Throws Error where there is none.
+  // Of the last run, in memory of its own. Throws Error where there is none.
   Tensor owned_output(uint32_t index) const;
   // The same, dense in the host's memory; lives until the next run.
   const Tensor& host_output(uint32_t index);
