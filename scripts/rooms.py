@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails where the Python package leaves its order (docs/decisions/0127-rooms-of-the-python-package.md): a private module
 outside of the rooms, a room that imports one of its own floor or above, modules that import each other in a circle, or an import
-inside a function that does not say why it is there.
+inside a function that does not say why it is there. What a module reaches as `tenon.NAME`, or names for `import_module`, counts as
+an import of the module in which that lies.
 
 Usage: scripts/rooms.py [--picture] [PACKAGE]   PACKAGE: the folder, by default python_bindings/tenon
 """
@@ -17,10 +18,10 @@ from pathlib import Path
 # Rooms (folders, and public modules that are one file) from the ground up. A room imports those of floors below.
 FLOORS = [
     "_core _operators _spellings _aten_calls",  # the compiled half, and what the build generates
-    "_tensor fft host io metrics plugins",
+    "_tensor fft host io plugins",
     "autograd ops random runtime signal text",
     "collective linalg multiprocessing",
-    "array_api data nn",
+    "array_api data metrics nn",
     "audio distributions func geometric jit optim profiler testing vision",
     "utils",
     "amp",
@@ -32,6 +33,8 @@ FLOORS = [
 ]
 # Arrows upward that stay, and why.
 UPWARD = {
+    ("autograd", "func.jacobians"): "a name of PyTorch, imported when a user names it",
+    ("autograd", "utils.numerics"): "a name of PyTorch, imported when a user names it",
     ("utils.checkpoint", "amp.autocast"): "what is computed again enters the region of the call",
 }
 # Private modules in the package's own folder that stay, and why.
@@ -44,7 +47,7 @@ SAME_ROOM = {"collective": "distributed"}
 
 
 class Import:
-    """An import statement's way from one module to another."""
+    """A way from one module to another: a statement, an attribute of `tenon`, or a name for import_module."""
 
     def __init__(self, importer: str, imported: str, line: int, is_inside: bool) -> None:
         self.importer, self.imported = importer, imported
@@ -94,12 +97,71 @@ def named_modules(node: ast.Import | ast.ImportFrom, package: list[str]):
             yield name.removeprefix("tenon.")
 
 
+def names_of_package(modules: dict[str, Path]) -> dict[str, str]:
+    """The modules that names of the package itself lead to: submodules, other names of them, and what lies in them."""
+    named = {module: module for module in modules if module and "." not in module}
+    for node in parsed(modules[""].read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            if node.targets[0].id == "_ALIASES":
+                named.update(ast.literal_eval(node.value))
+            elif node.targets[0].id == "_PLACES":
+                for place, names in ast.literal_eval(node.value).items():
+                    named.update(dict.fromkeys(names.split(), place))
+    return named
+
+
+def running(node: ast.AST, has_quoted_types: bool):
+    """The nodes that run: not what is for type checkers."""
+    for field, value in ast.iter_fields(node):
+        if has_quoted_types and field in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, ast.AST):
+                yield child
+                yield from running(child, has_quoted_types)
+
+
+def reached_modules(tree: ast.Module, modules: dict[str, Path], named: dict[str, str]):
+    """(module, line) of what a file reaches without a statement: `tenon.NAME`, and strings for import_module."""
+    statements_ = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    roots = {
+        alias.asname or "tenon"
+        for node in statements_
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name == "tenon" or (alias.name.startswith("tenon.") and not alias.asname)
+    }
+    has_quoted_types = any(
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in statements_
+    )
+    nodes = list(running(tree, has_quoted_types))
+    names_modules = any("import_module" in (getattr(node, "attr", ""), getattr(node, "id", ""))
+                        for node in nodes)  # fmt: skip
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in roots and node.attr in named:
+                yield named[node.attr], node.lineno
+        elif names_modules and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value.removeprefix("tenon.") in modules and node.value.startswith("tenon."):
+                yield node.value.removeprefix("tenon."), node.lineno
+
+
 def read_imports(modules: dict[str, Path]) -> list[Import]:
     imports = []
+    named = names_of_package(modules)
     for importer, path in modules.items():
         parts = importer.split(".") if importer else []
         package = parts if path.name == "__init__.py" else parts[:-1]
-        for node, is_inside in statements(parsed(path.read_text(encoding="utf-8"))):
+        tree = parsed(path.read_text(encoding="utf-8"))
+        if importer:  # the package itself hands out what all rooms have
+            for name, line in reached_modules(tree, modules, named):
+                if name != importer and not f"{importer}.".startswith(f"{name}."):
+                    imports.append(Import(importer, name, line, is_inside=True))
+        for node, is_inside in statements(tree):
             for name in named_modules(node, package):
                 while name and name not in modules and "." in name:
                     name = name.rpartition(".")[0]  # of `from tenon.nn import Module`, the module
@@ -122,6 +184,8 @@ def circles(imports: list[Import]) -> list[list[str]]:
     """Sets of modules each of which leads to each other one (Tarjan, 1972)."""
     targets = defaultdict(set)
     for each in imports:
+        if is_known(each):
+            continue
         targets[each.importer].add(each.imported)
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -151,6 +215,11 @@ def circles(imports: list[Import]) -> list[list[str]]:
     return found
 
 
+def is_known(each: Import) -> bool:
+    """Whether UPWARD has it. Importing `amp.autocast` imports `amp` as well."""
+    return any(each.importer == a and f"{b}.".startswith(f"{each.imported}.") for a, b in UPWARD)
+
+
 def faults_of(package: Path) -> list[str]:
     modules = read_modules(package)
     imports = read_imports(modules)
@@ -167,11 +236,7 @@ def faults_of(package: Path) -> list[str]:
         here, there = room_of(each.importer), room_of(each.imported)
         if not each.importer or here == there or here not in floors or there not in floors:
             continue
-        # `utils` imports for `utils.checkpoint` when it is imported itself.
-        is_known = any(
-            each.importer == a and f"{b}.".startswith(f"{each.imported}.") for a, b in UPWARD
-        )
-        if floors[there] >= floors[here] and not is_known:
+        if floors[there] >= floors[here] and not is_known(each):
             faults.append(
                 f"{each.importer}:{each.line}: imports {each.imported}, which is no floor below; move what both need down, or "
                 f"what imports up"

@@ -62,7 +62,14 @@ WRITTEN = {
             "bindings.md",
             "isolated.md",
         ],
-        "How it works": ["architecture.md", "plugins.md", "runtime.md", "autograd.md"],
+        "How it works": [
+            "architecture.md",
+            "where_things_live.md",
+            "glossary.md",
+            "plugins.md",
+            "runtime.md",
+            "autograd.md",
+        ],
     },
     "Reference": {
         "Operators": "reference/operators/",

@@ -62,18 +62,6 @@ def rewritten(text: str, path: str, known: set[str]) -> str:
     return "".join(p if p.startswith("```") else LINK.sub(link, p) for p in parts)
 
 
-def decisions(root: pathlib.Path) -> str:
-    """The table of decisions, from the pages themselves."""
-    lines = ["", "| | decision | status |", "|---|---|---|"]
-    for file in sorted((root / "docs" / "decisions").glob("[0-9]*.md")):
-        text = file.read_text(encoding="utf-8")
-        number, title = re.match(r"# (\d+)\. (.*)", text).groups()
-        status = re.search(r"^Status: (.*?)\. Date: (.*)\.$", text, re.M)
-        shown = f"{status[1]}, {status[2]}" if status else "accepted"
-        lines.append(f"| {number} | [{title}]({file.name}) | {shown} |")
-    return "\n".join(lines) + "\n"
-
-
 def pages(root: pathlib.Path, primitives_table: pathlib.Path) -> dict[str, str]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
@@ -89,8 +77,6 @@ def pages(root: pathlib.Path, primitives_table: pathlib.Path) -> dict[str, str]:
         if not page or not path.endswith(".md") or path == "README.md":
             continue
         text = (root / path).read_text(encoding="utf-8")
-        if path == "docs/decisions/README.md":
-            text += decisions(root)
         if path == "docs/primitives.md":
             text += "\n" + primitives_table.read_text(encoding="utf-8")
         result[page] = rewritten(text, path, known)

@@ -77,6 +77,19 @@ def test_decisions_have_a_status():
             assert f"({path.name})" in later.read_text(encoding="utf-8"), path.name
 
 
+def test_the_index_of_decisions_has_each_page_once():
+    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[(\d+)\]\((\d{4}[^)]+)\) \| (.+) \|$", index, re.M)
+    listed = [name for _, name, _ in rows]
+    pages_there = sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
+    assert sorted(listed) == pages_there, "add a line to docs/decisions/README.md, by topic"
+    for number, name, line in rows:
+        assert int(number) == int(name[:4]), name
+        text = (DOCS / "decisions" / name).read_text(encoding="utf-8")
+        is_superseded = re.search(r"^Status: .*superseded by", text, re.M) is not None
+        assert ("superseded by" in line) == is_superseded, name
+
+
 def test_the_plot_of_calls_is_that_of_the_table():
     scripts = ROOT / "scripts" / "site_pages" / "calls_plot.py"
     scope: dict = {"__file__": str(scripts), "__name__": "calls_plot"}

@@ -84,3 +84,36 @@ def test_imports_inside_functions_say_why(package):
     (fault,) = package("jit/program.py", text.format(""))
     assert fault.startswith("jit.program:2: an import inside a function; expected it at the top")
     assert package("jit/program.py", text.format("  # for errors only")) == []
+
+
+@pytest.fixture
+def package_of_names(package, tmp_path):
+    """A package whose `tenon.grad` lies in a room above."""
+    (tmp_path / "__init__.py").write_text("_ALIASES = {'graph': 'jit.program'}\n"
+                                          "_PLACES = {'jit.program': 'export load'}\n")  # fmt: skip
+    package("jit/program.py", "")
+    return package
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import tenon\n\ndef f(x):\n    return tenon.export(x)\n",
+        "import tenon\n\ndef f(x):\n    return tenon.graph\n",
+        "import tenon as t\n\ndef f(x):\n    return t.jit.program\n",
+        "def f(x):\n    import tenon\n\n    return tenon.load(x)\n",
+        "import importlib\n\ndef f():\n    importlib.import_module('tenon.jit.program')\n",
+        "from importlib import import_module\nABOVE = {'a': 'tenon.jit.program'}\nimport_module(ABOVE['a'])\n",
+    ],
+)
+def test_ways_upward_without_a_statement(package_of_names, body):
+    (fault,) = package_of_names("ops/schema.py", body)
+    assert fault.startswith("ops.schema:") and ", which is no floor below" in fault
+
+
+def test_operators_and_types_lead_nowhere(package_of_names):
+    text = (
+        "from __future__ import annotations\nimport tenon\n\n"
+        "def f(x: tenon.jit.Program) -> tenon.Tensor:\n    return tenon.exp(x)\n"
+    )
+    assert package_of_names("ops/schema.py", text) == []

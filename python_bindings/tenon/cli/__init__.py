@@ -16,6 +16,8 @@ import importlib
 import os
 import sys
 
+from tenon.cli.errors import FAILED, USAGE, CommandError
+
 COMMANDS = {
     "benchmark": "tenon.cli.benchmark",
     "explain": "tenon.cli.explain",
@@ -27,18 +29,6 @@ COMMANDS = {
     "report": "tenon.cli.report",
     "run": "tenon.cli.run",
 }
-
-# Exit codes that every command shares; `tenon plugins doctor` has more, one for each reason.
-FAILED = 1
-USAGE = 2  # argparse's own
-
-
-class CommandError(Exception):
-    """What the user must be told; the exit code is `code`."""
-
-    def __init__(self, text, code=FAILED):
-        super().__init__(text)
-        self.code = code
 
 
 def build_parser():

@@ -10,7 +10,8 @@ Inputs are numbers between 0 and 1, or zeros for other dtypes than floats. Times
 import statistics
 import time
 
-from tenon.cli import USAGE, CommandError, output, predictor
+from tenon.cli import output, predictor
+from tenon.cli.errors import USAGE, CommandError
 
 HELP = "time an exported program"
 

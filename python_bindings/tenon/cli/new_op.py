@@ -7,7 +7,8 @@ then no compiler is needed), a build file, a Python package with an entry point,
 
 import keyword
 
-from tenon.cli import CommandError, template
+from tenon.cli import template
+from tenon.cli.errors import CommandError
 
 HELP = "write a package with a new operator"
 

@@ -4,7 +4,8 @@
 tenon predict model.tenon --input x=x.npy --output scores=scores.npy
 """
 
-from tenon.cli import USAGE, CommandError, predictor
+from tenon.cli import predictor
+from tenon.cli.errors import USAGE, CommandError
 
 HELP = "run an exported program on arrays"
 

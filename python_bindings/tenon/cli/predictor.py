@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands share that run exported programs: options, and inputs from files."""
 
-from tenon.cli import USAGE, CommandError
+from tenon.cli.errors import USAGE, CommandError
 
 
 def add_predictor_options(parser):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print what a report of a bug should say about this machine; with --check, see whether Tenon works."""
 
-from tenon.cli import FAILED
+from tenon.cli.errors import FAILED
 
 HELP = "print versions, devices, plugins and settings, for reports of bugs"
 

@@ -33,7 +33,7 @@ def add_arguments(parser):
 
 
 def run(arguments):
-    from tenon.cli import CommandError
+    from tenon.cli.errors import CommandError
     from tenon.distributed.launch import Job
     from tenon.distributed.launch import run as run_job
 

@@ -5,7 +5,7 @@ import glob
 import os
 import re
 
-from tenon.cli import CommandError
+from tenon.cli.errors import CommandError
 
 # Targets that every build folder has, and names that the host uses itself.
 _TAKEN = frozenset(

@@ -4,7 +4,8 @@
 native: a kernel of the device. lowered: from other operators, on the device. host: on the host, with
 copies. none: not at all. view: no kernel is needed."""
 
-from tenon.cli import CommandError, output
+from tenon.cli import output
+from tenon.cli.errors import CommandError
 from tenon.cli.plugins import add_plugin_option, load_plugins
 
 HELP = "how every operator would run on a device"

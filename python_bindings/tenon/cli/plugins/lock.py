@@ -7,7 +7,8 @@ the libraries that it brings along. Each line is sha256sum's: `sha256sum -c plug
 import os
 import tempfile
 
-from tenon.cli import CommandError, output
+from tenon.cli import output
+from tenon.cli.errors import CommandError
 from tenon.cli.plugins.level import sha256_of
 from tenon.cli.plugins.missing import companions
 

@@ -6,7 +6,8 @@ Otherwise that of the reason, as in `tenon plugins doctor`."""
 
 import os
 
-from tenon.cli import CommandError, output
+from tenon.cli import output
+from tenon.cli.errors import CommandError
 from tenon.cli.plugins.reasons import exit_code
 
 HELP = "see whether plugins can be unloaded"
