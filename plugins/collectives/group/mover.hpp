@@ -34,7 +34,9 @@ class Mover {
  private:
   bool advance(std::vector<Piece>& pieces, bool is_sending);
   [[noreturn]] void fail(int32_t kind, const std::string& text);
-  void require_hope(const std::vector<int32_t>& waited_for, const tenon_group_record& call);
+  // A rank of the meeting that has left, or died, with what is waited for; or -1.
+  int32_t first_gone(const std::vector<int32_t>& readers,
+                     const std::vector<int32_t>& writers) const;
   [[noreturn]] void give_up(const std::vector<int32_t>& waited_for, const tenon_group_record& call);
 
   Meeting& meeting_;
