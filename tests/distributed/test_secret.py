@@ -52,7 +52,7 @@ def test_ranks_meet_by_it_and_strangers_do_not(home):
     free.close()
     with Processes(2, program, MASTER_PORT=port) as processes:
         (first, errors), (second, _) = processes.finish()
-    assert first.endswith("expects another secret; ranks of one job have the same\n2.0\n"), errors
+    assert first.endswith("expects another secret; ranks of one job have the same TENON_JOB_SECRET\n2.0\n"), errors
     assert second == "2.0\n"
 
 
