@@ -52,11 +52,16 @@ bool Mover::advance(std::vector<Piece>& pieces, bool is_sending) {
 }
 
 void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives,
-                 const tenon_group_record& call, bool may_interrupt) {
+                 const tenon_group_record& call, bool may_interrupt, const MorePieces& more) {
   uint64_t deadline = deadline_after(meeting_.timeout_ns());
   bool is_last_chance = false;
-  while (!is_done(sends) || !is_done(receives)) {
-    const uint32_t looked = links_->look();
+  for (;;) {
+    const uint32_t looked = links_ ? links_->look() : 0;
+    if (more && more(sends, receives)) {
+      std::erase_if(sends, [](const Piece& piece) { return piece.size == 0; });
+      std::erase_if(receives, [](const Piece& piece) { return piece.size == 0; });
+    }
+    if (is_done(sends) && is_done(receives)) return;
     const bool has_sent = advance(sends, true), has_received = advance(receives, false);
     if (has_sent || has_received) {
       deadline = deadline_after(meeting_.timeout_ns());
