@@ -5,6 +5,14 @@ import faulthandler
 
 import pytest
 
+SECRET = bytes(range(1, 17)).hex()
+
+
+@pytest.fixture(autouse=True)
+def job_secret(monkeypatch):
+    """No file in the home of who runs the tests."""
+    monkeypatch.setenv("TENON_JOB_SECRET", SECRET)
+
 
 @pytest.fixture(autouse=True)
 def hard_limit():

@@ -13,6 +13,15 @@ import os, signal, sys, time
 import tenon
 import tenon.distributed as dist
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+def all_have_started():
+    # Time limits of the job then do not count how long a loaded machine takes to start the processes.
+    store = dist.TcpStore("127.0.0.1", int(os.environ["MASTER_PORT"]))
+    store.set(f"started{rank}", b"")
+    store.wait([f"started{other}" for other in range(int(os.environ["PROCESSES"]))], 60)
+
+
 """
 
 
@@ -28,6 +37,7 @@ class Processes:
                     **os.environ,
                     "RANK": str(rank),
                     "WORLD_SIZE": str(size),
+                    "PROCESSES": str(size),
                     "MASTER_ADDR": "127.0.0.1",
                     "MASTER_PORT": str(self.server.port),
                     "TENON_STORE": "test",

@@ -330,3 +330,58 @@ def test_one_rank_needs_no_launcher():
     """
     with Processes(1, program) as processes:
         assert processes.finish()[0][0] == "1 [1.0, 1.0]\n0 True\n"
+
+
+@pytest.mark.parametrize("size", [2, 24])
+@pytest.mark.parametrize("transport", ["shared memory", "tcp"])
+def test_a_ring_that_sends_before_it_receives(size, transport, monkeypatch):
+    # More than fits between two ranks, which is little where they are many. Each rank has two messages under way when
+    # it begins to receive, and the message of no element and the one to itself are among them.
+    monkeypatch.setenv("TENON_COLLECTIVES_TRANSPORT", transport)
+    count = 1_500_000 if size == 2 else 30_000
+
+    def work():
+        rank = dist.get_rank()
+        following, preceding = (rank + 1) % size, (rank - 1) % size
+        sends = [
+            dist.isend(tenon.full([n], rank + n / count), following) for n in (count, 0, count // 2)
+        ]
+        whole, half = tenon.zeros([count]), tenon.zeros([count // 2])
+        dist.recv(whole, preceding)
+        dist.recv(tenon.zeros([0]), preceding)
+        later = dist.irecv(half, preceding)
+        for one in (*sends, later):
+            one.wait()
+        total = dist.all_reduce(tenon.ones([1])).item()
+        kinds = [call["kind"] for call in dist.dump()["calls"]]
+        assert kinds == ["exchange"] * 6 + ["all_reduce"]
+        assert all(call["status"] == 0 and call["end_ns"] for call in dist.dump()["calls"])
+        return [*{*whole.tolist()}, *{*half.tolist()}, total]
+
+    with dist.local(size, timeout=20.0) as ranks:
+        for rank, told in enumerate(ranks.run(work)):
+            before = (rank - 1) % size
+            assert told == [before + 1.0, before + 0.5, float(size)]
+
+
+def test_messages_under_way_end_with_their_group():
+    def work():
+        rank = dist.get_rank()
+        if rank == 1:
+            dist.recv(tenon.zeros([3]), 0)
+            with pytest.raises(dist.CollectiveMismatch):
+                dist.recv(tenon.zeros([4]), 0)
+            return
+        large = tenon.ones([1_000_000])
+        first, second, third = (
+            dist.isend(x, 1) for x in (tenon.ones([3]), large, tenon.ones([2]))
+        )
+        first.wait()
+        for one in (second, third):
+            with pytest.raises(dist.CollectiveMismatch, match="rank 1 expected a message of"):
+                one.wait()
+        with pytest.raises(dist.CollectiveMismatch):
+            dist.isend(large, 1)
+
+    with dist.local(2, timeout=20.0) as ranks:
+        ranks.run(work)

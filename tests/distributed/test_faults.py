@@ -11,6 +11,7 @@ from ranks import Processes
 
 # All ranks meet and make two calls; rank 1 is then told by the test what happens to it.
 STEPS = """
+    all_have_started()
     dist.init_process_group(timeout={timeout})
     dist.all_reduce(tenon.ones([8]))
     if rank == 1:
@@ -26,7 +27,8 @@ STEPS = """
 """
 
 
-def told(output):
+def told(output, errors):
+    assert output, errors
     name, _, seconds = output.splitlines()[0].split()
     return name, float(seconds), output
 
@@ -38,7 +40,7 @@ def test_killed_rank(transport):
     )
     with Processes(3, program, TENON_COLLECTIVES_TRANSPORT=transport) as processes:
         for output, errors in processes.finish(0, 2):
-            name, seconds, text = told(output)
+            name, seconds, text = told(output, errors)
             assert name == "PeerFailed" and seconds < 15, errors
             assert "rank 1 is gone: its process ended or its connection was lost" in text
             assert (
@@ -51,7 +53,7 @@ def test_stopped_rank():
     program = STEPS.format(timeout=2, first="os.kill(os.getpid(), signal.SIGSTOP)")
     with Processes(3, program) as processes:
         for output, errors in processes.finish(0, 2):
-            name, seconds, text = told(output)
+            name, seconds, text = told(output, errors)
             assert name == "CollectiveTimeout" and seconds < 20, errors
             assert "waited 2 s in call" in text and "of world" in text
             assert "rank 1 was last heard of" in text
@@ -60,10 +62,10 @@ def test_stopped_rank():
 def test_a_rank_that_computes_for_long_is_alive():
     program = STEPS.format(timeout=2, first="time.sleep(4)")
     with Processes(2, program) as processes:
-        name, _, text = told(processes.finish(0)[0][0])
+        name, _, text = told(*processes.finish(0)[0])
         assert name == "CollectiveTimeout"
         assert "rank 1 is alive, after call 2 of world, all_gather(float32[8])" in text
-        name, _, text = told(processes.finish(1)[0][0])
+        name, _, text = told(*processes.finish(1)[0])
         assert name == "CollectiveTimeout" and "rank 0 waited 2 s" in text
 
 
@@ -83,7 +85,7 @@ def test_an_uncaught_exception_ends_the_others_with_its_text():
 
 
 def test_a_rank_that_never_comes():
-    program = "dist.init_process_group(timeout=1.0)"
+    program = "all_have_started(); dist.init_process_group(timeout=1.0)"
     with Processes(2, program, WORLD_SIZE="3") as processes:
         for rank, (_, errors) in enumerate(processes.finish()):
             if rank == 0:

@@ -82,8 +82,9 @@ def test_folders_of_others(tmp_path):
 
 def test_who_does_not_know_the_secret():
     server = dist.serve_store("127.0.0.1", 0, SECRET)
-    with pytest.raises(tenon.PolicyError, match="expects another secret"):
-        dist.TcpStore("127.0.0.1", server.port)
+    for guess in (None, bytes(16)):
+        with pytest.raises(tenon.PolicyError, match="expects another secret"):
+            dist.TcpStore("127.0.0.1", server.port, guess)
     server.close()
 
 

@@ -80,6 +80,10 @@ void Socket::shut_down() const {
   if (descriptor_ >= 0) shutdown(descriptor_, SHUT_RDWR);
 }
 
+void Socket::end_writing() const {
+  if (descriptor_ >= 0) shutdown(descriptor_, SHUT_WR);
+}
+
 void Socket::set_blocking(bool is_blocking) const {
   const int flags = fcntl(descriptor_, F_GETFL);
   fcntl(descriptor_, F_SETFL, is_blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);

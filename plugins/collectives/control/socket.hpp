@@ -24,6 +24,8 @@ class Socket {
   explicit operator bool() const { return descriptor_ >= 0; }
   // From any thread: every call that waits on the socket returns.
   void shut_down() const;
+  // The other side reads to the end of what was written, and then that this was the end.
+  void end_writing() const;
   void set_blocking(bool is_blocking) const;
 
   // All bytes, or a failure: UNAVAILABLE if the other side is gone, DEADLINE_EXCEEDED.

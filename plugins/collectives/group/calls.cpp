@@ -381,38 +381,4 @@ void RankGroup::exchange_all(const tenon_group_call& call) {
   meet(call, std::move(sends), std::move(receives));
 }
 
-// Each message says what it is; who receives it compares that before the data.
-void RankGroup::exchange_messages(const tenon_group_call& call) {
-  const size_t item = host->dtype_size(call.dtype);
-  std::vector<CallHeader> said(call.transfer_count), heard(call.transfer_count);
-  std::vector<Piece> sends, receives;
-  for (uint32_t i = 0; i < call.transfer_count; ++i) {
-    const tenon_transfer& transfer = call.transfers[i];
-    if (transfer.peer == rank_) continue;
-    const size_t bytes = transfer.count * item;
-    said[i] = header_of(call, transfer.count);
-    if (transfer.kind == TENON_TRANSFER_SEND) {
-      sends.push_back({transfer.peer, &said[i], sizeof(CallHeader)});
-      sends.push_back({transfer.peer, transfer.memory, bytes});
-      bytes_sent_ += bytes;
-      continue;
-    }
-    const auto compare_one = [this, &own = said[i], &other = heard[i], peer = transfer.peer] {
-      if (is_same_call(own, other)) return;
-      meeting_->fail(
-          TENON_COLLECTIVE_MISMATCH,
-          "rank " + std::to_string(rank_) + " expected a message of " + call_text(own) +
-              " by rank " + std::to_string(peer) + " of " + name_ + ", got " + call_text(other) +
-              "; both sides have to name as many elements of one dtype, in the same order; the "
-              "communicator was aborted");
-      meeting_->check();
-    };
-    receives.push_back({transfer.peer, &heard[i], sizeof(CallHeader), compare_one});
-    receives.push_back({transfer.peer, transfer.memory, bytes});
-    bytes_received_ += bytes;
-  }
-  copy_to_self(call);
-  move(std::move(sends), std::move(receives));
-}
-
 }  // namespace tenon::collectives

@@ -17,6 +17,8 @@ class Links : public Sleeper {
   // As many bytes as can be moved at once; 0: none.
   virtual size_t try_write(int32_t peer, const void* data, size_t size) = 0;
   virtual size_t try_read(int32_t peer, void* data, size_t size) = 0;
+  // Whether nothing can come from a rank that has left, but what was there when it was known to have left.
+  virtual bool has_ended(int32_t peer) const = 0;
   // How many bytes a rank may be ahead of another before it has to wait, about.
   virtual size_t room() const = 0;
   // After writing, once for all that was written: the rank may look.

@@ -52,11 +52,16 @@ bool Mover::advance(std::vector<Piece>& pieces, bool is_sending) {
 }
 
 void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives,
-                 const tenon_group_record& call, bool may_interrupt) {
+                 const tenon_group_record& call, bool may_interrupt, const MorePieces& more) {
   uint64_t deadline = deadline_after(meeting_.timeout_ns());
   bool is_last_chance = false;
-  while (!is_done(sends) || !is_done(receives)) {
-    const uint32_t looked = links_->look();
+  for (;;) {
+    const uint32_t looked = links_ ? links_->look() : 0;
+    if (more && more(sends, receives)) {
+      std::erase_if(sends, [](const Piece& piece) { return piece.size == 0; });
+      std::erase_if(receives, [](const Piece& piece) { return piece.size == 0; });
+    }
+    if (is_done(sends) && is_done(receives)) return;
     const bool has_sent = advance(sends, true), has_received = advance(receives, false);
     if (has_sent || has_received) {
       deadline = deadline_after(meeting_.timeout_ns());
@@ -68,12 +73,16 @@ void Mover::move(std::vector<Piece> sends, std::vector<Piece> receives,
     for (const auto* peers : {&readers, &writers})
       for (const int32_t peer : *peers) waited_for.push_back(ranks_[static_cast<size_t>(peer)]);
     // What a rank sent before it went away may have come since the look above.
-    if (is_last_chance) require_hope(waited_for, call);
-    is_last_chance = meeting_.has_failed() || meeting_.first_dead(ranks_) >= 0 ||
-                     std::any_of(waited_for.begin(), waited_for.end(),
-                                 [&](int32_t rank) { return !meeting_.is_here(rank); });
+    const int32_t gone = first_gone(readers, writers);
+    if (is_last_chance) {
+      meeting_.check();
+      if (gone >= 0)
+        fail(TENON_COLLECTIVE_PEER_FAILED, meeting_.gone_text(gone) + "; rank " +
+                                               std::to_string(meeting_.rank()) + " was in " +
+                                               text_of(call));
+    }
+    is_last_chance = meeting_.has_failed() || gone >= 0;
     if (is_last_chance) continue;
-    meeting_.check();
     if (may_interrupt) {
       try {
         meeting_.check_interrupt();
@@ -96,15 +105,18 @@ void Mover::fail(int32_t kind, const std::string& text) {
   throw Error(TENON_INTERNAL, text);
 }
 
-void Mover::require_hope(const std::vector<int32_t>& waited_for, const tenon_group_record& call) {
-  meeting_.check();
-  int32_t gone = meeting_.first_dead(ranks_);
-  for (const int32_t rank : waited_for)
-    if (gone < 0 && !meeting_.is_here(rank)) gone = rank;
-  if (gone >= 0)
-    fail(TENON_COLLECTIVE_PEER_FAILED, meeting_.gone_text(gone) + "; rank " +
-                                           std::to_string(meeting_.rank()) + " was in " +
-                                           text_of(call));
+int32_t Mover::first_gone(const std::vector<int32_t>& readers,
+                          const std::vector<int32_t>& writers) const {
+  const int32_t dead = meeting_.first_dead(ranks_);
+  if (dead >= 0) return dead;
+  const auto has_left = [&](int32_t peer) {
+    return !meeting_.is_here(ranks_[static_cast<size_t>(peer)]);
+  };
+  for (const int32_t peer : readers)
+    if (has_left(peer) && links_->has_ended(peer)) return ranks_[static_cast<size_t>(peer)];
+  for (const int32_t peer : writers)
+    if (has_left(peer)) return ranks_[static_cast<size_t>(peer)];
+  return -1;
 }
 
 void Mover::give_up(const std::vector<int32_t>& waited_for, const tenon_group_record& call) {

@@ -48,6 +48,19 @@ bool Work::is_completed() {
   return is_completed_;
 }
 
+Outcome outcome_of(const std::function<void()>& call) {
+  try {
+    call();
+    return {TENON_OK, ""};
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {TENON_OUT_OF_MEMORY, "out of host memory"};
+  } catch (const std::exception& error) {
+    return {TENON_UNKNOWN, error.what()};
+  }
+}
+
 void Work::complete(tenon_status status, const std::string& text) {
   {
     std::lock_guard lock(mutex_);
@@ -156,6 +169,7 @@ std::shared_ptr<Work> RankGroup::start(const tenon_group_call& call) {
     queue_->jobs.push_back(std::move(job));
   }
   queue_->changed.notify_all();
+  if (call.kind == TENON_CALL_EXCHANGE) mover_.wake();
   return work;
 }
 
@@ -166,22 +180,12 @@ void RankGroup::serve() {
     if (queue_->jobs.empty()) return;
     Job& job = queue_->jobs.front();  // a deque: later ones do not move it
     lock.unlock();
-    job.call.transfers = job.transfers.data();
-    job.call.site = job.site.c_str();
-    tenon_status status = TENON_OK;
-    std::string text;
-    try {
-      carry_out(job.call, false);
-    } catch (const Error& error) {
-      status = error.code();
-      text = error.what();
-    } catch (const std::bad_alloc&) {
-      status = TENON_OUT_OF_MEMORY;
-      text = "out of host memory";
-    } catch (const std::exception& error) {
-      status = TENON_UNKNOWN;
-      text = error.what();
+    if (job.call.kind == TENON_CALL_EXCHANGE) {
+      serve_exchanges();
+      lock.lock();
+      continue;
     }
+    const auto [status, text] = outcome_of([&] { carry_out(job.own_call(), false); });
     const std::shared_ptr<Work> work = job.work;
     lock.lock();
     queue_->jobs.pop_front();
@@ -189,10 +193,7 @@ void RankGroup::serve() {
   }
 }
 
-void RankGroup::carry_out(const tenon_group_call& call, bool may_interrupt) {
-  validate(call);
-  meeting_->check();
-  may_interrupt_ = may_interrupt;
+uint64_t RankGroup::begin_record(const tenon_group_call& call) {
   if (call.kind != TENON_CALL_EXCHANGE) ++sequence_;
   ++calls_;
   record_ = {};
@@ -205,7 +206,14 @@ void RankGroup::carry_out(const tenon_group_call& call, bool may_interrupt) {
   record_.root = call.root;
   copy_text(record_.group, name_);
   copy_text(record_.site, call.site ? call.site : "");
-  const uint64_t number = meeting_->records().begin(record_);
+  return meeting_->records().begin(record_);
+}
+
+void RankGroup::carry_out(const tenon_group_call& call, bool may_interrupt) {
+  validate(call);
+  meeting_->check();
+  may_interrupt_ = may_interrupt;
+  const uint64_t number = begin_record(call);
   try {
     dispatch(call);
   } catch (const Error& error) {

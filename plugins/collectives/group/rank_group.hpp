@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -41,6 +42,13 @@ class Work {
   std::string text_;
 };
 
+struct Outcome {
+  tenon_status status;
+  std::string text;
+};
+// How a call ended, which would have thrown.
+Outcome outcome_of(const std::function<void()>& call);
+
 class RankGroup {
  public:
   // `ranks` are those of the meeting, `rank` is this one's place among them; `path` names the group on all of them.
@@ -65,6 +73,12 @@ class RankGroup {
     std::vector<tenon_transfer> transfers;
     std::string site;
     std::shared_ptr<Work> work;
+    // With the pointers of the call into this.
+    const tenon_group_call& own_call() {
+      call.transfers = transfers.data();
+      call.site = site.c_str();
+      return call;
+    }
   };
   // What the group's own thread and the program's share.
   struct Queue {
@@ -74,7 +88,14 @@ class RankGroup {
     bool is_closing = false;
     std::thread thread;  // from the first call that is started
   };
+  // A call of messages under way.
+  struct Exchange {
+    std::vector<CallHeader> said, heard;
+    size_t pieces = 0;  // that are not whole yet
+    std::function<void()> done;
+  };
   void carry_out(const tenon_group_call& call, bool may_interrupt);
+  uint64_t begin_record(const tenon_group_call& call);
   void dispatch(const tenon_group_call& call);
   void serve();
 
@@ -89,12 +110,17 @@ class RankGroup {
   void gather(const tenon_group_call& call);
   void broadcast(const tenon_group_call& call);
   void exchange_all(const tenon_group_call& call);
-  void exchange_messages(const tenon_group_call& call);
   void copy_to_self(const tenon_group_call& call) const;
   CallHeader header_of(const tenon_group_call& call, uint64_t count) const;
   void compare(const CallHeader& own, const std::vector<CallHeader>& expected,
                const std::vector<CallHeader>& heard);
   void move(std::vector<Piece> sends, std::vector<Piece> receives);
+
+  // exchange.cpp
+  void exchange_messages(const tenon_group_call& call);
+  void serve_exchanges();
+  void begin_exchange(const tenon_group_call& call, Exchange& exchange, std::vector<Piece>& sends,
+                      std::vector<Piece>& receives);
 
   std::shared_ptr<Meeting> meeting_;
   std::string name_, path_;

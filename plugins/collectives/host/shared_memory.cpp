@@ -96,6 +96,7 @@ class SharedMemory : public Links {
     return count;
   }
 
+  bool has_ended(int32_t) const override { return true; }  // memory does not arrive late
   size_t room() const override { return room_; }
   void tell(int32_t peer) override { place(static_cast<size_t>(peer)).bell.ring(); }
   uint32_t look() override { return place(rank_).bell.look(); }

@@ -13,6 +13,7 @@ from tenon.nn import Module
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
+from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
 from .work import Work
 from .world import world
@@ -29,7 +30,12 @@ class DistributedDataParallel(Module):
     Inside `no_sync()` gradients stay this rank's own and add up; the next backward outside of it averages their sum.
     A parameter that gets no gradient in a pass is an error that names it, on every rank, unless
     `find_unused_parameters`: then ranks that did not use it, in this pass or inside `no_sync()` before it, take part
-    with the gradient they hold or 0, and where no rank did its gradient is left alone. With `broadcast_buffers`, buffers become those of rank 0 before every forward pass in training.
+    with the gradient they hold or 0, and where no rank did its gradient is left alone. With `broadcast_buffers`, buffers
+    become those of rank 0 before every forward pass in training.
+
+    After a pass that raised at the same place on all ranks the next one is as any other; gradients that the failed one
+    left in parameters are this rank's own, so call zero_grad(). If it raised on some ranks only, all ranks get a
+    CollectiveError at their next gradients.
     """
 
     def __init__(
@@ -120,8 +126,10 @@ class DistributedDataParallel(Module):
     def _take(self, index: int) -> None:
         number = _core._backward_pass_number()
         if number != self._pass:
-            # The pass before may have failed, and left calls and gradients behind.
-            self._kept.update(self._ready)
+            if self._pass is not None:
+                self._kept.update(self._ready)
+                works = [entry[2] for entry in self._works if entry is not None]
+                settle_failed_pass("DistributedDataParallel", self.process_group, works)
             self._pass, self._ready = number, []
             self._works = [None] * len(self._buckets)
             self._missing = [len(group) for group in self._buckets]

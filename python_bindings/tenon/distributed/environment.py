@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .secret import given_secret
+
 _OF_SCHEDULERS = {
     # Who started it: rank, size, rank on this machine, ranks on this machine.
     "Open MPI": (
@@ -33,7 +35,7 @@ class Environment:
     port: int = 0
     has_store: bool = False
     folder: str | None = None
-    secret: bytes = bytes(16)
+    secret: bytes | None = None  # of the variables; job_secret() is what there is else
     attempt: int = 0  # of jobs that are started again
 
 
@@ -61,17 +63,6 @@ def _number(variables: Mapping[str, str], name: str, default: int | None = None)
         raise ValueError(f"expected a number in the variable {name}, got {text!r}") from None
 
 
-def _secret(variables: Mapping[str, str]) -> bytes:
-    text = variables.get("TENON_JOB_SECRET", "")
-    try:
-        secret = bytes.fromhex(text)
-    except ValueError:
-        secret = b"?"
-    if len(secret) not in (0, 16):
-        raise ValueError("expected 32 hexadecimal digits in the variable TENON_JOB_SECRET")
-    return secret or bytes(16)
-
-
 def _of_launcher(variables: Mapping[str, str]) -> Environment:
     size = _number(variables, "WORLD_SIZE")
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in variables]
@@ -93,7 +84,7 @@ def _of_launcher(variables: Mapping[str, str]) -> Environment:
         port,
         "TENON_STORE" in variables,
         None,
-        _secret(variables),
+        given_secret(variables),
         _number(variables, "TENON_ATTEMPT", _number(variables, "TORCHELASTIC_RESTART_COUNT", 0)),
     )
 
@@ -109,7 +100,7 @@ def _of_scheduler(variables: Mapping[str, str]) -> Environment:
             _number(variables, rank),
             _number(variables, size),
             _number(variables, local_rank, 0),
-            secret=_secret(variables),
+            secret=given_secret(variables),
         )
         if "MASTER_ADDR" in variables and "MASTER_PORT" in variables:
             found.address = variables["MASTER_ADDR"]

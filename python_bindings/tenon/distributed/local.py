@@ -69,10 +69,13 @@ class _TurnOfRank:
     def given_away(self, size: int = 0) -> Iterator[None]:
         """While this rank waits, for `size` ranks that make the same call."""
         self._turn.give(self._rank)
+        has_met = False
         try:
             yield
+            has_met = size == self._turn.size
         finally:
-            self._turn.take(self._rank, is_meeting=size == self._turn.size)
+            # A call that raised, perhaps on this rank alone, was no meeting that the others come out of.
+            self._turn.take(self._rank, has_met)
 
 
 class LocalRanks:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from tenon import _core
 
 from .host_group import FILE_STORE, LOCAL_STORE, NO_SECRET, TCP_STORE
+from .secret import job_secret
 
 
 class Store(_core.Store):
@@ -37,15 +38,23 @@ class FileStore(Store):
 
 
 class TcpStore(Store):
-    """At a server, which serve_store started with the same 16 bytes as secret."""
+    """At a server, which serve_store started with the same 16 bytes as secret: by default those of the job."""
 
-    def __init__(self, address: str, port: int, secret: bytes = NO_SECRET, timeout: float = 60.0):
-        super().__init__(TCP_STORE, address, port, secret, timeout)
+    def __init__(
+        self, address: str, port: int, secret: bytes | None = None, timeout: float = 60.0
+    ) -> None:
+        super().__init__(TCP_STORE, address, port, secret or job_secret(), timeout)
 
 
 def serve_store(
-    address: str | None = None, port: int = 0, secret: bytes = NO_SECRET
+    address: str | None = None, port: int = 0, secret: bytes | None = None
 ) -> _core.StoreServer:
     """A server for stores, until `close()`; `.port` is the one that it listens on. Without an address it listens on all
-    of this machine. A program that knows the secret may read and write; nothing is encrypted."""
-    return _core.StoreServer(address, port, secret)
+    of this machine. A program that knows the secret may read and write; nothing is encrypted. Without a secret it is
+    that of the job: of the variable TENON_JOB_SECRET, or of a file that only this user may read."""
+    if secret is not None and not any(secret):
+        raise ValueError(
+            "serve_store: expected a secret of 16 random bytes, got zeros, which anybody may guess; "
+            "leave it out, or take secrets.token_bytes(16)"
+        )
+    return _core.StoreServer(address, port, secret or job_secret())

@@ -17,6 +17,7 @@ from tenon import _core
 from .environment import Environment, read_environment
 from .group import ProcessGroup
 from .host_group import FILE_STORE, LOCAL_STORE, NAMES, NO_SECRET, TCP_STORE, HostGroup
+from .secret import job_secret
 
 DEFAULT_TIMEOUT = 60.0
 FIRST_FAILURE = "first-failure"  # a key of the launcher's store
@@ -97,13 +98,10 @@ def _open_store(environment: Environment, timeout: float) -> _core.Store:
         os.makedirs(environment.folder, mode=0o700, exist_ok=True)
         return _core.Store(FILE_STORE, environment.folder, 0, NO_SECRET, timeout)
     assert environment.address is not None
+    secret = environment.secret or job_secret()
     if environment.rank == 0 and not environment.has_store and not _servers:
-        _servers.append(
-            _core.StoreServer(environment.address, environment.port, environment.secret)
-        )
-    return _core.Store(
-        TCP_STORE, environment.address, environment.port, environment.secret, timeout
-    )
+        _servers.append(_core.StoreServer(environment.address, environment.port, secret))
+    return _core.Store(TCP_STORE, environment.address, environment.port, secret, timeout)
 
 
 def _end_with_process() -> None:

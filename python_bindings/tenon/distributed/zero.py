@@ -12,6 +12,7 @@ from tenon.optim import LBFGS, Lamb, Lars, LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
+from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
 from .work import Work
 from .world import world
@@ -49,7 +50,8 @@ class ZeroRedundancyOptimizer:
     DistributedDataParallel, each rank updates its rows, and step() gathers the others'. In stage 2 the model is not
     wrapped: during backward each rank gets the averages of its own rows only, and `.grad` of the parameters is None
     when backward() returns; `clip_grad_norm_` of this class takes the place of the function. Inside `no_sync()`
-    gradients add up on this rank.
+    gradients add up on this rank. After a backward pass that raised, call zero_grad(): it is as with
+    DistributedDataParallel, and some of the pass's gradients are gone.
 
     Updates have the bits of the same optimizer on one rank. Optimizers that need whole parameters (Lamb, Lars,
     Adafactor, Muon, LBFGS, LookAhead) are refused by name. Schedulers take `optimizer.inner`.
@@ -229,7 +231,9 @@ class ZeroRedundancyOptimizer:
                 return
             number = _core._backward_pass_number()
             if number != self._pass:
-                # The pass before may have failed, and left calls behind.
+                if self._pass is not None:
+                    works = [work for _, _, work in self._pending]
+                    settle_failed_pass("ZeroRedundancyOptimizer", self.group, works)
                 self._pass, self._pending = number, []
                 self._used = [False] * len(self._shards)
                 self._missing = [len(bucket) for bucket in self._buckets]
