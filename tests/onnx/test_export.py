@@ -102,7 +102,9 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_takes_several_nodes_is_read_back_with_its_values(path, name):
-    round_trip(FUNCTIONS[name], path, tenon.tensor(np.linspace(-2, 2, 12).reshape(3, 4).astype("f4")))
+    round_trip(
+        FUNCTIONS[name], path, tenon.tensor(np.linspace(-2, 2, 12).reshape(3, 4).astype("f4"))
+    )
 
 
 def test_a_size_is_computed_where_it_is_needed(path):
@@ -146,8 +148,11 @@ def test_all_that_is_refused_is_named_at_once_with_its_line(path):
     def function(x):
         return tenon.lgamma(x), tenon.digamma(x)
 
-    with pytest.raises(NotImplementedError, match=r"(?s)`tenon::lgamma` at .*test_export.py:\d+: it has "
-                       r"no form in ONNX here; compute it .*`tenon::digamma` at "):
+    with pytest.raises(
+        NotImplementedError,
+        match=r"(?s)`tenon::lgamma` at .*test_export.py:\d+: it has "
+        r"no form in ONNX here; compute it .*`tenon::digamma` at ",
+    ):
         tenon.onnx.export(function, path, (tenon.randn(3),))
     assert not path.exists()
 

@@ -55,9 +55,21 @@ _EXPRESSIONS: dict[str, Callable[..., str]] = {
     "erfc": lambda m, x: m.Sub(1.0, m.Erf(x)),
     "ndtr": lambda m, x: m.Mul(0.5, m.Add(1.0, m.Erf(m.Mul(x, math.sqrt(0.5))))),
     "lerp": lambda m, x, y, z: m.Add(x, m.Mul(z, m.Sub(y, x))),
+    "xlogy": lambda m, x, y: m.g.node(
+        "Where",
+        m.g.node("And", m.Equal(x, 0.0), m.g.node("Not", m.IsNaN(y))),
+        m.Mul(x, 0.0),
+        m.Mul(x, m.Log(y)),
+    ),
+    "fmax": lambda m, x, y: m.g.node(
+        "Where", m.IsNaN(x), y, m.g.node("Where", m.IsNaN(y), x, m.Max(x, y))
+    ),
+    "fmin": lambda m, x, y: m.g.node(
+        "Where", m.IsNaN(x), y, m.g.node("Where", m.IsNaN(y), x, m.Min(x, y))
+    ),
     "prelu": lambda m, x, y: m.g.node("Where", m.Greater(x, 0.0), x, m.Mul(x, y)),
 }
-_OF_FLOATS = {name for name in _EXPRESSIONS if name not in ("square",)}
+_OF_FLOATS = {name for name in _EXPRESSIONS if name not in ("square", "fmax", "fmin")}
 
 
 def _expression(name: str) -> Any:
@@ -167,8 +179,10 @@ def _infinities(g: Writer, step: Step) -> str:
 @exports("cast")
 def _cast(g: Writer, step: Step) -> str:
     value, to = step.operands[0], step.results[0].dtype
-    return g.node("Identity", g.name(value)) if value.dtype == to else g.cast(
-        g.name(value), value.dtype, to
+    return (
+        g.node("Identity", g.name(value))
+        if value.dtype == to
+        else g.cast(g.name(value), value.dtype, to)
     )
 
 
@@ -196,6 +210,23 @@ def _remainders(g: Writer, step: Step) -> str:
     differs = g.node("Xor", m.Less(rest, 0.0), m.Less(y, 0.0))
     moves = g.node("And", differs, g.node("Not", m.Equal(rest, 0.0)))
     return g.node("Where", moves, m.Add(rest, y), rest)
+
+
+@exports("log1p", "expm1")
+def _near_zero(g: Writer, step: Step) -> str:
+    """Kahan's forms: rounding `1 + x`, or `exp(x)`, is undone by the function of what was rounded."""
+    m, (x,) = _math(g, step)
+    if m.dtype not in ("float32", "float64"):
+        raise Refusal(f"of {m.dtype}; cast to float32")
+    if step.op == "tenon::log1p":
+        u = m.Add(1.0, x)
+        y = m.Div(m.Mul(m.Log(u), x), m.Sub(u, 1.0))
+        y = g.node("Where", g.node("IsInf", u), m.Log(u), y)
+        return g.node("Where", m.Equal(u, 1.0), x, y)
+    u = m.Exp(x)
+    y = m.Div(m.Mul(m.Sub(u, 1.0), x), m.Log(u))
+    is_edge = g.node("Or", g.node("IsInf", u), m.Equal(m.Sub(u, 1.0), -1.0))
+    return g.node("Where", m.Equal(u, 1.0), x, g.node("Where", is_edge, m.Sub(u, 1.0), y))
 
 
 @exports("sign")

@@ -65,6 +65,8 @@ def export(
         )
     program = _program(function, inputs, dynamic_shapes)
     text = program_text.read(str(program))
+    if not text.results:
+        raise ValueError("onnx.export: expected a program with results, got one that returns no tensor")
     tensors = [tensor for _, tensor, _ in program._native.leaves()]
     leaf_names = [name for name, _, _ in program._native.leaves()]
     names_in = _names("input_names", input_names, program.input_names)

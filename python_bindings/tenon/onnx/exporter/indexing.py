@@ -45,14 +45,17 @@ def _scatter(g: Writer, step: Step) -> str:
     if not value.shape:
         raise Refusal("of a tensor without axes; reshape it to [1]")
     axis = axis_of(value, step.given(3, "axis", -1))
-    if tuple(index.shape) != tuple(source.shape):
+    written = g.operand(source, value.dtype)
+    if not isinstance(source, Value):
+        written = g.node("Expand", written, g.shape(index.shape))
+    elif tuple(index.shape) != tuple(source.shape):
         raise Refusal("of indices in another shape than what is written; make them the same")
     reduction = {"reduction": "add"} if step.op == "tenon::scatter_add" else {}
     return g.node(
         "ScatterElements",
         g.name(value),
         _index(g, index),
-        g.operand(source, value.dtype),
+        written,
         axis=axis,
         **reduction,
     )
@@ -67,20 +70,23 @@ def _index_at(g: Writer, step: Step) -> str:
     if not indices or axis:
         raise Refusal("of another axis than the first; use tenon.index_select or movedim")
     names = [_index(g, each) for each in indices]
-    names = [g.cast(n, "int32", "int64") if each.dtype == "int32" else n for n, each in zip(names, indices, strict=True)]
+    names = [
+        g.cast(n, "int32", "int64") if each.dtype == "int32" else n
+        for n, each in zip(names, indices, strict=True)
+    ]
     total = names[0]
     for name in names[1:]:
         total = g.node("Add", total, name)
     shape = g.node("Shape", total)
     parts = [g.node("Unsqueeze", g.node("Expand", n, shape), g.constant([-1])) for n in names]
-    places = g.node("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
+    tuples = g.node("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
     if step.op == "tenon::index":
-        return g.node("GatherND", g.name(value), places)
+        return g.node("GatherND", g.name(value), tuples)
     source = g.operand(step.given(2, "value"), value.dtype)
     rest = g.node("Shape", g.name(value), start=len(indices))
     source = g.node("Expand", source, g.node("Concat", shape, rest, axis=0))
     reduction = {"reduction": "add"} if step.given(4, "accumulate", False) else {}
-    return g.node("ScatterND", g.name(value), places, source, **reduction)
+    return g.node("ScatterND", g.name(value), tuples, source, **reduction)
 
 
 @exports("index_add")
@@ -89,6 +95,15 @@ def _index_add(g: Writer, step: Step) -> str:
     axis = axis_of(value, step.given(3, "axis", 0)) if value.shape else 0
     if axis or len(index.shape) != 1:
         raise Refusal("of another axis than the first; use tenon.movedim")
-    places = g.node("Unsqueeze", g.operand(index, "int64"), g.constant([-1]))
+    tuples = g.node("Unsqueeze", g.operand(index, "int64"), g.constant([-1]))
     source_name = g.operand(source, value.dtype)
-    return g.node("ScatterND", g.name(value), places, source_name, reduction="add")
+    return g.node("ScatterND", g.name(value), tuples, source_name, reduction="add")
+
+
+@exports("segment_add")
+def _segment_add(g: Writer, step: Step) -> str:
+    rows, index = step.operands[:2]
+    made = step.results[0]
+    zeros = g.node("Expand", g.constant(0, made.dtype), g.shape(made.shape))
+    at = g.node("Unsqueeze", g.operand(index, "int64"), g.constant([-1]))
+    return g.node("ScatterND", zeros, at, g.name(rows), reduction="add")

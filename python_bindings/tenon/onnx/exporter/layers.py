@@ -78,7 +78,9 @@ def _conv2d_input_grad(g: Writer, step: Step) -> str:
         wanted, size = step.results[0].shape[2 + i], grad.shape[2 + i]
         if not isinstance(wanted, int) or not isinstance(size, int):
             raise Refusal("of images whose size is open; export for fixed sizes of images")
-        least = (size - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1
+        least = (
+            (size - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1
+        )
         extra.append(wanted - least)
     return g.node(
         "ConvTranspose",
@@ -117,7 +119,9 @@ def _max_pool2d(g: Writer, step: Step) -> Any:
 @exports("avg_pool2d")
 def _avg_pool2d(g: Writer, step: Step) -> str:
     if step.given(4, "ceil_mode", False):
-        raise Refusal("with ceil_mode, for which libraries count margins differently; pad the images")
+        raise Refusal(
+            "with ceil_mode, for which libraries count margins differently; pad the images"
+        )
     inside = bool(step.given(5, "count_include_pad", True))
     attributes = _pool(step, count_include_pad=int(inside))
     return g.node("AveragePool", g.name(step.operands[0]), **attributes)
@@ -170,7 +174,9 @@ def _rms_norm(g: Writer, step: Step) -> str:
 @exports("attention")
 def _attention(g: Writer, step: Step) -> Any:
     """Softmax of scores. A row that sees nothing gives zeros, as the operator does."""
-    query, key, value, mask = (step.given(i, n) for i, n in enumerate(("query", "key", "value", "mask")))
+    query, key, value, mask = (
+        step.given(i, n) for i, n in enumerate(("query", "key", "value", "mask"))
+    )
     m = Elements(g, query.dtype)
     ndim = len(key.shape)
     turned = [*range(ndim - 2), ndim - 1, ndim - 2]
@@ -208,7 +214,15 @@ def _lstm(g: Writer, step: Step) -> Any:
     body: list[bytes] = []
 
     def add(op: str, inputs: Sequence[str], *outputs: str, **attributes: Any) -> None:
-        body.append(messages.node(op, inputs, [f"{prefix}{o}" for o in outputs], f"{prefix}{outputs[0]}.node", attributes))
+        body.append(
+            messages.node(
+                op,
+                inputs,
+                [f"{prefix}{o}" for o in outputs],
+                f"{prefix}{outputs[0]}.node",
+                attributes,
+            )
+        )
 
     prefix = g.fresh("lstm") + "."
     p = prefix

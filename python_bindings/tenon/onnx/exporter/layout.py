@@ -42,8 +42,8 @@ def _transpose(g: Writer, step: Step) -> str:
 def _permute(g: Writer, step: Step) -> str:
     value = step.operands[0]
     axes = [axis_of(value, axis) for axis in step.given(1, "axes")]
-    return g.node("Transpose", g.name(value), perm=axes) if axes else g.node(
-        "Identity", g.name(value)
+    return (
+        g.node("Transpose", g.name(value), perm=axes) if axes else g.node("Identity", g.name(value))
     )
 
 
@@ -53,8 +53,8 @@ def _movedim(g: Writer, step: Step) -> str:
     source = [axis_of(value, axis) for axis in step.given(1, "source")]
     destination = [axis_of(value, axis) for axis in step.given(2, "destination")]
     rest = iter(axis for axis in range(len(value.shape)) if axis not in source)
-    places = dict(zip(destination, source, strict=True))
-    perm = [places[i] if i in places else next(rest) for i in range(len(value.shape))]
+    moved = dict(zip(destination, source, strict=True))
+    perm = [moved[i] if i in moved else next(rest) for i in range(len(value.shape))]
     return g.node("Transpose", g.name(value), perm=perm)
 
 
@@ -199,8 +199,8 @@ def _diagonal(g: Writer, step: Step) -> str:
     rows, columns = max(0, -offset), max(0, offset)
     if count == 0:
         raise Refusal("of a diagonal without elements; leave it out")
-    places = [number for i in range(count) for number in (rows + i, columns + i)]
-    taken = g.node("GatherND", last, g.reshape(g.constant(places), [count, 2]))
+    numbers = [number for i in range(count) for number in (rows + i, columns + i)]
+    taken = g.node("GatherND", last, g.reshape(g.constant(numbers), [count, 2]))
     return g.node("Transpose", taken, perm=[*range(1, len(rest) + 1), 0])
 
 
@@ -231,8 +231,8 @@ def _roll(g: Writer, step: Step) -> str:
             back = g.node("Slice", name, g.constant([-shift]), g.constant([_END]), at)
             front = g.node("Slice", name, g.constant([0]), g.constant([-shift]), at)
             name = g.node("Concat", back, front, axis=axis)
-    return g.reshape(name, value.shape) if step.given(2, "axis") is None else g.node(
-        "Identity", name
+    return (
+        g.reshape(name, value.shape) if step.given(2, "axis") is None else g.node("Identity", name)
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,33 +17,56 @@ _INPUTS = {("Squeeze", "axes"), ("Unsqueeze", "axes"), ("Tile", "repeats"), ("Af
 # Operators of ONNX that are there from an opset on which is written not always, or whose meaning changed.
 FIRST_OPSET = {"Gelu": 20, "AffineGrid": 20, "Attention": 23}
 # Operators whose tensors have their own dtypes, and what is converted to bool.
-_AS_THEY_ARE = {"Gather", "GatherElements", "Tile", "Transpose", "Squeeze", "Unsqueeze", "AffineGrid"}
+_AS_THEY_ARE = {
+    "Gather",
+    "GatherElements",
+    "Tile",
+    "Transpose",
+    "Squeeze",
+    "Unsqueeze",
+    "AffineGrid",
+}
 _LOGICAL = {"And", "Or", "Xor", "Not"}
 _COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
-_OF_BOOL = {"BitwiseAnd": "And", "BitwiseOr": "Or", "BitwiseXor": "Xor", "BitwiseNot": "Not", "Mul": "And", "Add": "Or"}
+_OF_BOOL = {
+    "BitwiseAnd": "And",
+    "BitwiseOr": "Or",
+    "BitwiseXor": "Xor",
+    "BitwiseNot": "Not",
+    "Mul": "And",
+    "Add": "Or",
+}
 _FLOATS_ALONE = {"Floor", "Ceil", "Round", "IsNaN"}
+
+
+_PARAMETER = re.compile(r"[(, ][A-Za-z]+(?:\[\])?\?? (\w+)(?=[,=)])")
 
 
 @dataclass(frozen=True)
 class Line:
     op: str
-    parameters: tuple[tuple[str | None, ast.expr], ...]  # the name of ours, None for the next; what import gives it
+    # The name of our parameter, None for the next one, and what import gives it.
+    parameters: tuple[tuple[str | None, ast.expr], ...]
+    names: tuple[str, ...]  # of all our parameters, in their order
 
 
 def find(name: str, opset: int) -> Line | None:
     """The newest line of an operator of ours that holds at `opset` and is an expression."""
     found = None
+    names: tuple[str, ...] = ()
     for text in (_core.operator_traits(name) or "").splitlines():
         words = text.split(" ", 4)
         if words[0] != "onnx:" or len(words) < 5 or words[3] != "import":
             continue
         if int(words[2]) > opset or FIRST_OPSET.get(words[1], 1) > opset:
             continue
+        schema = _core.operator(name.removeprefix("tenon::")).schema
+        names = tuple(_PARAMETER.findall(schema.partition(" -> ")[0]))
         call = ast.parse(words[4], mode="eval").body
         assert isinstance(call, ast.Call)
         listed: list[tuple[str | None, ast.expr]] = [(None, each) for each in call.args]
         listed += [(keyword.arg, keyword.value) for keyword in call.keywords]
-        found = Line(words[1], tuple(listed))
+        found = Line(words[1], tuple(listed), names)
     return found
 
 
@@ -53,7 +77,7 @@ def write(line: Line, g: Writer, step: Step) -> str:
     attributes: dict[str, Any] = {}
     used = set()
     for index, (parameter, given) in enumerate(line.parameters):
-        operand = step.given(index, parameter or _name_of(step, index))
+        operand = step.given(index, parameter or line.names[index])
         used.add(parameter or index)
         match given:
             case ast.Call(args=[ast.Constant(value=int(place))]):
@@ -86,10 +110,6 @@ def write(line: Line, g: Writer, step: Step) -> str:
     return g.node(op, *(inputs[i] for i in sorted(inputs)), *behind, **attributes)
 
 
-def _name_of(step: Step, index: int) -> str:
-    return ("x", "y")[index] if index < 2 else ""
-
-
 def compute(line: Line, g: Writer, step: Step) -> Any:
     """A function that gives an operand as a tensor of the dtype that the step computes in."""
     if line.op in _AS_THEY_ARE:
@@ -112,7 +132,7 @@ def compute(line: Line, g: Writer, step: Step) -> Any:
 
 def promoted(step: Step) -> str:
     """The dtype in which two operands are compared."""
-    import tenon  # noqa: PLC0415 - the package is complete by then
+    import tenon  # inside: the package imports this module
 
     dtypes = [getattr(tenon, value.dtype) for value in tensors_of(step)]
     numbers = [

@@ -132,7 +132,9 @@ class Writer:
         if isinstance(size, int):
             return self.constant([size])
         if not isinstance(size, Size):
-            raise Refusal("a size follows from no Dim in a way that is known; export for fixed sizes")
+            raise Refusal(
+                "a size follows from no Dim in a way that is known; export for fixed sizes"
+            )
         if size.text not in self._sizes:
             self._sizes[size.text] = self._expression(ast.parse(size.text, mode="eval").body)
         return self._sizes[size.text]
