@@ -74,7 +74,9 @@ def run(case, dtype, opset, path):
         program = tenon.export(sample, tuple(sample.tensors))
     except Exception:
         return None
-    if not want or any(tensor.dtype.name.startswith("complex") for tensor in (*want, *sample.tensors)):
+    if not want or any(
+        tensor.dtype.name.startswith("complex") for tensor in (*want, *sample.tensors)
+    ):
         return None
     try:
         tenon.onnx.export(program, path, opset=opset)

@@ -33,7 +33,8 @@ class Elements:
 def _math(g: Writer, step: Step) -> tuple[Elements, list[str]]:
     """What computes in the dtype of the result, and the operands so."""
     dtype = step.results[0].dtype
-    operands = [each for each in (*step.operands, *step.named.values())]
+    operands = [*step.operands, *step.named.values()]
+    step.read |= set(step.named)
     return Elements(g, dtype), [g.operand(each, dtype) for each in operands]
 
 
@@ -264,7 +265,7 @@ def _shift(g: Writer, step: Step) -> str:
     return g.node("BitShift", x, y, direction="LEFT" if "left" in step.op else "RIGHT")
 
 
-@exports("real", "conj", "clone", "stop_gradient", "detach", "imag")
+@exports("real", "conj", "clone", "stop_gradient", "imag")
 def _same(g: Writer, step: Step) -> str:
     value = tensors_of(step)[0]
     if step.op == "tenon::imag" or value.dtype.startswith("complex"):

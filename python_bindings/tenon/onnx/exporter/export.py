@@ -30,6 +30,11 @@ from tenon.onnx.exporter.writer import Refusal, Writer
 OPSETS = range(18, 24)
 # The lowest IR version that has the opset.
 _IR = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
+# Parameters that say what the dtype and shape of the result say, or what concerns gradients or errors alone.
+_TOLD_BY_RESULT = {
+    *("dtype", "device", "shape", "sizes", "ndim", "count", "rows", "columns", "start", "stop"),
+    *("input_shape", "padding_index", "low", "high", "op", "what"),
+}
 _LARGEST_FILE = 2**31 - 2**20  # a message has at most 2 GiB; nodes need some of it
 _ALIGNMENT = 4096  # of tensors beside the model, so that they can be mapped
 
@@ -66,7 +71,9 @@ def export(
     program = _program(function, inputs, dynamic_shapes)
     text = program_text.read(str(program))
     if not text.results:
-        raise ValueError("onnx.export: expected a program with results, got one that returns no tensor")
+        raise ValueError(
+            "onnx.export: expected a program with results, got one that returns no tensor"
+        )
     tensors = [tensor for _, tensor, _ in program._native.leaves()]
     leaf_names = [name for name, _, _ in program._native.leaves()]
     names_in = _names("input_names", input_names, program.input_names)
@@ -181,6 +188,10 @@ def _convert(g: Writer, step: Step) -> list[str | None]:
     converter = CONVERTERS.get(step.op)
     if converter:
         made = converter(g, step)
+        for name in set(step.named) - step.read - _TOLD_BY_RESULT:
+            raise Refusal(
+                f"`{name}` = {step.named[name]!r} has no form in ONNX here; use its default"
+            )
     else:
         line = lines.find(step.op, g.opset)
         if line is None:

@@ -265,9 +265,9 @@ def _lstm(g: Writer, step: Step) -> Any:
 @exports("group_norm")
 def _group_norm(g: Writer, step: Step) -> str:
     x = step.operands[0]
-    groups = step.named.get("groups", step.given(1, "groups"))
-    weight, bias = step.named.get("weight"), step.named.get("bias")
-    eps = float(step.named.get("eps", 1e-5))
+    groups = step.given(1, "groups")
+    weight, bias = step.given(2, "weight"), step.given(3, "bias")
+    eps = float(step.given(4, "eps", 1e-5))
     m = Elements(g, x.dtype)
     rows = g.node("Reshape", g.name(x), g.constant([0, int(groups), -1]))
     away = m.Sub(rows, g.node("ReduceMean", rows, g.constant([-1])))

@@ -33,7 +33,7 @@ def _transpose(g: Writer, step: Step) -> str:
     value = step.operands[0]
     axes = list(range(len(value.shape)))
     if axes:
-        a, b = (axis_of(value, step.given(i + 1, f"axis{i}")) for i in range(2))
+        a, b = (axis_of(value, step.given(i + 1, f"axis{i}", i - 2)) for i in range(2))
         axes[a], axes[b] = axes[b], axes[a]
     return g.node("Transpose", g.name(value), perm=axes)
 
@@ -41,7 +41,8 @@ def _transpose(g: Writer, step: Step) -> str:
 @exports("permute")
 def _permute(g: Writer, step: Step) -> str:
     value = step.operands[0]
-    axes = [axis_of(value, axis) for axis in step.given(1, "axes")]
+    axes = step.given(1, "axes")
+    axes = [axis_of(value, a) for a in (range(len(value.shape))[::-1] if axes is None else axes)]
     return (
         g.node("Transpose", g.name(value), perm=axes) if axes else g.node("Identity", g.name(value))
     )

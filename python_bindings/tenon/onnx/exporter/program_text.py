@@ -42,9 +42,11 @@ class Step:
     named: dict[str, Any]
     results: list[Value]
     place: str  # "model.py:12"; empty where that is unknown
+    read: set[str] = field(default_factory=set)  # names that were asked for
 
     def given(self, index: int, name: str, default: Any = None) -> Any:
         """What the step has for a parameter, which is the `index`th."""
+        self.read.add(name)
         return self.operands[index] if index < len(self.operands) else self.named.get(name, default)
 
 

@@ -203,6 +203,7 @@ def axis_of(value: Value, axis: int) -> int:
 
 def tensors_of(step: Step) -> list[Value]:
     found = []
+    step.read |= set(step.named)
     for operand in (*step.operands, *step.named.values()):
         found += [
             each
