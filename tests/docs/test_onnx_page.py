@@ -31,11 +31,13 @@ def test_the_programs_run(tmp_path, monkeypatch):
     write_models(tmp_path)
     monkeypatch.chdir(tmp_path)
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    assert len(programs) == 3
+    assert len(programs) == 4
     scope = {"image": tenon.zeros([1, 3, 224, 224])}
     for program in programs:
         exec(program, scope)
     assert scope["scores"].shape == (1, 2, 1, 1)
+    assert tenon.onnx.describe("resnet.onnx")["outputs"] == ["scores"]
+    assert tenon.onnx.describe("linear.onnx")["inputs"][0]["shape"] == ["batch", 4]
     assert tenon.jit.load("resnet50.tenon")(scope["image"]).shape == (1, 2, 1, 1)
 
 

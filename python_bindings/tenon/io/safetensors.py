@@ -93,7 +93,7 @@ def write(
     text += b" " * (-len(text) % 8)
 
     size = len(text).to_bytes(8, "little")
-    write_whole(path, itertools.chain((size, text), (_bytes_of(tensors[name]) for name in order)))
+    write_whole(path, itertools.chain((size, text), (bytes_of(tensors[name]) for name in order)))
 
 
 def write_whole(path: str | os.PathLike, parts: Iterable[bytes | memoryview]) -> None:
@@ -265,7 +265,7 @@ def _is_counts(value: Any) -> bool:
     return type(value) is list and all(type(n) is int and 0 <= n < 1 << 62 for n in value)
 
 
-def _bytes_of(tensor: Tensor) -> memoryview:
+def bytes_of(tensor: Tensor) -> memoryview:
     host = tensor.detach().to("cpu").contiguous()
     return host._bytes()  # type: ignore[attr-defined]
 

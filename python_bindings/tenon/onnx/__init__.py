@@ -3,11 +3,13 @@
 
     model = tenon.onnx.load("resnet50.onnx")
     scores = model(image)
+    tenon.onnx.export(model, "out.onnx")
 
-Opsets 1 to 28 of ai.onnx, IR versions 3 to 14. The package `onnx` is not needed. docs/onnx.md lists the operators.
+Reads opsets 1 to 28 of ai.onnx, IR versions 3 to 14, and writes opsets 18 to 23. The package `onnx` is not needed. docs/onnx.md lists the operators.
 """
 
 from tenon.onnx._load import describe, load
 from tenon.onnx._table import table
+from tenon.onnx.exporter import export
 
-__all__ = ["describe", "load", "table"]
+__all__ = ["describe", "export", "load", "table"]
