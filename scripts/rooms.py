@@ -71,15 +71,15 @@ def parsed(text: str) -> ast.Module:
 
 
 def statements(tree: ast.AST, is_inside: bool = False):
-    """(statement, whether it is in a function) for imports that run; those for type checkers do not."""
+    """(statement, whether it is in a function) for imports that run; those for type checkers do not. No expression holds one."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for other in node.orelse:
                 yield from statements(ast.Module([other], []), is_inside)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node, is_inside
-        else:
-            is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        elif isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)):
+            is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
             yield from statements(node, is_inside or is_function)
 
 
@@ -125,18 +125,16 @@ def running(node: ast.AST, has_quoted_types: bool):
 
 def reached_modules(tree: ast.Module, modules: dict[str, Path], named: dict[str, str]):
     """(module, line) of what a file reaches without a statement: `tenon.NAME`, and strings for import_module."""
-    statements_ = [
-        node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))
-    ]
+    found = [node for node, _ in statements(tree)]
     roots = {
         alias.asname or "tenon"
-        for node in statements_
+        for node in found
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == "tenon" or (alias.name.startswith("tenon.") and not alias.asname)
     }
     has_quoted_types = any(
-        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in statements_
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in found
     )
     nodes = list(running(tree, has_quoted_types))
     names_modules = any("import_module" in (getattr(node, "attr", ""), getattr(node, "id", ""))
