@@ -373,9 +373,7 @@ def test_messages_under_way_end_with_their_group():
                 dist.recv(tenon.zeros([4]), 0)
             return
         large = tenon.ones([1_000_000])
-        first, second, third = (
-            dist.isend(x, 1) for x in (tenon.ones([3]), large, tenon.ones([2]))
-        )
+        first, second, third = (dist.isend(x, 1) for x in (tenon.ones([3]), large, tenon.ones([2])))
         first.wait()
         for one in (second, third):
             with pytest.raises(dist.CollectiveMismatch, match="rank 1 expected a message of"):

@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 import pytest
-import tenon
 import tenon.distributed as dist
 from ranks import Processes
 from tenon import _core
@@ -135,7 +134,7 @@ def test_a_call_outlives_its_group():
 
 
 @pytest.mark.parametrize("transport", ["shared memory", "tcp"])
-def test_a_forked_process_closes_nothing_twice_and_waits_for_nobody(transport):
+def test_a_forked_process_closes_nothing_twice_and_never_waits(transport):
     # The child of each rank has a copy of the group, of its thread that is not there, and of a call under way.
     program = """
         import tempfile
@@ -145,7 +144,7 @@ def test_a_forked_process_closes_nothing_twice_and_waits_for_nobody(transport):
         begun = group.all_reduce(tenon.ones([4]), async_op=True) if rank == 0 else None
         child = os.fork()
         if child == 0:
-            # They take the descriptors that were given back: nobody may close them again.
+            # They take the descriptors that were given back, which must not be closed again.
             files = [tempfile.TemporaryFile("w", buffering=1) for _ in range(12)]
             if begun is not None:
                 try:

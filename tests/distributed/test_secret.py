@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job without a launcher has a secret, too: nobody else may meet its ranks."""
+"""A job without a launcher has a secret, too: strangers do not meet its ranks."""
 
 import os
 import threading
@@ -52,7 +52,9 @@ def test_ranks_meet_by_it_and_strangers_do_not(home):
     free.close()
     with Processes(2, program, MASTER_PORT=port) as processes:
         (first, errors), (second, _) = processes.finish()
-    assert first.endswith("expects another secret; ranks of one job have the same TENON_JOB_SECRET\n2.0\n"), errors
+    assert first.endswith(
+        "expects another secret; ranks of one job have the same TENON_JOB_SECRET\n2.0\n"
+    ), errors
     assert second == "2.0\n"
 
 
@@ -85,5 +87,5 @@ def test_what_others_may_read_is_no_secret(home, tmp_path, monkeypatch):
 
 
 def test_zeros_are_refused(home):
-    with pytest.raises(ValueError, match="got zeros, which anybody may guess; leave it out"):
+    with pytest.raises(ValueError, match="got zeros, which can be guessed; leave it out"):
         dist.serve_store("127.0.0.1", 0, bytes(16))

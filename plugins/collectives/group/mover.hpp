@@ -18,8 +18,7 @@ struct Piece {
 };
 
 // Adds pieces that have come to be moved since, behind those that are there; whether there were any.
-using MorePieces =
-    std::function<bool(std::vector<Piece>& sends, std::vector<Piece>& receives)>;
+using MorePieces = std::function<bool(std::vector<Piece>& sends, std::vector<Piece>& receives)>;
 
 class Mover {
  public:

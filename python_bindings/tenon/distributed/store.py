@@ -54,7 +54,7 @@ def serve_store(
     that of the job: of the variable TENON_JOB_SECRET, or of a file that only this user may read."""
     if secret is not None and not any(secret):
         raise ValueError(
-            "serve_store: expected a secret of 16 random bytes, got zeros, which anybody may guess; "
+            "serve_store: expected a secret of 16 random bytes, got zeros, which can be guessed; "
             "leave it out, or take secrets.token_bytes(16)"
         )
     return _core.StoreServer(address, port, secret or job_secret())
