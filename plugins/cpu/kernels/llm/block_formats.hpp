@@ -4,30 +4,28 @@
 // and rounded after each of the two operations. Blocks are read in place, from any address.
 #pragma once
 
+#include "simd/isa.hpp"
+
 #include <tenon/reduced_float.hpp>
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 
-namespace tenon::cpu {
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
+namespace tenon::cpu::TENON_CPU_ISA {
 
 inline constexpr int kElementsOfFactor = 16;
 inline constexpr int kMaxBlockElements = 256;
 
 // A decoded block; `offsets` is written by formats that have them.
 struct DecodedBlock {
-  int8_t codes[kMaxBlockElements];
+  alignas(64) int8_t codes[kMaxBlockElements];
   float factors[kMaxBlockElements / kElementsOfFactor];
   float offsets[kMaxBlockElements / kElementsOfFactor];
-};
-
-struct BlockFormat {
-  std::string_view name;
-  int elements, bytes;  // of a block
-  bool has_offsets;
-  void (*decode)(const uint8_t* block, DecodedBlock& out);
 };
 
 namespace block_formats {
@@ -42,9 +40,13 @@ inline uint16_t read_16(const uint8_t* from) {
   return static_cast<uint16_t>(from[0] | from[1] << 8);
 }
 inline float read_float16(const uint8_t* from) {
+#ifdef __F16C__
+  return _cvtsh_ss(read_16(from));
+#else
   Float16 half;
   half.bits = read_16(from);
   return half;
+#endif
 }
 
 // Factors of a block of 32 elements.
@@ -57,24 +59,44 @@ inline void set_offset(DecodedBlock& out, float offset) {
 
 // 16 bytes: the lower halves are the first 16 codes, the upper ones the next.
 inline void decode_halves(const uint8_t* bytes, int zero, int8_t* codes) {
-  for (int i = 0; i < 16; ++i) {
-    codes[i] = static_cast<int8_t>((bytes[i] & 15) - zero);
-    codes[i + 16] = static_cast<int8_t>((bytes[i] >> 4) - zero);
-  }
+  uint8_t pairs[16];  // a copy, which codes cannot overlap
+  std::memcpy(pairs, bytes, sizeof pairs);
+  for (int i = 0; i < 16; ++i) codes[i] = static_cast<int8_t>((pairs[i] & 15) - zero);
+  for (int i = 0; i < 16; ++i) codes[i + 16] = static_cast<int8_t>((pairs[i] >> 4) - zero);
 }
 inline void look_up_halves(const int8_t (&table)[16], const uint8_t* bytes, int8_t* codes) {
+#ifdef __SSSE3__
+  const auto* from = reinterpret_cast<const __m128i*>(bytes);
+  auto* to = reinterpret_cast<__m128i*>(codes);
+  const __m128i numbers = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  const __m128i pairs = _mm_loadu_si128(from), low = _mm_set1_epi8(15);
+  _mm_storeu_si128(to, _mm_shuffle_epi8(numbers, _mm_and_si128(pairs, low)));
+  _mm_storeu_si128(to + 1, _mm_shuffle_epi8(numbers, _mm_and_si128(_mm_srli_epi16(pairs, 4), low)));
+#else
   for (int i = 0; i < 16; ++i) {
     codes[i] = table[bytes[i] & 15];
     codes[i + 16] = table[bytes[i] >> 4];
   }
+#endif
 }
 // The same with a fifth bit for each code, in four bytes.
 inline void decode_five_bits(const uint8_t* fifth, const uint8_t* bytes, int zero, int8_t* codes) {
-  for (int i = 0; i < 16; ++i) {
-    const int low = fifth[i / 8] >> i % 8 & 1, high = fifth[2 + i / 8] >> i % 8 & 1;
-    codes[i] = static_cast<int8_t>(((bytes[i] & 15) | low << 4) - zero);
-    codes[i + 16] = static_cast<int8_t>((bytes[i] >> 4 | high << 4) - zero);
+#ifdef __AVX512BW__
+  const __m128i pairs = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  const __m128i nibble = _mm_set1_epi8(15), zeros = _mm_set1_epi8(static_cast<char>(zero));
+  const __m128i four[2] = {_mm_and_si128(pairs, nibble),
+                           _mm_and_si128(_mm_srli_epi16(pairs, 4), nibble)};
+  for (int half = 0; half < 2; ++half) {
+    const __m128i sixteens = _mm_maskz_set1_epi8(read_16(fifth + 2 * half), 16);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes) + half,
+                     _mm_sub_epi8(_mm_add_epi8(four[half], sixteens), zeros));
   }
+#else
+  decode_halves(bytes, zero, codes);
+  const uint32_t bits = read_16(fifth) | uint32_t{read_16(fifth + 2)} << 16;
+  for (uint32_t i = 0; i < 32; ++i)
+    codes[i] = static_cast<int8_t>(codes[i] + static_cast<int>(bits >> i & 1) * 16);
+#endif
 }
 
 inline void decode_q8_0(const uint8_t* block, DecodedBlock& out) {
@@ -103,31 +125,38 @@ inline void decode_iq4_nl(const uint8_t* block, DecodedBlock& out) {
   set_factor(out, read_float16(block));
   look_up_halves(kNonLinear, block + 2, out.codes);
 }
-// The factor is half of 2^(e - 127), as codes are doubled.
+// The factor of mxfp4: half of 2^(exponent - 127), as codes are doubled.
+inline float half_of_power(uint32_t exponent) {
+  return std::bit_cast<float>(exponent < 2 ? uint32_t{0x00200000} << exponent
+                                           : (exponent - 1) << 23);
+}
 inline void decode_mxfp4(const uint8_t* block, DecodedBlock& out) {
-  const uint32_t exponent = block[0];
-  const uint32_t bits = exponent < 2 ? uint32_t{0x00200000} << exponent : (exponent - 1) << 23;
-  set_factor(out, std::bit_cast<float>(bits));
+  set_factor(out, half_of_power(block[0]));
   look_up_halves(kTwiceFloat4, block + 1, out.codes);
 }
 
-// q2_K and q3_K: code i of 128 is the two bits 2 (i / 32) of byte i % 32.
-inline int two_bits(const uint8_t* bytes, int i) {
-  return bytes[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+// Calls f(round, shift, codes) for each 32 of 256 codes that lie in rounds of 32 bytes: the codes of a round are first
+// those in the lowest `bits` of each byte, then those in the next.
+template <int bits, class F>
+[[gnu::always_inline]] inline void for_codes(int8_t* codes, F&& f) {
+#pragma GCC unroll 8
+  for (int part = 0; part < 8; ++part) f(part * bits / 8, part * bits % 8, codes + 32 * part);
 }
 
-inline void decode_q2_k(const uint8_t* block, DecodedBlock& out) {
+[[gnu::noinline]] inline void decode_q2_k(const uint8_t* block, DecodedBlock& out) {
   const uint8_t *scales = block, *low = block + 16;
   const float factor = read_float16(block + 80), offset = read_float16(block + 82);
   for (int group = 0; group < 16; ++group) {
     out.factors[group] = factor * static_cast<float>(scales[group] & 15);
     out.offsets[group] = -(offset * static_cast<float>(scales[group] >> 4));
   }
-  for (int i = 0; i < 256; ++i) out.codes[i] = static_cast<int8_t>(two_bits(low, i));
+  for_codes<2>(out.codes, [&](int round, int shift, int8_t* __restrict codes) {
+    for (int i = 0; i < 32; ++i) codes[i] = static_cast<int8_t>(low[32 * round + i] >> shift & 3);
+  });
 }
 
 // Scales have six bits: four of them in bytes 0 to 7, two in bytes 8 to 11.
-inline void decode_q3_k(const uint8_t* block, DecodedBlock& out) {
+[[gnu::noinline]] inline void decode_q3_k(const uint8_t* block, DecodedBlock& out) {
   const uint8_t *high = block, *low = block + 32, *scales = block + 96;
   const float factor = read_float16(block + 108);
   for (int group = 0; group < 16; ++group) {
@@ -135,10 +164,13 @@ inline void decode_q3_k(const uint8_t* block, DecodedBlock& out) {
               two = scales[8 + group % 4] >> group / 4 * 2 & 3;
     out.factors[group] = factor * static_cast<float>((four | two << 4) - 32);
   }
-  for (int i = 0; i < 256; ++i) {
-    const int third = high[i % 32] >> i / 32 & 1;
-    out.codes[i] = static_cast<int8_t>(two_bits(low, i) + 4 * third - 4);
-  }
+  for_codes<2>(out.codes, [&](int round, int shift, int8_t* __restrict codes) {
+    const int bit = 4 * round + shift / 2;
+    for (int i = 0; i < 32; ++i) {
+      const int two = low[32 * round + i] >> shift & 3, third = high[i] >> bit & 1;
+      codes[i] = static_cast<int8_t>(two + 4 * third - 4);
+    }
+  });
 }
 
 // The eight factors and offsets of q4_K and q5_K, of six bits each in twelve bytes.
@@ -156,30 +188,38 @@ inline void decode_six_bit_pairs(const uint8_t* block, DecodedBlock& out) {
   }
 }
 
-inline void decode_q4_k(const uint8_t* block, DecodedBlock& out) {
+[[gnu::noinline]] inline void decode_q4_k(const uint8_t* block, DecodedBlock& out) {
   decode_six_bit_pairs(block, out);
   const uint8_t* bytes = block + 16;
-  for (int i = 0; i < 256; ++i)
-    out.codes[i] = static_cast<int8_t>(bytes[i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15);
+  for_codes<4>(out.codes, [&](int round, int shift, int8_t* __restrict codes) {
+    for (int i = 0; i < 32; ++i)
+      codes[i] = static_cast<int8_t>(bytes[32 * round + i] >> shift & 15);
+  });
 }
-inline void decode_q5_k(const uint8_t* block, DecodedBlock& out) {
+[[gnu::noinline]] inline void decode_q5_k(const uint8_t* block, DecodedBlock& out) {
   decode_six_bit_pairs(block, out);
   const uint8_t *fifth = block + 16, *bytes = block + 48;
-  for (int i = 0; i < 256; ++i) {
-    const int four = bytes[i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15;
-    out.codes[i] = static_cast<int8_t>(four | (fifth[i % 32] >> i / 32 & 1) << 4);
-  }
+  for_codes<4>(out.codes, [&](int round, int shift, int8_t* __restrict codes) {
+    const int bit = 2 * round + shift / 4;
+    for (int i = 0; i < 32; ++i) {
+      const int four = bytes[32 * round + i] >> shift & 15;
+      codes[i] = static_cast<int8_t>(four | (fifth[i] >> bit & 1) << 4);
+    }
+  });
 }
-inline void decode_q6_k(const uint8_t* block, DecodedBlock& out) {
+[[gnu::noinline]] inline void decode_q6_k(const uint8_t* block, DecodedBlock& out) {
   const uint8_t *low = block, *high = block + 128;
   const float factor = read_float16(block + 208);
   for (int group = 0; group < 16; ++group)
     out.factors[group] = factor * static_cast<float>(static_cast<int8_t>(block[192 + group]));
-  for (int i = 0; i < 256; ++i) {
-    const int four = low[i / 128 * 64 + i % 64] >> i % 128 / 64 * 4 & 15,
-              two = high[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
-    out.codes[i] = static_cast<int8_t>((four | two << 4) - 32);
-  }
+  // The lower four bits lie in rounds of 64 bytes.
+  for_codes<2>(out.codes, [&](int round, int shift, int8_t* __restrict codes) {
+    const uint8_t* fours = low + 64 * round + 16 * (shift & 2);
+    for (int i = 0; i < 32; ++i) {
+      const int four = fours[i] >> (shift & 4) & 15, two = high[32 * round + i] >> shift & 3;
+      codes[i] = static_cast<int8_t>((four | two << 4) - 32);
+    }
+  });
 }
 inline void decode_iq4_xs(const uint8_t* block, DecodedBlock& out) {
   const float factor = read_float16(block);
@@ -192,40 +232,4 @@ inline void decode_iq4_xs(const uint8_t* block, DecodedBlock& out) {
 }
 
 }  // namespace block_formats
-
-inline constexpr BlockFormat kBlockFormats[] = {
-    {"q8_0", 32, 34, false, block_formats::decode_q8_0},
-    {"q4_0", 32, 18, false, block_formats::decode_q4_0},
-    {"q4_1", 32, 20, true, block_formats::decode_q4_1},
-    {"q5_0", 32, 22, false, block_formats::decode_q5_0},
-    {"q5_1", 32, 24, true, block_formats::decode_q5_1},
-    {"q2_K", 256, 84, true, block_formats::decode_q2_k},
-    {"q3_K", 256, 110, false, block_formats::decode_q3_k},
-    {"q4_K", 256, 144, true, block_formats::decode_q4_k},
-    {"q5_K", 256, 176, true, block_formats::decode_q5_k},
-    {"q6_K", 256, 210, false, block_formats::decode_q6_k},
-    {"iq4_nl", 32, 18, false, block_formats::decode_iq4_nl},
-    {"iq4_xs", 256, 136, false, block_formats::decode_iq4_xs},
-    {"mxfp4", 32, 17, false, block_formats::decode_mxfp4},
-};
-
-// NULL if no format has this name.
-inline const BlockFormat* block_format(std::string_view name) {
-  for (const BlockFormat& format : kBlockFormats) {
-    if (format.name == name) return &format;
-  }
-  return nullptr;
-}
-
-// One block as float32. The sum is not contracted with the product: -ffp-contract=off is needed where this is compiled.
-inline void dequantize_block(const BlockFormat& format, const uint8_t* block, float* to) {
-  DecodedBlock decoded;
-  format.decode(block, decoded);
-  for (int i = 0; i < format.elements; ++i) {
-    const float product =
-        decoded.factors[i / kElementsOfFactor] * static_cast<float>(decoded.codes[i]);
-    to[i] = format.has_offsets ? product + decoded.offsets[i / kElementsOfFactor] : product;
-  }
-}
-
-}  // namespace tenon::cpu
+}  // namespace tenon::cpu::TENON_CPU_ISA
