@@ -145,7 +145,7 @@ def test_nothing_at_all(device):
         ([2, 64], [3, 34], "q8_0", None, r"expected x.shape\[-1\] to be the 32 elements"),
         ([], [3, 34], "q8_0", None, r"expected x of shape \[..., in\]"),
         ([2, 32], [34], "q8_0", None, r"expected weight to have 2 axes, \[out, bytes of a row\]"),
-        ([2, 32], [3, 34], "q8_0", [4], r"expected bias of shape \[3\], got \[4\]"),
+        ([2, 32], [3, 34], "q8_0", [4], r"expected bias of shape \[3\], got \(4,\)"),
     ],
 )
 def test_what_is_refused(x, weight, name, bias, message):
