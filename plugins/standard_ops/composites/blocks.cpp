@@ -29,7 +29,7 @@ struct Layout {
   Numbers scales = {};        // of the factor, for each 16 elements
   int64_t offset = -1;        // likewise
   Numbers shifts = {};        // of the offset, which is then subtracted
-  bool is_looked_up = false;  // codes are places in kNonLinear
+  bool is_looked_up = false;  // codes are indices into kNonLinear
 };
 
 constexpr double kNonLinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
@@ -187,11 +187,11 @@ class Blocks {
 
   Tensor as_float(const Tensor& x) const { return ops::cast(scope_, x, TENON_DTYPE_F32); }
 
-  Tensor looked_up(const std::vector<double>& table, const Tensor& places) const {
+  Tensor looked_up(const std::vector<double>& table, const Tensor& indices) const {
     Tensor numbers = float_tensor(scope_, table, TENON_DTYPE_F32, blocks_->device);
     if (!scope_.ok()) return {};
-    Tensor flat = ops::reshape(scope_, places, {places->numel});
-    return ops::reshape(scope_, ops::index_select(scope_, numbers, flat, 0), sizes_of(places));
+    Tensor flat = ops::reshape(scope_, indices, {indices->numel});
+    return ops::reshape(scope_, ops::index_select(scope_, numbers, flat, 0), sizes_of(indices));
   }
 
  private:
