@@ -232,4 +232,4 @@ def test_domain_libraries():
 
 
 def test_operators_of_models():
-    assert run("\n".join(python_blocks("model_operators.md", 7))) == ""
+    assert run("\n".join(python_blocks("model_operators.md", 8))) == ""

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights that are stored in blocks.
+#include <tenon/block_formats.hpp>
+
+#include "shapes/infer.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+// The format and the elements of a row of `blocks` [..., bytes].
+tenon_status read_blocks(const char* op, const char* name, const tenon_tensor& blocks,
+                         const tenon_value& format_name, const BlockFormat** format,
+                         int64_t* elements, tenon_err* err) {
+  const std::string_view wanted = text_of(format_name);
+  const BlockFormat* found = find_block_format(wanted);
+  if (!found) {
+    std::string known;
+    for (const BlockFormat& each : kBlockFormats)
+      known.append(known.empty() ? "'" : ", '").append(each.name).append("'");
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected format %s, got '%.*s'",
+                        known.c_str(), static_cast<int>(wanted.size()), wanted.data());
+  }
+  if (blocks.ndim == 0 || blocks.shape[blocks.ndim - 1] % found->bytes != 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected %s of shape [..., bytes] with whole blocks of '%.*s', which have "
+                        "%d bytes for %d elements, got shape %s",
+                        name, static_cast<int>(wanted.size()), wanted.data(), found->bytes,
+                        found->elements, shape_text(blocks).c_str());
+  *format = found;
+  const int64_t count = blocks.shape[blocks.ndim - 1] / found->bytes;
+  if (__builtin_mul_overflow(count, int64_t{found->elements}, elements))
+    return shapes::fail(err, TENON_OUT_OF_RANGE, op, "expected fewer than 2^63 elements, got %s",
+                        shape_text(blocks).c_str());
+  return TENON_OK;
+}
+
+}  // namespace
+
+TENON_INFER(dequantize_blocks) {
+  const tenon_tensor& blocks = tensor_of(args[0]);
+  const BlockFormat* format;
+  int64_t elements;
+  TENON_TRY(read_blocks("dequantize_blocks", "blocks", blocks, args[1], &format, &elements, err));
+  set_new(outs[0], TENON_DTYPE_F32, shape_of(blocks).first(static_cast<size_t>(blocks.ndim) - 1));
+  add_axis(outs[0], elements);
+  return TENON_OK;
+}
+
+TENON_INFER(linear_blocks) {
+  const char* op = "linear_blocks";
+  const tenon_tensor &x = tensor_of(args[0]), &weight = tensor_of(args[1]);
+  const tenon_tensor* bias = optional_tensor(args[3]);
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[out, bytes of a row]", err));
+  const BlockFormat* format;
+  int64_t elements;
+  TENON_TRY(read_blocks(op, "weight", weight, args[2], &format, &elements, err));
+  if (x.ndim == 0 || x.shape[x.ndim - 1] % format->elements != 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x of shape [..., in] where in is a multiple of the %d elements "
+                        "that a block of '%.*s' has, got shape %s; pad rows with zeros",
+                        format->elements, static_cast<int>(format->name.size()),
+                        format->name.data(), shape_text(x).c_str());
+  if (x.shape[x.ndim - 1] != elements)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x.shape[-1] to be the %lld elements of a row of weight, got "
+                        "shapes %s and %s",
+                        ll(elements), shape_text(x).c_str(), shape_text(weight).c_str());
+  if (!bias && !is_none(args[3]))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected bias to be a tensor, got a number");
+  if (bias && (bias->ndim != 1 || bias->shape[0] != weight.shape[0]))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected bias of shape [%lld], got %s",
+                        ll(weight.shape[0]), shape_text(*bias).c_str());
+  const int32_t dtype = bias ? host->dtype_promote(x.dtype, bias->dtype) : int32_t{x.dtype};
+  set_new(outs[0], dtype, shape_of(x).first(static_cast<size_t>(x.ndim) - 1));
+  add_axis(outs[0], weight.shape[0]);
+  return TENON_OK;
+}
+
+}  // namespace tenon::standard_ops
