@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Language models."""
+
+from .engine import Engine
+
+__all__ = ["Engine"]
