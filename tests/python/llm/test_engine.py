@@ -47,11 +47,11 @@ def alone():
     "settings, threads, orders",
     [
         ({}, 2, [range(16), [*range(15, -1, -1)], [5 * n % 16 for n in range(16)]]),
-        ({"max_sequences": 3, "chunk_size": 7, "token_budget": 30}, 1, [range(16)]),
-        ({"chunk_size": 1}, 2, [range(16)]),
+        ({"max_sequences": 3, "chunk_size": 7, "token_budget": 30}, 1, [range(16)] * 2),
+        ({"chunk_size": 1}, 2, [range(16)] * 2),
         # Hardly more than one sequence of 128 tokens: many are preempted.
-        ({"kv_cache": 14 * BLOCK}, 1, [range(16)]),
-        ({"minimum_rows": 40}, 1, [range(16)]),
+        ({"kv_cache": 14 * BLOCK}, 1, [range(16)] * 2),
+        ({"minimum_rows": 40}, 1, [range(16)] * 2),
     ],
     ids=["orders", "few", "single", "preempted", "rows"],
 )
