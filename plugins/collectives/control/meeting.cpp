@@ -66,8 +66,8 @@ Meeting::Meeting(Store& store, const MeetingOptions& options)
   pokes_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (pokes_ < 0) throw Error(TENON_UNAVAILABLE, "the system has no descriptor left");
   {
-    static std::once_flag once;
-    std::call_once(once, [] { pthread_atfork(hold_for_fork, go_on_in_parent, go_on_in_child); });
+    [[maybe_unused]] static const int is_registered =
+        pthread_atfork(hold_for_fork, go_on_in_parent, go_on_in_child);
     std::lock_guard lock(all_mutex);
     all_meetings.insert(this);
   }

@@ -43,7 +43,11 @@ struct tenon_graph_program {
   std::vector<tenon::graph::HostRead> host_reads;  // of a recording, likewise
 
   // Made at the first use. Throws Error.
-  const tenon::graph::Signature& signature() const;
+  const tenon::graph::Signature& signature() const {
+    if (!is_described_.load(std::memory_order_acquire)) [[unlikely]]
+      make_signature();
+    return signature_;
+  }
 
   // Recordings are verified when they were compared, or first run.
   bool is_verified = true;
@@ -58,11 +62,16 @@ struct tenon_graph_program {
 
  private:
   void make_plan() const;
+  void make_signature() const;
 
   mutable std::mutex planning_;
   mutable std::atomic<bool> is_planned_{false};
   mutable tenon::graph::Plan plan_;
-  mutable std::once_flag described_;
+
+  // Not std::call_once: its thread-local variables lie in libstdc++, and with the TLS model of this
+  // plugin they must lie in the static block: loading fails if a thread has used them before.
+  mutable std::mutex describing_;
+  mutable std::atomic<bool> is_described_{false};
   mutable tenon::graph::Signature signature_;
 };
 

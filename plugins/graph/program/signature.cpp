@@ -38,11 +38,11 @@ void write_out(const SignatureValue& value, tenon_graph_value_info* out) {
 
 }  // namespace tenon::graph
 
-const tenon::graph::Signature& tenon_graph_program::signature() const {
+void tenon_graph_program::make_signature() const {
   using namespace tenon::graph;
-  std::call_once(described_, [&] {
-    signature_.inputs = described(*this, graph.inputs, input_names(graph));
-    signature_.results = described(*this, graph.results, result_names(graph));
-  });
-  return signature_;
+  std::lock_guard lock(describing_);
+  if (is_described_.load(std::memory_order_relaxed)) return;
+  signature_.inputs = described(*this, graph.inputs, input_names(graph));
+  signature_.results = described(*this, graph.results, result_names(graph));
+  is_described_.store(true, std::memory_order_release);
 }
