@@ -13,8 +13,14 @@ from importlib import resources
 import tenon
 
 from .errors import ApiError, wrong
-from .fields import Fields, parse_json, take_generation, take_messages, take_prompts
-from .fields import MOST_SEQUENCES
+from .fields import (
+    MOST_SEQUENCES,
+    Fields,
+    parse_json,
+    take_generation,
+    take_messages,
+    take_prompts,
+)
 from .formats import ChatFormat, CompletionFormat
 from .generation import Choices
 from .metrics import Metrics
@@ -205,8 +211,7 @@ class Application:
         )
 
     async def _tokenize(self, exchange, fields):
-        if fields.text("model") is not None:
-            pass
+        fields.text("model")
         text = fields.text("prompt")
         if text is None:
             raise wrong("prompt", "a text", None)

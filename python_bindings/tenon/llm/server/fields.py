@@ -20,7 +20,7 @@ MOST_STOPS = 16
 HARMLESS = frozenset(
     ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"]
 )
-_ROLES = ("system", "developer", "user", "assistant", "tool")
+_ROLES = ("system", "developer", "user", "assistant")
 _logger = logging.getLogger("tenon.llm.server")
 _told: set[str] = set()
 

@@ -75,9 +75,10 @@ class CompletionFormat(Format):
         self.offsets[piece.index] = offset
         return {
             "tokens": texts,
-            "token_logprobs": [token.logprob for token in piece.tokens],
+            "token_logprobs": [_finite(token.logprob) for token in piece.tokens],
             "top_logprobs": [
-                {self.decode([one]): logprob for one, logprob in token.top} for token in piece.tokens
+                {self.decode([one]): _finite(logprob) for one, logprob in token.top}
+                for token in piece.tokens
             ],
             "text_offset": offsets,
         }
@@ -117,4 +118,9 @@ class ChatFormat(Format):
 
     def _shown(self, token, logprob):
         text = self.decode([token])
-        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+        return {"token": text, "logprob": _finite(logprob), "bytes": list(text.encode())}
+
+
+def _finite(logprob):
+    """JSON has no infinity; OpenAI's API writes -9999 for it."""
+    return max(logprob, -9999.0)

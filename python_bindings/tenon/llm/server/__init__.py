@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenAI's API over an engine, as a plain ASGI application."""
+
+from .application import Application
+from .errors import ApiError
+from .run import serve
+from .served import ServedModel
+from .text import TextStream
+
+__all__ = ["ApiError", "Application", "ServedModel", "TextStream", "serve"]
