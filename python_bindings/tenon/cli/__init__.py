@@ -26,6 +26,7 @@ COMMANDS = {
     "predict": "tenon.cli.predict",
     "report": "tenon.cli.report",
     "run": "tenon.cli.run",
+    "serve": "tenon.cli.serve",
 }
 
 # Exit codes that every command shares; `tenon plugins doctor` has more, one for each reason.

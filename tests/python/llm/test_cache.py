@@ -129,7 +129,7 @@ def random_steps(steps, seed, check_every):
             cache.clear()
         if step % check_every == 0:
             cache.check([table for table, _ in live])
-            for table, tokens in live:  # nobody else has written into a block that is held
+            for table, tokens in live:  # no other table has written into a block that is held
                 for place in range(len(tokens)):
                     content = held[table.blocks[place // 4]][place % 4]
                     assert content == (table.salt, tuple(tokens[: place + 1]))

@@ -25,7 +25,9 @@ def collect(engine, prompts, order=None, **arguments):
         async def one(number):
             seed = arguments.get("seed", number)
             rest = {name: value for name, value in arguments.items() if name != "seed"}
-            return number, [token async for token in engine.stream(prompts[number], seed=seed, **rest)]
+            return number, [
+                token async for token in engine.stream(prompts[number], seed=seed, **rest)
+            ]
 
         return dict(await asyncio.gather(*(one(n) for n in order or range(len(prompts)))))
 
@@ -71,7 +73,9 @@ def test_answers_do_not_depend_on_neighbours(alone, settings, threads, orders):
 
 def test_a_small_step_would_differ():
     """The reason for minimum_rows: with a row for each token, the check at the start refuses."""
-    with pytest.raises(NotImplementedError, match="row 0 alone and among 6 differ with minimum_rows=1"):
+    with pytest.raises(
+        NotImplementedError, match="row 0 alone and among 6 differ with minimum_rows=1"
+    ):
         Engine(TinyDecoder(head_dim=64), kv_cache="16MiB", minimum_rows=1)
 
 
@@ -121,14 +125,18 @@ def test_stop_tokens_and_lengths():
         stop = tokens[3].id
         tokens = collect(engine, [[1, 2, 3]], max_tokens=9, stop_tokens=[stop])[0]
         assert tokens[-1].id == stop and tokens[-1].finish_reason == "stop"
-        assert len(collect(engine, [[1] * 127], max_tokens=1)[0]) == 1  # a prompt of just the context
+        assert (
+            len(collect(engine, [[1] * 127], max_tokens=1)[0]) == 1
+        )  # a prompt of just the context
 
 
 def test_a_step_that_fails_takes_its_requests_alone():
     decoder = TinyDecoder()
     with Engine(decoder, kv_cache="2MiB", max_sequences=1) as engine:
         decoder.fault, decoder.faulty = RuntimeError("paged_attention: no memory"), 99
-        with pytest.raises(RequestError, match="a step of the model failed: paged_attention: no memory"):
+        with pytest.raises(
+            RequestError, match="a step of the model failed: paged_attention: no memory"
+        ):
             collect(engine, [[1, 99]], max_tokens=3)
         assert engine.cache.used == 0 and "no memory" in engine.last_error
         assert len(collect(engine, [[1, 2]], max_tokens=3)[0]) == 3
@@ -194,21 +202,31 @@ def test_what_cannot_be_asked():
         ]:
             with pytest.raises(ValueError, match=text):
                 engine.submit(*arguments, print)
-        with pytest.raises(ValueError, match="a prompt of 3 tokens and 126 more exceed the context of 128"):
+        with pytest.raises(
+            ValueError, match="a prompt of 3 tokens and 126 more exceed the context of 128"
+        ):
             engine.submit([1, 2, 3], print, max_tokens=126)
         with pytest.raises(ValueError, match="logit_bias: expected tokens from 0 to 259, got 300"):
             engine.submit([1], print, options=SamplingOptions(logit_bias={300: 1.0}))
 
 
 def test_engines_that_cannot_be():
-    with pytest.raises(ValueError, match="expected kv_cache of at least .* for one sequence of 128 tokens"):
+    with pytest.raises(
+        ValueError, match="expected kv_cache of at least .* for one sequence of 128 tokens"
+    ):
         Engine(TinyDecoder(), kv_cache="1KiB")
-    with pytest.raises(ValueError, match="expected max_length of at most the model's 128 positions, got 300"):
+    with pytest.raises(
+        ValueError, match="expected max_length of at most the model's 128 positions, got 300"
+    ):
         Engine(TinyDecoder(), max_length=300)
-    with pytest.raises(ValueError, match="expected bytes such as 2GiB, 500MB or a number, got '2 apples'"):
+    with pytest.raises(
+        ValueError, match="expected bytes such as 2GiB, 500MB or a number, got '2 apples'"
+    ):
         Engine(TinyDecoder(), kv_cache="2 apples")
     decoder = TinyDecoder()
     decoder.config.window = 64
-    with pytest.raises(NotImplementedError, match="a window of 64 tokens, and sliding windows are not"):
+    with pytest.raises(
+        NotImplementedError, match="a window of 64 tokens, and sliding windows are not"
+    ):
         Engine(decoder)
     assert parse_bytes("1.5 KiB") == 1536 and parse_bytes(7) == 7

@@ -15,7 +15,9 @@ def shares(prompt=(), **options):
     """How often each token is drawn in 4,000 draws at different positions."""
     counts = np.zeros(5)
     for position in range(4000):
-        token, _, _ = Sampler(SamplingOptions(seed=3, **options), list(prompt)).draw(LOGITS, position)
+        token, _, _ = Sampler(SamplingOptions(seed=3, **options), list(prompt)).draw(
+            LOGITS, position
+        )
         counts[token] += 1
     return counts
 

@@ -151,7 +151,8 @@ def test_stops_are_cut_off(client):
     answer = client.json("/v1/completions", {**free, "stop": [stop]})[1]["choices"][0]
     assert answer["text"] == text[: text.index(stop)] and answer["finish_reason"] == "stop"
     streamed = "".join(
-        event["choices"][0]["text"] for event in client.events("/v1/completions", {**free, "stop": stop})
+        event["choices"][0]["text"]
+        for event in client.events("/v1/completions", {**free, "stop": stop})
     )
     assert streamed == answer["text"]
 
@@ -191,29 +192,79 @@ def test_metrics(client):
         ("completions", {"prompt": None}, 400, "prompt: expected a text, tokens, or a list of"),
         ("completions", {"prompt": [1, "a"]}, 400, "prompt: expected a text, tokens"),
         ("completions", {"prompt": [[]]}, 400, "prompt: expected at least one token, got none"),
-        ("completions", {"prompt": [999]}, 400, "prompt: expected tokens from 0 to 259, got 999 at 0"),
-        ("completions", {"max_tokens": 0}, 400, "max_tokens: expected an integer of at least 1, got 0"),
+        (
+            "completions",
+            {"prompt": [999]},
+            400,
+            "prompt: expected tokens from 0 to 259, got 999 at 0",
+        ),
+        (
+            "completions",
+            {"max_tokens": 0},
+            400,
+            "max_tokens: expected an integer of at least 1, got 0",
+        ),
         ("completions", {"max_tokens": True}, 400, "max_tokens: expected an integer"),
-        ("completions", {"max_tokens": 126}, 400, "context is 128 tokens; the prompt has 3, and 126 more"),
+        (
+            "completions",
+            {"max_tokens": 126},
+            400,
+            "context is 128 tokens; the prompt has 3, and the request wants 126 more",
+        ),
         ("completions", {"n": 17}, 400, "n: expected 1 to 16, got 17"),
         ("completions", {"n": 16, "prompt": ["a"] * 5}, 400, "n: expected at most 64 choices"),
         ("completions", {"temperature": "hot"}, 400, "temperature: expected a number, got 'hot'"),
-        ("completions", {"temperature": -1}, 400, "temperature: expected a number from 0 to 100, got -1"),
+        (
+            "completions",
+            {"temperature": -1},
+            400,
+            "temperature: expected a number from 0 to 100, got -1",
+        ),
         ("completions", {"top_p": 2}, 400, "top_p: expected a number from 0 to 1, got 2"),
         ("completions", {"seed": 0.5}, 400, "seed: expected an integer, got 0.5"),
         ("completions", {"stream": "yes"}, 400, "stream: expected true or false, got 'yes'"),
-        ("completions", {"stop": [""]}, 400, "stop: expected a text, or a list of texts that are not"),
+        (
+            "completions",
+            {"stop": [""]},
+            400,
+            "stop: expected a text, or a list of texts that are not",
+        ),
         ("completions", {"stop": ["a"] * 17}, 400, "stop: expected at most 16 texts, got 17"),
         ("completions", {"logprobs": 21}, 400, "logprobs: expected 0 to 20, got 21"),
         ("completions", {"logit_bias": {"x": 1}}, 400, "logit_bias: expected tokens as names"),
         ("completions", {"logit_bias": {"1": 101}}, 400, "logit_bias: expected numbers from -100"),
-        ("completions", {"logit_bias": {"999": 1}}, 400, "logit_bias: expected tokens from 0 to 259"),
-        ("completions", {"echo": True}, 400, "echo: expected false, as other values are not there yet"),
-        ("completions", {"best_of": 4}, 400, "best_of: expected 1, as other values are not there yet"),
-        ("completions", {"suffix": "x"}, 400, "suffix: expected \"\", as other values are not there"),
+        (
+            "completions",
+            {"logit_bias": {"999": 1}},
+            400,
+            "logit_bias: expected tokens from 0 to 259",
+        ),
+        (
+            "completions",
+            {"echo": True},
+            400,
+            "echo: expected false, as other values are not there yet",
+        ),
+        (
+            "completions",
+            {"best_of": 4},
+            400,
+            "best_of: expected 1, as other values are not there yet",
+        ),
+        ("completions", {"suffix": "x"}, 400, 'suffix: expected "", as other values are not there'),
         ("completions", {"stream_options": {"include_usage": True}}, 400, "as stream is false"),
-        ("completions", {"grammar": "x"}, 400, "grammar: this server knows no such field, or not yet"),
-        ("chat/completions", {"messages": []}, 400, "messages: expected a list of at least one message"),
+        (
+            "completions",
+            {"grammar": "x"},
+            400,
+            "grammar: this server knows no such field, or not yet",
+        ),
+        (
+            "chat/completions",
+            {"messages": []},
+            400,
+            "messages: expected a list of at least one message",
+        ),
         ("chat/completions", {"messages": ["x"]}, 400, "messages[0]: expected an object"),
         (
             "chat/completions",
@@ -233,14 +284,24 @@ def test_metrics(client):
             400,
             "messages[0].content: expected a text or parts of type text",
         ),
-        ("chat/completions", {"tools": [{}]}, 400, "tools: expected [], as tools are not there yet"),
+        (
+            "chat/completions",
+            {"tools": [{}]},
+            400,
+            "tools: expected [], as tools are not there yet",
+        ),
         (
             "chat/completions",
             {"response_format": {"type": "json_object"}},
             400,
             "as grammars are not there yet",
         ),
-        ("chat/completions", {"top_logprobs": 2}, 400, "top_logprobs: expected logprobs to be true"),
+        (
+            "chat/completions",
+            {"top_logprobs": 2},
+            400,
+            "top_logprobs: expected logprobs to be true",
+        ),
         ("embeddings", {"input": "x"}, 501, "this path is not there yet"),
         ("responses", {"input": "x"}, 501, "this path is not there yet"),
         ("nothing", {}, 404, "/v1/nothing: there is no such path; there are /, "),
@@ -342,7 +403,9 @@ def test_a_failed_step_is_an_error_of_the_request():
         decoder.fault, decoder.faulty = RuntimeError("linear: no memory"), ord("!")
         status, answer = client.json("/v1/completions", {**COMPLETION, "prompt": "!"})
         assert status == 500 and "linear: no memory" in answer["error"]["message"]
-        status, _, answer = client("POST", "/v1/completions", {**COMPLETION, "prompt": "!", "stream": True})
+        status, _, answer = client(
+            "POST", "/v1/completions", {**COMPLETION, "prompt": "!", "stream": True}
+        )
         assert status == 200 and b"linear: no memory" in answer and b"[DONE]" not in answer
         assert client.json("/v1/completions", COMPLETION)[0] == 200
 
@@ -363,7 +426,9 @@ def test_clients_that_leave_are_let_go(client, engine):
         assert engine.steps - before < 100
 
     async def leave():
-        task = asyncio.ensure_future(client.call("POST", "/v1/chat/completions", {**body, "stream": False}))
+        task = asyncio.ensure_future(
+            client.call("POST", "/v1/chat/completions", {**body, "stream": False})
+        )
         while not engine.open_requests:
             await asyncio.sleep(0.001)
         task.cancel()

@@ -10,7 +10,9 @@ import tenon
 class TinyDecoder:
     """Two layers of attention and a feed-forward part, with the decoder's contract of the engine."""
 
-    def __init__(self, vocab=260, layers=2, heads=4, kv_heads=2, head_dim=16, positions=128, seed=0):
+    def __init__(
+        self, vocab=260, layers=2, heads=4, kv_heads=2, head_dim=16, positions=128, seed=0
+    ):
         self.config = SimpleNamespace(
             vocab_size=vocab,
             layers=layers,
@@ -28,7 +30,7 @@ class TinyDecoder:
             return tenon.asarray((generator.standard_normal(shape) * 0.3).astype("float32"))
 
         self.embedding = weight(vocab, width)
-        self.places = weight(positions, width)
+        self.position_rows = weight(positions, width)
         self.layers = [
             {
                 "query": weight(width, width),
@@ -48,7 +50,9 @@ class TinyDecoder:
 
     def new_pools(self, blocks, block_size=16, dtype="float32"):
         shape = (blocks, self.config.kv_heads, block_size, self.config.head_dim)
-        return [(tenon.zeros(shape, dtype=dtype), tenon.zeros(shape, dtype=dtype)) for _ in self.layers]
+        return [
+            (tenon.zeros(shape, dtype=dtype), tenon.zeros(shape, dtype=dtype)) for _ in self.layers
+        ]
 
     def forward(self, tokens, positions, slots, offsets, table, lengths, picks, pools):
         if self.delay:
@@ -62,7 +66,7 @@ class TinyDecoder:
         tables = tenon.asarray(np.repeat(table.numpy(), counts, 0))
         size = pools[0][0].shape[2]
         block, place = tenon.floor_divide(slots, size), tenon.remainder(slots, size)
-        x = self.embedding[tokens] + self.places[positions]
+        x = self.embedding[tokens] + self.position_rows[positions]
         linear = tenon.nn.functional.linear
         for layer, (keys, values) in zip(self.layers, pools):
             y = tenon.nn.functional.rms_norm(x)
@@ -74,7 +78,11 @@ class TinyDecoder:
             x = x + linear(seen.reshape(count, -1), layer["out"])
             y = tenon.nn.functional.rms_norm(x)
             x = x + linear(tenon.nn.functional.silu(linear(y, layer["up"])), layer["down"])
-        logits = linear(x[picks] * 0.1, self.embedding).numpy().copy() if len(picks) else np.zeros((0, 1))
+        logits = (
+            linear(x[picks] * 0.1, self.embedding).numpy().copy()
+            if len(picks)
+            else np.zeros((0, 1))
+        )
         for row, pick in enumerate(picks.tolist()):
             if ids[pick] == self.spoiled:
                 logits[row] = np.nan

@@ -15,7 +15,7 @@ import numpy as np
 import tenon
 
 from .batch import build_batch, padding_blocks
-from .cache import BlockCache
+from .cache import BlockCache, Table
 from .requests import EngineStopped, QueueFull, Request, RequestError, Token
 from .sampling import SamplingOptions
 from .schedule import Scheduler
@@ -234,7 +234,7 @@ class Engine:
                     if not self._closed:
                         self._step()
             error = EngineStopped("the engine was closed")
-        except BaseException as failure:  # a fault of the engine itself: nobody may wait for ever
+        except BaseException as failure:  # a fault of the engine itself, for which no client may wait
             error = EngineStopped(f"the engine has died: {failure}")
             self.failure = failure
         with self._count_lock:
@@ -282,9 +282,7 @@ class Engine:
         self.step_seconds += time.perf_counter() - start
 
     def _forward(self, pieces):
-        batch = build_batch(
-            pieces, self.cache.block_size, self._minimum_rows, self._table_width
-        )
+        batch = build_batch(pieces, self.cache.block_size, self._minimum_rows, self._table_width)
         start = time.perf_counter()
         logits = self.decoder.forward(*batch.arguments, self._pools)
         # A step that ends no prompt has no picks, and its work must be done all the same.
@@ -298,7 +296,9 @@ class Engine:
                 continue
             target = table.blocks[(table.cached - 1) // self.cache.block_size]
             for keys, values in self._pools:
-                keys[target] = keys[table.copied_from]  # rows behind the copied ones are written yet
+                keys[target] = keys[
+                    table.copied_from
+                ]  # rows behind the copied ones are written yet
                 values[target] = values[table.copied_from]
             table.copied_from = None
 
@@ -345,39 +345,41 @@ class Engine:
         return wanted // block
 
     def _check_rows(self):
-        """Compute a few tokens alone and beside others; refuse a decoder that tells them apart."""
+        """Compute a few tokens alone, in pieces and beside others; refuse a decoder that tells these
+        apart."""
         size = self.cache.block_size
         length = min(size, self.max_length, 8)
+        count = min(6, self.cache.free)
         prompts = [
-            [(7 * row + 3 * place) % self.vocab_size for place in range(length)] for row in range(6)
+            [(7 * row + 3 * place) % self.vocab_size for place in range(length)]
+            for row in range(count)
         ]
 
-        def logits(rows):
+        def logits(rows, start, end):
             pieces = []
             for block, row in enumerate(rows):
-                request = Request(prompts[row], SamplingOptions(), 1, frozenset(), None)
-                request.table = _Blocks([self._reserved + block])
-                pieces.append((request, length))
+                request = Request(prompts[row][:end], SamplingOptions(), 1, frozenset(), None)
+                request.table = Table([self._reserved + block])
+                request.computed = start
+                pieces.append((request, end - start))
             batch = build_batch(pieces, size, self._minimum_rows, self._table_width)
             return self.decoder.forward(*batch.arguments, self._pools).numpy()[: len(rows)]
 
+        def check(case, made, row):
+            if not np.array_equal(made, together[row], equal_nan=True):
+                raise NotImplementedError(
+                    "Engine: this decoder's logits depend on what runs beside a sequence, so answers "
+                    f"would depend on neighbours: row {row} {case} and among {count} differ with "
+                    f"minimum_rows={self._minimum_rows}; raise it, or give check_rows=False"
+                )
+
         with tenon.no_grad():
-            together = logits(range(min(len(prompts), self.cache.free)))
-            for row in range(len(together)):
-                if not np.array_equal(logits([row])[0], together[row], equal_nan=True):
-                    raise NotImplementedError(
-                        "Engine: this decoder's logits depend on what runs beside a sequence, so "
-                        f"answers would depend on neighbours: row {row} alone and among "
-                        f"{len(together)} differ with minimum_rows={self._minimum_rows}; raise it, or "
-                        "give check_rows=False"
-                    )
-
-
-class _Blocks:
-    """The part of a Table that a batch reads."""
-
-    def __init__(self, blocks):
-        self.blocks = blocks
+            together = logits(range(count), 0, length)
+            for row in range(count):
+                check("alone", logits([row], 0, length)[0], row)
+            for end in range(1, length):
+                logits([0], end - 1, end)
+            check("token by token", logits([0], length - 1, length)[0], 0)
 
 
 def parse_bytes(size: int | str) -> int:

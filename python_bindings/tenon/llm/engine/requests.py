@@ -15,7 +15,7 @@ class Token(NamedTuple):
     """One generated token.
 
     `logprob` is the natural logarithm of its probability before temperature, penalties and bias;
-    `top` the most probable (token, logprob) of that distribution, as many as were asked for.
+    `top` the most probable (token, logprob) of that distribution, as many as the options say.
     `finish_reason` is None until the last: then "stop" or "length".
     """
 

@@ -77,9 +77,7 @@ class Sampler:
         self._seen = set(prompt) if options.repetition_penalty != 1 else set()
         self._counts: dict[int, int] = {}
         self._counts_tokens = bool(
-            options.repetition_penalty != 1
-            or options.frequency_penalty
-            or options.presence_penalty
+            options.repetition_penalty != 1 or options.frequency_penalty or options.presence_penalty
         )
 
     def draw(self, logits: np.ndarray, position: int):
@@ -90,7 +88,9 @@ class Sampler:
         row = logits.astype(np.float64)
         largest = row.max()
         if not np.isfinite(largest):
-            raise FloatingPointError(f"logits: expected finite numbers, got {largest} as the largest")
+            raise FloatingPointError(
+                f"logits: expected finite numbers, got {largest} as the largest"
+            )
         options = self.options
         changed = self._penalised(row)
         token = (

@@ -28,9 +28,7 @@ class Scheduler:
     `token_budget` bounds the tokens of a step and `chunk_size` those of one request in it.
     """
 
-    def __init__(
-        self, cache: BlockCache, max_sequences: int, token_budget: int, chunk_size: int
-    ):
+    def __init__(self, cache: BlockCache, max_sequences: int, token_budget: int, chunk_size: int):
         self.cache = cache
         self.max_sequences = max_sequences
         self.token_budget = token_budget

@@ -27,7 +27,7 @@ class Stream:
         if len(self._waiting) == 1:
             try:
                 self._loop.call_soon_threadsafe(self._ready.set)
-            except RuntimeError:  # the loop is closed: nobody reads any more
+            except RuntimeError:  # the loop is closed, and its readers are gone
                 pass
 
     def __aiter__(self):

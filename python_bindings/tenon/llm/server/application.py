@@ -325,8 +325,8 @@ class Application:
         if len(prompt) + asked > limit:
             raise ApiError(
                 400,
-                f"this model's context is {limit} tokens; the prompt has {len(prompt)}, and {asked} "
-                "more were asked for",
+                f"this model's context is {limit} tokens; the prompt has {len(prompt)}, and the "
+                f"request wants {asked} more",
                 param="max_tokens",
                 code="context_length_exceeded",
             )

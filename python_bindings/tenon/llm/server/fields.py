@@ -202,7 +202,9 @@ def take_prompts(fields: Fields) -> list[str | list[int]]:
         raise wrong("prompt", expected, prompt)
     if _is_tokens(prompt):
         return [prompt]
-    if not all(isinstance(one, str) or (isinstance(one, list) and _is_tokens(one)) for one in prompt):
+    if not all(
+        isinstance(one, str) or (isinstance(one, list) and _is_tokens(one)) for one in prompt
+    ):
         raise wrong("prompt", expected, prompt)
     return prompt
 

@@ -29,7 +29,9 @@ class Format:
         choices = []
         for index, parts in enumerate(pieces):
             tokens = [token for part in parts for token in part.tokens]
-            joined = Piece(index, "".join(part.text for part in parts), tokens, parts[-1].finish_reason)
+            joined = Piece(
+                index, "".join(part.text for part in parts), tokens, parts[-1].finish_reason
+            )
             choices.append({"index": index, **self.answer(joined), **self._rest(joined)})
         return {**self.head, "object": self.kind, "choices": choices, "usage": usage}
 

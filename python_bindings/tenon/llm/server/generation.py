@@ -90,7 +90,7 @@ class Choices:
         if len(self._arrived) == 1:
             try:
                 self._loop.call_soon_threadsafe(self._ready.set)
-            except RuntimeError:  # the loop is closed: nobody reads any more
+            except RuntimeError:  # the loop is closed, and its readers are gone
                 pass
 
     async def pieces(self):
