@@ -128,22 +128,35 @@ class Sampler:
         """The token whose interval of the cumulated probabilities holds `drawn`, the most probable
         first where a limit needs an order, else by number."""
         options = self.options
-        chosen = None
-        if options.top_k or options.top_p < 1:
-            count = min(options.top_k or row.size, row.size)
-            chosen = _largest(row, count)
-            row = row[chosen]
         weights = np.exp((row - row.max()) / options.temperature)
         if options.min_p:
             weights[weights < options.min_p] = 0  # the largest weight is 1
-        if options.top_p < 1:
-            sums = np.cumsum(weights)
-            kept = int(np.searchsorted(sums, options.top_p * sums[-1])) + 1
-            weights[kept:] = 0
+        chosen = None
+        if options.top_k:
+            chosen = _largest(row, min(options.top_k, row.size))
+        elif options.top_p < 1:
+            chosen = self._most_probable(row, weights)
+        total = weights.sum()
+        if chosen is not None:
+            weights = weights[chosen]
+            total = weights.sum() if options.top_k else total
         sums = np.cumsum(weights)
-        place = int(np.searchsorted(sums, drawn * sums[-1], side="right"))
-        place = min(place, int(np.flatnonzero(weights)[-1]))
-        return place if chosen is None else int(chosen[place])
+        if options.top_p < 1:
+            sums = sums[: int(np.searchsorted(sums, options.top_p * total)) + 1]
+        index = int(np.searchsorted(sums, drawn * sums[-1], side="right"))
+        if index == len(sums):  # the product was rounded up to the whole sum
+            index = int(np.flatnonzero(weights[: len(sums)])[-1])
+        return index if chosen is None else int(chosen[index])
+
+    def _most_probable(self, row, weights):
+        """Indices of at least the tokens that top_p keeps, the largest first. A sum tells how many
+        are enough, since sorting a whole vocabulary takes milliseconds."""
+        needed, count = self.options.top_p * weights.sum(), 64
+        while True:
+            chosen = _largest(row, min(count, row.size))
+            if count >= row.size or weights[chosen].sum() > needed * (1 + 1e-9):
+                return chosen
+            count *= 8
 
 
 def _largest(row, count):
