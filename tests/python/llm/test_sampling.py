@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import tenon
 from scipy import stats
 from tenon.llm.engine import Sampler, SamplingOptions, philox, uniform
 
@@ -39,6 +40,8 @@ def test_philox_is_the_published_one():
         ({"top_k": 2}, [0.4, 0.3, 0, 0, 0]),
         ({"top_p": 0.75}, [0.4, 0.3, 0.2, 0, 0]),
         ({"min_p": 0.45}, [0.4, 0.3, 0.2, 0, 0]),
+        ({"min_p": 0.45, "top_p": 0.5}, [0.4, 0.3, 0, 0, 0]),
+        ({"min_p": 0.6, "top_k": 4, "top_p": 0.99}, [0.4, 0.3, 0, 0, 0]),
         ({"logit_bias": {4: math.log(10), 0: -100}}, [0, 0.3, 0.2, 0.06, 0.4]),
         ({"repetition_penalty": 2.0, "prompt": [0]}, [0.16, 0.3, 0.2, 0.06, 0.04]),
     ],
@@ -49,6 +52,36 @@ def test_draws_follow_the_options(options, expected):
     kept = expected > 0
     assert counts[~kept].sum() == 0
     assert stats.chisquare(counts[kept], 4000 * expected[kept]).pvalue > 0.001
+
+
+def test_draws_are_those_of_the_definition():
+    """Over a vocabulary that is not sorted whole, against sorting it whole."""
+    row = (3 * np.random.default_rng(0).standard_normal(3000)).astype(np.float32)
+    for options in (
+        {},
+        {"top_p": 0.9},
+        {"top_p": 0.999},
+        {"min_p": 0.02},
+        {"top_k": 50, "top_p": 0.8},
+    ):
+        chosen = SamplingOptions(seed=3, temperature=1.3, **options)
+        for position in range(300):
+            order = np.argsort(-row, kind="stable")[: chosen.top_k or None]
+            weights = np.exp((row[order].astype(np.float64) - row.max()) / 1.3)
+            sums = np.cumsum(weights)
+            kept = (sums - weights < chosen.top_p * sums[-1]) & (weights >= chosen.min_p)
+            sums = sums[: kept.sum()]
+            expected = order[np.searchsorted(sums, uniform(3, position) * sums[-1], side="right")]
+            assert Sampler(chosen, []).draw(row, position)[0] == expected
+
+
+def test_uniform_numbers_are_those_of_tenon():
+    for seed, position in ((0, 0), (7, 3), (1 << 63, 99)):
+        generator = tenon.Generator(seed=0)
+        generator.set_state((seed, position))
+        with generator:
+            drawn = tenon.uniform([1], 0.0, 1.0, dtype=tenon.float64).item()
+        assert uniform(seed, position) == drawn
 
 
 def test_greedy_and_its_limits():

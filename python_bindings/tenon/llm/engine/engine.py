@@ -234,7 +234,9 @@ class Engine:
                     if not self._closed:
                         self._step()
             error = EngineStopped("the engine was closed")
-        except BaseException as failure:  # a fault of the engine itself, for which no client may wait
+        except (
+            BaseException
+        ) as failure:  # a fault of the engine itself, for which no client may wait
             error = EngineStopped(f"the engine has died: {failure}")
             self.failure = failure
         with self._count_lock:

@@ -27,9 +27,10 @@ def philox(key: int, counter: int) -> tuple[int, int, int, int]:
 
 
 def uniform(seed: int, position: int) -> float:
-    """A number in [0, 1) with 53 bits for the token at `position` of the request with `seed`."""
-    first, second, _, _ = philox(seed & (1 << 64) - 1, position)
-    return ((first >> 5) * (1 << 26) + (second >> 6)) / (1 << 53)
+    """A number in [0, 1) with 53 bits for the token at `position` of the request with `seed`: the
+    same that tenon.uniform draws in float64."""
+    low, high, _, _ = philox(seed & (1 << 64) - 1, position)
+    return ((high << 32 | low) >> 11) / (1 << 53)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class SamplingOptions:
 
     In this order: `repetition_penalty` (Keskar et al., 2019, "CTRL") over prompt and generated tokens,
     `frequency_penalty` for each time and `presence_penalty` once for generated tokens, `logit_bias`,
-    `temperature`, `top_k` (0: all), `top_p`, `min_p` (a share of the largest probability).
+    `temperature`, `top_k` (0: all), `top_p` (Holtzman et al., 2020), `min_p`, a share of the largest
+    probability (Nguyen et al., 2024).
     `logprobs` is how many of the most probable tokens to report; None reports the chosen one alone.
     """
 
@@ -125,37 +127,38 @@ class Sampler:
         return changed
 
     def _sampled(self, row, drawn):
-        """The token whose interval of the cumulated probabilities holds `drawn`, the most probable
-        first where a limit needs an order, else by number."""
+        """The token whose interval of the cumulated weights holds `drawn`, the largest first."""
         options = self.options
         weights = np.exp((row - row.max()) / options.temperature)
-        if options.min_p:
-            weights[weights < options.min_p] = 0  # the largest weight is 1
-        chosen = None
-        if options.top_k:
-            chosen = _largest(row, min(options.top_k, row.size))
-        elif options.top_p < 1:
-            chosen = self._most_probable(row, weights)
         total = weights.sum()
-        if chosen is not None:
-            weights = weights[chosen]
-            total = weights.sum() if options.top_k else total
-        sums = np.cumsum(weights)
+        if options.top_k:
+            order = _largest(row, min(options.top_k, row.size))
+            total = weights[order].sum()
+        elif options.min_p:
+            order = _largest(row, int((weights >= options.min_p).sum()))
+        else:
+            share = options.top_p if options.top_p < 1 else drawn
+            order = self._enough(row, weights, share * total)
+        sums = np.cumsum(weights[order])
         if options.top_p < 1:
             sums = sums[: int(np.searchsorted(sums, options.top_p * total)) + 1]
-        index = int(np.searchsorted(sums, drawn * sums[-1], side="right"))
-        if index == len(sums):  # the product was rounded up to the whole sum
-            index = int(np.flatnonzero(weights[: len(sums)])[-1])
-        return index if chosen is None else int(chosen[index])
+        if options.min_p:
+            # The largest weight is 1, and weights fall.
+            sums = sums[: int((weights[order[: len(sums)]] >= options.min_p).sum())]
+        if options.top_p < 1 or options.min_p:
+            total = sums[-1]
+        index = int(np.searchsorted(sums, drawn * total, side="right"))
+        return int(order[min(index, len(sums) - 1)])
 
-    def _most_probable(self, row, weights):
-        """Indices of at least the tokens that top_p keeps, the largest first. A sum tells how many
-        are enough, since sorting a whole vocabulary takes milliseconds."""
-        needed, count = self.options.top_p * weights.sum(), 64
+    @staticmethod
+    def _enough(row, weights, needed):
+        """The largest, in order, until they weigh more than `needed`: sorting a whole vocabulary
+        takes milliseconds."""
+        count = 64
         while True:
-            chosen = _largest(row, min(count, row.size))
-            if count >= row.size or weights[chosen].sum() > needed * (1 + 1e-9):
-                return chosen
+            order = _largest(row, min(count, row.size))
+            if count >= row.size or weights[order].sum() > needed * (1 + 1e-9):
+                return order
             count *= 8
 
 

@@ -4,7 +4,7 @@
 from .application import Application
 from .errors import ApiError
 from .run import serve
-from .served import ServedModel
+from .served import ServedModel, served_model
 from .text import TextStream
 
-__all__ = ["ApiError", "Application", "ServedModel", "TextStream", "serve"]
+__all__ = ["ApiError", "Application", "ServedModel", "TextStream", "serve", "served_model"]

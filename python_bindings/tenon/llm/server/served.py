@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+
+import tenon
 
 from ..engine import Engine
 
@@ -22,4 +27,25 @@ class ServedModel:
     encode: Callable[[str, bool], list[int]]
     decode: Callable[[list[int]], str]
     render: Callable[[list[dict]], str] | None = None
-    fingerprint: str = field(default="")
+    fingerprint: str = ""
+
+
+def served_model(path: str | os.PathLike[str], name: str, **settings) -> ServedModel:
+    """The model of a folder (tenon.llm.load) in an engine of `settings`."""
+    from tenon.llm import load
+
+    model = load(path)
+    if model.tokenizer is None:
+        raise ValueError(f"{path}: expected a tokenizer.json, which a server of texts needs")
+    template = model.template
+    # What an answer depends on beside its request, for clients that compare answers over time.
+    config = json.dumps(asdict(model.decoder.config), sort_keys=True)
+    digest = hashlib.sha256(f"{tenon.__version__} {config}".encode()).hexdigest()
+    return ServedModel(
+        name,
+        Engine(model, **settings),
+        model.tokenizer.encode,
+        model.tokenizer.decode,
+        template.render if template is not None else None,
+        f"tenon-{digest[:12]}",
+    )
