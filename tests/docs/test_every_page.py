@@ -39,6 +39,7 @@ TESTED = {
     "python_operators.md": "test_python_operators.py",
     "random.md": "test_snippets.py",
     "runtime.md": "test_snippets.py",
+    "serving.md": "test_snippets.py",
     "torch.md": "test_torch_page.py",
     "training.md": "test_snippets.py",
     "vendors.md": "test_vendor_guide.py",

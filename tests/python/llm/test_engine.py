@@ -4,10 +4,12 @@
 import asyncio
 import threading
 
+import numpy as np
 import pytest
 import tenon
-from tenon.llm import Engine
+from tenon.llm import Decoder, DecoderConfig, Engine
 from tenon.llm.engine import EngineStopped, QueueFull, RequestError, SamplingOptions, parse_bytes
+from tenon.llm.models import LayerOptions, Rotary
 from tiny_decoder import TinyDecoder
 
 BLOCK = 2 * 2 * 2 * 16 * 16 * 4  # bytes of a block of the tiny decoder
@@ -69,6 +71,43 @@ def test_answers_do_not_depend_on_neighbours(alone, settings, threads, orders):
             assert (engine.scheduler.preemptions > 0) == ("kv_cache" in settings)
     finally:
         tenon.set_num_threads(before)
+
+
+def llama():
+    """A decoder of tenon.llm with random weights."""
+    rotary = Rotary(tuple(10000.0 ** (-i / 8) for i in range(8)))
+    config = DecoderConfig(
+        vocab_size=100,
+        hidden_size=64,
+        intermediate_size=128,
+        layers=2,
+        heads=4,
+        kv_heads=2,
+        head_dim=16,
+        max_positions=128,
+        layer_options=(LayerOptions(rotary=rotary),) * 2,
+    )
+    generator = np.random.default_rng(0)
+    return Decoder(
+        config,
+        {
+            name: tenon.asarray(0.3 * generator.standard_normal(shape).astype(np.float32))
+            for name, shape in config.weight_shapes().items()
+        },
+    )
+
+
+def test_a_decoder_of_a_family_answers_alike():
+    decoder = llama()
+    with Engine(decoder, kv_cache="1MiB", max_sequences=1) as engine:
+        expected = {}
+        for number, prompt in enumerate(PROMPTS):
+            expected[number] = collect(engine, [prompt], seed=number, **ASKED)[0]
+            engine.cache.clear()
+    for settings in ({}, {"chunk_size": 5, "max_sequences": 5}, {"kv_cache": 14 * BLOCK}):
+        with Engine(decoder, **{"kv_cache": "1MiB", **settings}) as engine:
+            assert collect(engine, PROMPTS, **ASKED) == expected
+            assert (engine.scheduler.preemptions > 0) == ("kv_cache" in settings)
 
 
 def test_a_small_step_would_differ():

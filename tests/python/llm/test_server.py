@@ -3,12 +3,13 @@
 
 import asyncio
 import json
+import sys
 import threading
 import time
 
 import pytest
 from tenon.llm import Engine
-from tenon.llm.server import Application, ServedModel
+from tenon.llm.server import Application, ServedModel, serve
 from tiny_decoder import TinyDecoder
 
 
@@ -462,3 +463,10 @@ def test_clients_that_read_nothing_are_let_go(engine):
 
     asyncio.run(ask())
     wait_until_free(engine)
+
+
+def test_a_server_needs_uvicorn(engine, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    served = ServedModel("tiny", engine, encode, decode, render)
+    with pytest.raises(RuntimeError, match="serving needs uvicorn .*install it with pip install"):
+        serve(Application(served), "127.0.0.1", 8000)
