@@ -2,5 +2,6 @@
 """Readers of published checkpoints."""
 
 from tenon.llm.loading.folder import read_decoder
+from tenon.llm.loading.language_model import load
 
-__all__ = ["read_decoder"]
+__all__ = ["load", "read_decoder"]
