@@ -19,6 +19,7 @@ import sys
 COMMANDS = {
     "benchmark": "tenon.cli.benchmark",
     "explain": "tenon.cli.explain",
+    "generate": "tenon.cli.generate",
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
     "new-pass": "tenon.cli.new_pass",

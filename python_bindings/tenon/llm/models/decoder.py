@@ -267,13 +267,26 @@ class _Step:
                 query, key, value, mask, scale=scale, enable_gqa=config.heads != config.kv_heads
             )
         else:
-            groups = config.heads // config.kv_heads
-            key, value = (tenon.repeat_interleave(each, groups, 0) for each in (key, value))
-            scores = _capped(query @ key.transpose(1, 2) * scale, config.attention_softcap)
-            if mask is not None:  # after the cap, which would bring -inf back
-                scores = tenon.where(mask, scores, float("-inf"))
-            out = tenon.softmax(scores, -1) @ value
+            out = self._capped_attention(query, key, value, mask, scale, config.attention_softcap)
         return out.transpose(0, 1)
+
+    def _capped_attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        scale: float,
+        cap: float,
+    ) -> Tensor:
+        heads, rows, features = query.shape
+        grouped = [key.shape[0], -1, features]  # the heads that share keys lie side by side
+        scores = query.reshape(grouped) @ key.transpose(1, 2) * scale
+        scores = _capped(scores.reshape([heads, rows, -1]), cap)
+        if mask is not None:  # after the cap, which would make -inf finite
+            scores = tenon.where(mask, scores, float("-inf"))
+        weights = tenon.softmax(scores, -1).reshape([key.shape[0], -1, key.shape[1]])
+        return (weights @ value).reshape([heads, rows, features])
 
     def _gathered(self, kept: Tensor, sequence: int, length: int, dtype: object) -> Tensor:
         """[kv_heads, length, head_dim]"""

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of published checkpoints."""
+
+from tenon.llm.loading.folder import read_decoder
+from tenon.llm.loading.language_model import load
+
+__all__ = ["load", "read_decoder"]
