@@ -16,6 +16,11 @@ from tenon.llm.models.config import DecoderConfig, LayerOptions, Rotary
 
 Pools = list[tuple[Tensor, Tensor]]
 
+# Kernels of attention and of products add in another order where there are few rows. With so many, a
+# token's bits do not depend on how many tokens of its sequence a step computes.
+LEAST_ROWS = 8
+LEAST_CAPPED_ROWS = 24
+
 
 class Decoder:
     """A model of `config` over `weights`, which are named and shaped as `config.weight_shapes()` says.
@@ -204,7 +209,7 @@ class _Step:
         self._block = tenon.floor_divide(places, self.block_size)
         self._place = tenon.remainder(places, self.block_size)
         self._tables: dict[Rotary, tuple[Tensor, Tensor]] = {}
-        self._masks: dict[tuple[int, int | None], Tensor | None] = {}
+        self._masks: dict[tuple[int, int | None], Tensor] = {}
 
     def _blocks_of_sequences(self, table: list[list[int]], blocks: int) -> list[Tensor]:
         if len(table) != len(self.ranges) or len(self.lengths) != len(self.ranges):
@@ -259,7 +264,11 @@ class _Step:
         if query.shape[0] == 0:
             return query
         key, value = (self._gathered(kept, sequence, length, query.dtype) for kept in pool)
-        mask = self._mask(sequence, query.shape[0], window)
+        rows = query.shape[0]
+        missing = (LEAST_ROWS if config.attention_softcap is None else LEAST_CAPPED_ROWS) - rows
+        if missing > 0:
+            query = tenon.concat([query, query[-1:].expand([missing, *query.shape[1:]])])
+        mask = self._mask(sequence, rows, query.shape[0], window)
         query = query.transpose(0, 1)
         scale = config.head_dim**-0.5 if config.attention_scale is None else config.attention_scale
         if config.attention_softcap is None:
@@ -268,14 +277,14 @@ class _Step:
             )
         else:
             out = self._capped_attention(query, key, value, mask, scale, config.attention_softcap)
-        return out.transpose(0, 1)
+        return out[:, :rows].transpose(0, 1)
 
     def _capped_attention(
         self,
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        mask: Tensor | None,
+        mask: Tensor,
         scale: float,
         cap: float,
     ) -> Tensor:
@@ -283,8 +292,8 @@ class _Step:
         grouped = [key.shape[0], -1, features]  # the heads that share keys lie side by side
         scores = query.reshape(grouped) @ key.transpose(1, 2) * scale
         scores = _capped(scores.reshape([heads, rows, -1]), cap)
-        if mask is not None:  # after the cap, which would make -inf finite
-            scores = tenon.where(mask, scores, float("-inf"))
+        # After the cap, which would make -inf finite.
+        scores = tenon.where(mask, scores, float("-inf"))
         weights = tenon.softmax(scores, -1).reshape([key.shape[0], -1, key.shape[1]])
         return (weights @ value).reshape([heads, rows, features])
 
@@ -293,17 +302,17 @@ class _Step:
         rows = tenon.index_select(kept, self.blocks[sequence]).transpose(0, 1)
         return rows.reshape([kept.shape[1], -1, kept.shape[3]])[:, :length].to(dtype)
 
-    def _mask(self, sequence: int, rows: int, window: int | None) -> Tensor | None:
-        """Where a query [t, 1] sees a key [1, length]; None for everywhere."""
+    def _mask(self, sequence: int, rows: int, padded: int, window: int | None) -> Tensor:
+        """Where a query [padded, 1] sees a key [1, length]. Queries behind the first `rows` are the
+        last one again."""
         length = self.lengths[sequence]
         if (sequence, window) not in self._masks:
-            mask = None
-            if rows > 1 or (window is not None and window < length):
-                last = tenon.arange(length - rows, length).unsqueeze(1)
-                key = tenon.arange(length).unsqueeze(0)
-                mask = key <= last
-                if window is not None:
-                    mask = tenon.logical_and(mask, key > last - window)
+            last = tenon.arange(length - rows, length - rows + padded).unsqueeze(1)
+            last = tenon.minimum(last, tenon.tensor(length - 1))
+            key = tenon.arange(length).unsqueeze(0)
+            mask = key <= last
+            if window is not None:
+                mask = tenon.logical_and(mask, key > last - window)
             self._masks[sequence, window] = mask
         return self._masks[sequence, window]
 
