@@ -24,8 +24,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "Engine":  # it needs NumPy, which the models do not
-        from tenon.llm.engine import Engine
+    if name == "Engine":
+        from tenon.llm.engine import Engine  # which needs NumPy, as models do not
 
         return Engine
     raise AttributeError(f"module 'tenon.llm' has no attribute '{name}'")

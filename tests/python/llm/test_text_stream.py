@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tenon.llm.server: tokens become text as they come."""
+"""tenon.llm: tokens become text as they come."""
 
 import random
 
 import pytest
-from tenon.llm.server import TextStream
+from tenon.llm import StopStrings, TextStream
 
 
-def decode(tokens):
-    return bytes(tokens).decode("utf-8", "replace")
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    def decode(self, tokens):
+        return bytes(tokens).decode("utf-8", "replace")
+
+
+decode = Bytes().decode
 
 
 def pieces(tokens, stops=()):
-    stream = TextStream(decode, stops)
+    stream, ends = TextStream(Bytes()), StopStrings(stops)
     found = []
     for token in tokens:
-        found.append(stream.add(token))
-        if stream.stopped:
+        found.append(ends.add(stream.add(token)))
+        if ends.found:
             return found
-    return [*found, stream.finish()]
+    return [*found, ends.add(stream.finish()) + ends.finish()]
 
 
 def test_characters_come_whole():

@@ -5,6 +5,5 @@ from .application import Application
 from .errors import ApiError
 from .run import serve
 from .served import ServedModel, served_model
-from .text import TextStream
 
-__all__ = ["ApiError", "Application", "ServedModel", "TextStream", "serve", "served_model"]
+__all__ = ["ApiError", "Application", "ServedModel", "serve", "served_model"]

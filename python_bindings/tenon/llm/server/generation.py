@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from ..engine.requests import EngineStopped, QueueFull, Token
 from ..engine.sampling import philox
+from ..tokenizer import StopStrings, TextStream
 from .errors import ApiError
 from .fields import Generation
-from .text import TextStream
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Choices:
         self._requests = []
         self._start = time.perf_counter()
         self._open = 0
-        self._texts = []
+        self._texts: list[_Text | None] = []
         self._pending: list[list[Token]] = []
         self._last: list[float | None] = []
         self.prompt_tokens = sum(map(len, prompts))
@@ -60,7 +60,7 @@ class Choices:
         index = len(self._requests)
         seed = wanted.seed if choice == 0 else derived_seed(wanted.seed, choice)
         options = dataclasses.replace(wanted.options, seed=seed)
-        self._texts.append(TextStream(self._served.decode, wanted.stops))
+        self._texts.append(_Text(self._served, wanted.stops))
         self._pending.append([])
         self._last.append(None)
         try:
@@ -163,6 +163,24 @@ class Choices:
             "total_tokens": self.prompt_tokens + self.generated,
             "prompt_tokens_details": {"cached_tokens": self.reused},
         }
+
+
+class _Text:
+    """The text of one choice, which ends before a stop."""
+
+    def __init__(self, served, stops):
+        self._stream = TextStream(served)
+        self._stops = StopStrings(stops)
+
+    @property
+    def stopped(self):
+        return self._stops.found
+
+    def add(self, token):
+        return self._stops.add(self._stream.add(token))
+
+    def finish(self):
+        return self._stops.add(self._stream.finish()) + self._stops.finish()
 
 
 def derived_seed(seed: int, choice: int) -> int:

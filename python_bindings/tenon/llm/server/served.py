@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 import tenon
 
 from ..engine import Engine
+from ..loading import load
 
 
 @dataclass
@@ -32,8 +33,6 @@ class ServedModel:
 
 def served_model(path: str | os.PathLike[str], name: str, **settings) -> ServedModel:
     """The model of a folder (tenon.llm.load) in an engine of `settings`."""
-    from tenon.llm import load
-
     model = load(path)
     if model.tokenizer is None:
         raise ValueError(f"{path}: expected a tokenizer.json, which a server of texts needs")
