@@ -2,7 +2,8 @@
 """Chat templates: messages to the text of a prompt.
 
 A template comes with a checkpoint, so it is hostile input: it runs in jinja2's immutable sandbox, for
-at most a second, and makes at most a MiB.
+at most a second, makes texts of at most a MiB, and has the filters and methods that cannot make more
+in one step.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MAX_SECONDS = 1.0
@@ -82,27 +83,101 @@ class ChatTemplate:
         return "".join(pieces)
 
 
+# What makes texts no longer than those it is given, or a few times as long. Others are refused, because
+# one step of theirs could take all memory, with no line in between where a deadline is seen.
+_METHODS = frozenset(
+    """capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit islower
+    isnumeric isspace istitle isupper join lower lstrip partition removeprefix removesuffix replace rfind
+    rindex rpartition rsplit rstrip split splitlines startswith strip swapcase title upper""".split()
+)
+_FILTERS = """abs capitalize count d default dictsort e escape first float groupby int items last length
+    list lower map max min reject rejectattr reverse round safe select selectattr sort string sum title
+    trim unique upper""".split()
+
+
 def _environment() -> Any:
+    from jinja2.compiler import CodeGenerator
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    class Generator(CodeGenerator):
+        def visit_Concat(self, node: Any, frame: Any) -> None:
+            self.write("environment.joined((")
+            for each in node.nodes:
+                self.visit(each, frame)
+                self.write(", ")
+            self.write("))")
+
     class Sandbox(ImmutableSandboxedEnvironment):
-        intercepted_binops = frozenset(["*", "**", "%"])
+        code_generator_class = Generator
+        intercepted_binops = frozenset(["+", "*", "**", "%"])
+        concat = staticmethod(lambda pieces: _joined("", pieces))
+
+        def joined(self, values: Sequence[Any]) -> str:
+            return _joined("", map(str, values))
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            # One such step could take all memory or time, without a line in between.
             numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+            if operator == "+" and not numbers:
+                _check_size(len(left) + len(right))
+                return left + right
             if not numbers or abs(left) > 1 << 32 or abs(right) > 1 << 32:
                 raise TemplateError(f"chat template: '{operator}' is for numbers up to 2^32 only")
             if operator == "**" and abs(right) > 64:
                 raise TemplateError(f"chat template: expected an exponent up to 64, got {right}")
             return super().call_binop(context, operator, left, right)
 
+        def wrap_str_format(self, value: Any) -> None:
+            return None  # format stays a method of a text, which call() refuses
+
+        def call(self, context: Any, function: Any, *values: Any, **named: Any) -> Any:
+            text = getattr(function, "__self__", None)
+            if isinstance(text, str):
+                name = function.__name__
+                if name not in _METHODS:
+                    raise TemplateError(f"chat template: '{name}' of a text is not known here")
+                named = {
+                    key: named[key] for key in named if not key.startswith("_")
+                }  # jinja2's own
+                if name in ("join", "replace"):
+                    return {"join": _joined, "replace": _replaced}[name](text, *values, **named)
+            return super().call(context, function, *values, **named)
+
     environment = Sandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
+    environment.filters = {name: environment.filters[name] for name in _FILTERS}
+    environment.filters.update(
+        tojson=_as_json,
+        replace=lambda text, old, new, count=-1: _replaced(str(text), old, new, count),
+        join=lambda values, separator="": _joined(separator, map(str, values)),
+    )
+    environment.globals = {
+        name: environment.globals[name] for name in ("range", "dict", "namespace")
+    }
     environment.globals["raise_exception"] = _raise
-    environment.filters["tojson"] = _as_json
     return environment
+
+
+def _check_size(characters: int) -> None:
+    if characters > MAX_CHARACTERS:
+        raise TemplateError(
+            f"chat template: expected texts of at most {MAX_CHARACTERS} characters, got {characters}"
+        )
+
+
+def _joined(separator: str, values: Iterable[str]) -> str:
+    pieces, size = [], 0
+    for piece in values:
+        size += len(piece) + len(separator)
+        _check_size(size)
+        pieces.append(piece)
+    return separator.join(pieces)
+
+
+def _replaced(text: str, old: str, new: str, count: int = -1) -> str:
+    places = text.count(old) if count < 0 else min(text.count(old), count)
+    _check_size(len(text) + places * len(new))
+    return text.replace(old, new, count)
 
 
 def _raise(message: str) -> None:
@@ -110,4 +185,6 @@ def _raise(message: str) -> None:
 
 
 def _as_json(value: Any, indent: int | None = None, ensure_ascii: bool = False) -> str:
+    if indent is not None and not 0 <= indent <= 16:
+        raise TemplateError(f"chat template: tojson: expected an indent up to 16, got {indent}")
     return json.dumps(value, indent=indent, ensure_ascii=ensure_ascii)
