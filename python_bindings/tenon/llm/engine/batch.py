@@ -9,12 +9,14 @@ of their own, whose blocks are the first of the pools.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 import tenon
 
+from .requests import Request
 from .schedule import Piece
 
 
@@ -26,15 +28,25 @@ def padding_blocks(minimum_rows: int, block_size: int) -> int:
 class Batch(NamedTuple):
     """What `Decoder.forward` takes before the pools, and whose the picked rows are, in order."""
 
-    arguments: tuple
-    picked: list
+    arguments: tuple[tenon.Tensor, ...]
+    picked: list[Request]
 
 
-def build_batch(pieces: list[Piece], block_size: int, minimum_rows: int, table_width: int) -> Batch:
+def build_batch(
+    pieces: Sequence[Piece | tuple[Request, int]],
+    block_size: int,
+    minimum_rows: int,
+    table_width: int,
+) -> Batch:
     """The batch of `pieces`: a pick for each that reaches the end of its request's tokens."""
-    tokens, positions, slots, offsets, lengths, picks, picked = [], [], [], [0], [], [], []
-    tables = []
+    tokens: list[int] = []
+    positions: list[int] = []
+    slots: list[int] = []
+    offsets, lengths, picks = [0], [], []
+    tables: list[Sequence[int]] = []
+    picked: list[Request] = []
     for request, count in pieces:
+        assert request.table is not None  # of a request that was planned
         start, end = request.computed, request.computed + count
         blocks = request.table.blocks
         tokens += request.tokens[start:end]

@@ -153,11 +153,11 @@ class BlockCache:
             assert len(set(table.blocks)) == len(table.blocks), "a table holds a block twice"
             for block in table.blocks:
                 uses[block] += 1
-        for number, block in enumerate(self._blocks):
-            assert block.references == uses[number], f"block {number}: references are not uses"
-            is_free = number >= self.reserved and not block.references
+        for number, one in enumerate(self._blocks):
+            assert one.references == uses[number], f"block {number}: references are not uses"
+            is_free = number >= self.reserved and not one.references
             assert (number in self._free) == is_free, f"block {number}: wrong in the free list"
-            for child in block.children:
+            for child in one.children:
                 assert self._blocks[child].key[0] == number, f"block {child}: not its parent's"
         for key, number in self._index.items():
             assert self._blocks[number].key == key, f"block {number}: not its key"

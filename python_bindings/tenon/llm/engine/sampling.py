@@ -17,13 +17,13 @@ _MASK = 0xFFFFFFFF
 
 def philox(key: int, counter: int) -> tuple[int, int, int, int]:
     """Four words of 32 bits of Philox4x32-10: `key` has 64 bits, `counter` 128."""
-    x = [counter >> shift & _MASK for shift in (0, 32, 64, 96)]
+    x = (counter & _MASK, counter >> 32 & _MASK, counter >> 64 & _MASK, counter >> 96 & _MASK)
     first, second = key & _MASK, key >> 32 & _MASK
     for _ in range(10):
         low, high = x[0] * 0xD2511F53, x[2] * 0xCD9E8D57
-        x = [high >> 32 ^ x[1] ^ first, high & _MASK, low >> 32 ^ x[3] ^ second, low & _MASK]
+        x = (high >> 32 ^ x[1] ^ first, high & _MASK, low >> 32 ^ x[3] ^ second, low & _MASK)
         first, second = first + 0x9E3779B9 & _MASK, second + 0xBB67AE85 & _MASK
-    return tuple(x)
+    return x
 
 
 def uniform(seed: int, position: int) -> float:
@@ -104,7 +104,7 @@ class Sampler:
             self._seen.add(token)
             self._counts[token] = self._counts.get(token, 0) + 1
         total = largest + np.log(np.exp(row - largest).sum())
-        top = ()
+        top: tuple[tuple[int, float], ...] = ()
         if options.logprobs:
             best = _largest(row, min(options.logprobs, row.size))
             top = tuple((int(one), float(row[one] - total)) for one in best)

@@ -16,10 +16,10 @@ from .requests import Request
 
 
 class Piece(NamedTuple):
-    """`count` tokens of a request from its `computed`."""
+    """`length` tokens of a request from its `computed`."""
 
     request: Request
-    count: int
+    length: int
 
 
 class Scheduler:
@@ -66,6 +66,7 @@ class Scheduler:
             if not self._admit(request):
                 break
             count = self._count(request, budget)
+            assert request.table is not None
             if not self.cache.grow(request.table, request.computed + count):
                 self._release(request)
                 break

@@ -8,7 +8,7 @@ import dataclasses
 import time
 from dataclasses import dataclass
 
-from ..engine.requests import EngineStopped, QueueFull, Token
+from ..engine.requests import EngineStopped, QueueFull, Request, Token
 from ..engine.sampling import philox
 from ..tokenizer import StopStrings, TextStream
 from .errors import ApiError
@@ -38,7 +38,7 @@ class Choices:
         self._loop = asyncio.get_running_loop()
         self._arrived: list[tuple[int, Token | Exception]] = []
         self._ready = asyncio.Event()
-        self._requests = []
+        self._requests: list[Request] = []
         self._start = time.perf_counter()
         self._open = 0
         self._texts: list[_Text | None] = []
