@@ -72,7 +72,7 @@ def build_batch(
     if picks:  # the logits are a product of matrices, too
         picks += [picks[-1]] * (minimum_rows - len(picks))
     table = np.zeros((len(tables), max(table_width, max(map(len, tables)))), np.int32)
-    for row, blocks in enumerate(tables):
-        table[row, : len(blocks)] = blocks
+    for row, used in enumerate(tables):
+        table[row, : len(used)] = used
     lists = (tokens, positions, slots, offsets, table, lengths, picks)
     return Batch(tuple(tenon.asarray(np.asarray(one, np.int32)) for one in lists), picked)
