@@ -175,8 +175,8 @@ def _joined(separator: str, values: Iterable[str]) -> str:
 
 
 def _replaced(text: str, old: str, new: str, count: int = -1) -> str:
-    places = text.count(old) if count < 0 else min(text.count(old), count)
-    _check_size(len(text) + places * len(new))
+    indices = text.count(old) if count < 0 else min(text.count(old), count)
+    _check_size(len(text) + indices * len(new))
     return text.replace(old, new, count)
 
 
