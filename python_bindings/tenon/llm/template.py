@@ -138,8 +138,10 @@ def _environment() -> Any:
                 named = {
                     key: named[key] for key in named if not key.startswith("_")
                 }  # jinja2's own
-                if name in ("join", "replace"):
-                    return {"join": _joined, "replace": _replaced}[name](text, *values, **named)
+                if name == "join":
+                    return _joined(text, *values, **named)
+                if name == "replace":
+                    return _replaced(text, *values, **named)
             return super().call(context, function, *values, **named)
 
     environment = Sandbox(

@@ -74,7 +74,7 @@ class _Place:
 
 
 class GgufFile:
-    """A mapped GGUF file: `metadata` by name; tensors are read when they are asked for.
+    """A mapped GGUF file: `metadata` by name; tensors are read when they are requested.
 
     Threads may read at once. `close()` unmaps the file; tensors that were read are copies.
     """

@@ -288,7 +288,7 @@ class _Step:
         weights = tenon.softmax(scores, -1).reshape([key.shape[0], -1, key.shape[1]])
         return (weights @ value).reshape([heads, rows, features])
 
-    def _gathered(self, kept: Tensor, sequence: int, length: int, dtype: object) -> Tensor:
+    def _gathered(self, kept: Tensor, sequence: int, length: int, dtype: tenon.dtype) -> Tensor:
         """[kv_heads, length, head_dim]"""
         rows = tenon.index_select(kept, self.blocks[sequence]).transpose(0, 1)
         return rows.reshape([kept.shape[1], -1, kept.shape[3]])[:, :length].to(dtype)
