@@ -29,6 +29,7 @@ TESTED = {
     "inference.md": "test_snippets.py",
     "isolated.md": "test_snippets.py",
     "linalg.md": "test_snippets.py",
+    "llm.md": "test_llm_page.py",
     "model_operators.md": "test_snippets.py",
     "onnx.md": "test_onnx_page.py",
     "operator_files.md": "test_snippets.py",

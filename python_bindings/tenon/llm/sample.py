@@ -52,9 +52,9 @@ class Sampling:
         if bool(tenon.isnan(logits).any()):
             raise ValueError(f"the model's logits for position {position} are not numbers (NaN)")
         if self.repetition_penalty != 1.0 and seen:
-            places = tenon.tensor(sorted(set(seen)), dtype=tenon.int64)
-            old, penalty = logits[places], self.repetition_penalty
-            logits[places] = tenon.where(old > 0, old / penalty, old * penalty)
+            indices = tenon.tensor(sorted(set(seen)), dtype=tenon.int64)
+            old, penalty = logits[indices], self.repetition_penalty
+            logits[indices] = tenon.where(old > 0, old / penalty, old * penalty)
         if self.temperature == 0:
             return int(tenon.argmax(logits).item())
         count = min(self.top_k or logits.shape[0], logits.shape[0])

@@ -138,8 +138,10 @@ def _environment() -> Any:
                 named = {
                     key: named[key] for key in named if not key.startswith("_")
                 }  # jinja2's own
-                if name in ("join", "replace"):
-                    return {"join": _joined, "replace": _replaced}[name](text, *values, **named)
+                if name == "join":
+                    return _joined(text, *values, **named)
+                if name == "replace":
+                    return _replaced(text, *values, **named)
             return super().call(context, function, *values, **named)
 
     environment = Sandbox(
@@ -175,8 +177,8 @@ def _joined(separator: str, values: Iterable[str]) -> str:
 
 
 def _replaced(text: str, old: str, new: str, count: int = -1) -> str:
-    places = text.count(old) if count < 0 else min(text.count(old), count)
-    _check_size(len(text) + places * len(new))
+    indices = text.count(old) if count < 0 else min(text.count(old), count)
+    _check_size(len(text) + indices * len(new))
     return text.replace(old, new, count)
 
 

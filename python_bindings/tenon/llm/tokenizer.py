@@ -90,10 +90,10 @@ class StopStrings:
         if self.found:
             return ""
         self._held += piece
-        places = [place for text in self._strings if (place := self._held.find(text)) >= 0]
-        if places:
+        indices = [place for text in self._strings if (place := self._held.find(text)) >= 0]
+        if indices:
             self.found = True
-            told, self._held = self._held[: min(places)], ""
+            told, self._held = self._held[: min(indices)], ""
             return told
         keep = max((self._beginning(text) for text in self._strings), default=0)
         told = self._held[: len(self._held) - keep]

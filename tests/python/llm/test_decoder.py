@@ -46,10 +46,10 @@ def step(model, pools, parts, picks=None):
     """`parts`: tokens, first position and blocks of each sequence."""
     tokens, positions, slots, offsets = [], [], [], [0]
     for ids, first, blocks in parts:
-        places = range(first, first + len(ids))
+        indices = range(first, first + len(ids))
         tokens += ids
-        positions += places
-        slots += [blocks[place // 16] * 16 + place % 16 for place in places]
+        positions += indices
+        slots += [blocks[place // 16] * 16 + place % 16 for place in indices]
         offsets.append(len(tokens))
     lengths = [first + len(ids) for ids, first, _ in parts]
     picks = range(len(tokens)) if picks is None else picks
@@ -146,7 +146,7 @@ def test_experts_take_their_tokens():
         (2, [0], "expected 2 positions and slots"),
         (3, [0, 1], r"offsets that rise from 0 to the 2 rows, got \[0, 1\]"),
         (4, [[2]], "sequence 0: blocks: expected numbers from 0 to 1, got 2"),
-        (5, [17], "sequence 0: expected a length from its 2 rows to the 16 places"),
+        (5, [17], "sequence 0: expected a length from its 2 rows to the 16 slots"),
         (5, [1], "sequence 0: expected a length from its 2 rows"),
         (6, [2], "picks: expected numbers from 0 to 1, got 2"),
     ],

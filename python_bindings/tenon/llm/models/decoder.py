@@ -205,9 +205,9 @@ class _Step:
         self.blocks = self._blocks_of_sequences(table.tolist(), blocks)
         written = [row for row, slot in enumerate(slots.tolist()) if slot >= 0]
         self._written = tenon.tensor(written, dtype=tenon.int64)
-        places = tenon.index_select(slots, self._written)
-        self._block = tenon.floor_divide(places, self.block_size)
-        self._place = tenon.remainder(places, self.block_size)
+        indices = tenon.index_select(slots, self._written)
+        self._block = tenon.floor_divide(indices, self.block_size)
+        self._place = tenon.remainder(indices, self.block_size)
         self._tables: dict[Rotary, tuple[Tensor, Tensor]] = {}
         self._masks: dict[tuple[int, int | None], Tensor] = {}
 
@@ -224,7 +224,7 @@ class _Step:
             if not last - first <= length <= most:
                 raise ValueError(
                     f"Decoder: sequence {sequence}: expected a length from its {last - first} rows to "
-                    f"the {most} places of its blocks, got {length}"
+                    f"the {most} slots of its blocks, got {length}"
                 )
             used = row[: -(-length // self.block_size)]
             _check_range(f"sequence {sequence}: blocks", used, 0, blocks)
@@ -297,7 +297,7 @@ class _Step:
         weights = tenon.softmax(scores, -1).reshape([key.shape[0], -1, key.shape[1]])
         return (weights @ value).reshape([heads, rows, features])
 
-    def _gathered(self, kept: Tensor, sequence: int, length: int, dtype: object) -> Tensor:
+    def _gathered(self, kept: Tensor, sequence: int, length: int, dtype: tenon.dtype) -> Tensor:
         """[kv_heads, length, head_dim]"""
         rows = tenon.index_select(kept, self.blocks[sequence]).transpose(0, 1)
         return rows.reshape([kept.shape[1], -1, kept.shape[3]])[:, :length].to(dtype)

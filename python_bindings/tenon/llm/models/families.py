@@ -272,7 +272,7 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 def _parts(
     rule: Any,
-    places: Mapping[str, str],
+    indices: Mapping[str, str],
     kind: str,
     tensor: Tensor,
     config: DecoderConfig,
@@ -285,7 +285,7 @@ def _parts(
     if rule.get("plus_one"):
         tensor = tensor.to(tenon.float32) + 1
     targets = rule["to"] if isinstance(rule["to"], list) else [rule["to"]]
-    targets = [f"{target.format(**places)}.{kind}" for target in targets]
+    targets = [f"{target.format(**indices)}.{kind}" for target in targets]
     if len(targets) == 1:
         yield targets[0], tensor
         return
