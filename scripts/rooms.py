@@ -26,7 +26,7 @@ FLOORS = [
     "utils",
     "amp",
     "distributed quantization sparse",
-    "inference onnx training",
+    "inference llm onnx training",
     "compat serving torch",
     "cli",
     "__main__",

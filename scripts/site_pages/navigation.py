@@ -31,6 +31,8 @@ WRITTEN = {
             "profiler.md",
             "graphs.md",
             "inference.md",
+            "llm.md",
+            "serving.md",
             "func.md",
             "random.md",
             "distributions.md",

@@ -45,6 +45,7 @@ def run(program, folder="."):
         "dtypes.md",
         "func.md",
         "random.md",
+        "serving.md",
     ],
 )
 def test_pages_about_python(page):

@@ -21,6 +21,7 @@ from tenon.cli.errors import FAILED, USAGE, CommandError
 COMMANDS = {
     "benchmark": "tenon.cli.benchmark",
     "explain": "tenon.cli.explain",
+    "generate": "tenon.cli.generate",
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
     "new-pass": "tenon.cli.new_pass",
@@ -28,6 +29,7 @@ COMMANDS = {
     "predict": "tenon.cli.predict",
     "report": "tenon.cli.report",
     "run": "tenon.cli.run",
+    "serve": "tenon.cli.serve",
 }
 
 

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serve a language model over HTTP with OpenAI's API.
+
+tenon serve Qwen3-0.6B/ --port 8000
+"""
+
+import os
+import pathlib
+
+from tenon.cli import USAGE, CommandError
+
+HELP = "serve a language model over HTTP"
+
+
+def add_arguments(parser):
+    parser.add_argument("path", help="a folder with config.json, weights and tokenizer.json")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on (8000)")
+    parser.add_argument("--name", help="the model's name for clients; the folder's by default")
+    parser.add_argument("--api-key", help="what clients must send; also TENON_API_KEY")
+    parser.add_argument("--kv-cache", default="1GiB", help="memory of keys and values (1GiB)")
+    parser.add_argument("--max-length", type=int, help="context; the model's by default")
+    parser.add_argument("--max-sequences", type=int, default=32, help="that run at once (32)")
+    parser.add_argument("--max-waiting", type=int, default=256, help="that may wait (256)")
+    parser.add_argument("--threads", type=int, help="threads of the CPU; all by default")
+
+
+def run(arguments):
+    import tenon
+
+    try:
+        from tenon.llm.server import Application, serve, served_model
+    except ImportError as error:
+        raise CommandError(
+            f"serving needs more packages ({error}): pip install '.[serve]' in a checkout brings them"
+        ) from None
+    if not 0 <= arguments.port < 1 << 16:
+        raise CommandError(f"--port: expected 0 to 65535, got {arguments.port}", USAGE)
+    if arguments.threads is not None:
+        tenon.set_num_threads(arguments.threads)
+    name = arguments.name or pathlib.Path(arguments.path).resolve().name
+    served = served_model(
+        arguments.path,
+        name,
+        kv_cache=arguments.kv_cache,
+        max_length=arguments.max_length,
+        max_sequences=arguments.max_sequences,
+        max_waiting=arguments.max_waiting,
+    )
+    key = arguments.api_key or os.environ.get("TENON_API_KEY")
+    print(f"serving {name} on http://{arguments.host}:{arguments.port}", flush=True)
+    serve(Application(served, api_key=key), arguments.host, arguments.port)

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of published checkpoints."""
+
+from tenon.llm.loading.folder import read_decoder
+from tenon.llm.loading.gguf import GgufError, GgufFile
+from tenon.llm.loading.language_model import load
+
+__all__ = ["GgufError", "GgufFile", "load", "read_decoder"]
