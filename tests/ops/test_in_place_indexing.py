@@ -97,7 +97,9 @@ def test_rows_of_other_small_floats(dtype, device):
 def test_small_floats_are_rounded_once(dtype, device):
     """1 + 2 ** -9 * 4 in steps of a dtype that has 2 ** -8 at most would stay 1."""
     if tenon.device(device).type in ("ascend", "kunlun"):
-        pytest.skip("the vendor's library adds, and it promises no rounding: simulated, of each sum")
+        pytest.skip(
+            "the vendor's library adds, and it promises no rounding: simulated, of each sum"
+        )
     x = tenon.ones([2], dtype=dtype, device=device)
     little = tenon.full(
         [4], 2.0**-11 if dtype == "float16" else 2.0**-8, dtype=dtype, device=device

@@ -7,7 +7,7 @@ tenon serve Qwen3-0.6B/ --port 8000
 import os
 import pathlib
 
-from tenon.cli import USAGE, CommandError
+from tenon.cli.errors import USAGE, CommandError
 
 HELP = "serve a language model over HTTP"
 

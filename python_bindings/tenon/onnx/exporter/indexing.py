@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenon.onnx.exporter.converters import exports
 from tenon.onnx.exporter.program_text import Step, Value
 from tenon.onnx.exporter.writer import Refusal, Writer, axis_of
@@ -50,7 +52,7 @@ def _scatter(g: Writer, step: Step) -> str:
         written = g.node("Expand", written, g.shape(index.shape))
     elif tuple(index.shape) != tuple(source.shape):
         raise Refusal("of indices in another shape than what is written; make them the same")
-    reduction = {"reduction": "add"} if step.op == "tenon::scatter_add" else {}
+    reduction: dict[str, Any] = {"reduction": "add"} if step.op == "tenon::scatter_add" else {}
     return g.node(
         "ScatterElements",
         g.name(value),
@@ -85,7 +87,7 @@ def _index_at(g: Writer, step: Step) -> str:
     source = g.operand(step.given(2, "value"), value.dtype)
     rest = g.node("Shape", g.name(value), start=len(indices))
     source = g.node("Expand", source, g.node("Concat", shape, rest, axis=0))
-    reduction = {"reduction": "add"} if step.given(4, "accumulate", False) else {}
+    reduction: dict[str, Any] = {"reduction": "add"} if step.given(4, "accumulate", False) else {}
     return g.node("ScatterND", g.name(value), tuples, source, **reduction)
 
 

@@ -42,7 +42,7 @@ class Step:
     named: dict[str, Any]
     results: list[Value]
     place: str  # "model.py:12"; empty where that is unknown
-    read: set[str] = field(default_factory=set)  # names that were asked for
+    read: set[str] = field(default_factory=set)  # the names of what given() gave
 
     def given(self, index: int, name: str, default: Any = None) -> Any:
         """What the step has for a parameter, which is the `index`th."""
@@ -142,7 +142,9 @@ def read(text: str) -> ProgramText:
         while not cursor.accept("]"):
             shape.append(_size(cursor.until(",]")))
             cursor.accept(",")
-        cursor.take(), cursor.expect(":"), cursor.take()  # the device, "cpu:0"
+        cursor.take()  # the device, "cpu:0"
+        cursor.expect(":")
+        cursor.take()
         value = Value(name, dtype, tuple(shape))
         values[name] = value
         return value

@@ -139,18 +139,17 @@ def _sort(g: Writer, step: Step) -> Any:
     is_top = step.op == "tenon::topk"
     if not value.shape or value.dtype == "bool":
         raise Refusal("of a tensor without axes or of bool; cast and reshape it")
-    if not is_top and step.op != "tenon::sort":
-        # TopK says nothing of the order of equal elements beyond the lower index first.
-        pass
     axis = axis_of(value, step.given(2 if is_top else 1, "axis", -1))
     falls = step.given(3, "largest", True) if is_top else step.given(2, "descending", False)
     if is_top:
         count = g.size(step.given(1, "count"))
     else:
         size = value.shape[axis]
-        count = g.size(size) if size is not None else None
-        if count is None:
-            count = g.node("Shape", g.name(value), start=axis, end=axis + 1)
+        count = (
+            g.node("Shape", g.name(value), start=axis, end=axis + 1)
+            if size is None
+            else g.size(size)
+        )
     both = g.node("TopK", g.name(value), count, count=2, axis=axis, largest=int(bool(falls)))
     if step.op == "tenon::sort":
         return both[0]
