@@ -69,6 +69,7 @@ def load(
         )
     entry = Report(shown)
     exported = source
+    _refuse_checks_of_data(source, shown)
     if not _can_be_told(torch, source):
         exported = source.run_decompositions(kept_whole(torch))  # and without writes
     builder = GraphBuilder(torch, exported, entry)
@@ -79,14 +80,31 @@ def load(
         remember(entry)
 
 
-def kept_whole(torch: Any) -> dict[Any, Any]:
-    """How PyTorch takes calls apart, without those that have a line."""
-    table = torch.export.default_decompositions()
+# Calls whose lines give the first result alone; a backward pass needs the others.
+_OF_INFERENCE = frozenset(("native_layer_norm", "native_group_norm"))
+
+
+def kept_whole(torch: Any, *, training: bool = False) -> dict[Any, Any]:
+    """How PyTorch takes calls apart, without those that have a line. `training`: without those whose lines give all results."""
+    from torch._decomp import decomposition_table
+
+    table = dict(torch.export.default_decompositions())
+    for each, decomposition in decomposition_table.items():  # more than export takes apart
+        if (
+            isinstance(each, torch._ops.OpOverload)
+            and each.namespace == "aten"
+            and not each._schema.is_mutable
+            and decomposition.__module__ == "torch._decomp.decompositions"
+        ):
+            table.setdefault(each, decomposition)
+        elif training and str(each).removeprefix("aten.").removesuffix(".default") in _OF_INFERENCE:
+            table.setdefault(each, decomposition)
     for each in list(table):
         if isinstance(each, torch._ops.OpOverload) and each.namespace == "aten":
-            if _lines.has_line(op_name(each)):
+            name = op_name(each)
+            if _lines.has_line(name) and not (training and name in _OF_INFERENCE):
                 table.pop(each)
-    return dict(table)
+    return table
 
 
 def _can_be_told(torch: Any, exported: Any) -> bool:
@@ -99,6 +117,16 @@ def _can_be_told(torch: Any, exported: Any) -> bool:
         if node.target._schema.is_mutable or not _lines.has_line(op_name(node.target)):
             return False
     return True
+
+
+def _refuse_checks_of_data(exported: Any, shown: str) -> None:
+    """Taking a graph apart drops them, because nothing reads their results."""
+    for node in exported.graph.nodes:
+        if str(node.target).startswith("aten._assert_async"):
+            raise NotImplementedError(
+                f"torch.load: {shown}: {op_name(node.target)}: it checks data, and a program cannot; "
+                f"check the inputs before the call"
+            )
 
 
 def _program(builder: GraphBuilder, entry: Report) -> Program:
