@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenon.torch._compiled_graph import CompiledGraph
-from tenon.torch._load import _torch, kept_whole
+from tenon.torch._decompositions import kept_whole
+from tenon.torch._load import _torch
 from tenon.torch._report import Report, remember
 
 _FALLBACKS = ("allow", "deny")

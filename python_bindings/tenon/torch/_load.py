@@ -12,6 +12,7 @@ from tenon.jit import structures
 from tenon.jit.dynamic_shapes import text_of
 from tenon.jit.program import PASSES, Program
 from tenon.torch import _lines
+from tenon.torch._decompositions import kept_whole
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
 from tenon.torch._sizes import Sizes
@@ -78,33 +79,6 @@ def load(
             return _program(builder, entry)
     finally:
         remember(entry)
-
-
-# Calls whose lines give the first result alone; a backward pass needs the others.
-_OF_INFERENCE = frozenset(("native_layer_norm", "native_group_norm"))
-
-
-def kept_whole(torch: Any, *, training: bool = False) -> dict[Any, Any]:
-    """How PyTorch takes calls apart, without those that have a line. `training`: without those whose lines give all results."""
-    from torch._decomp import decomposition_table
-
-    table = dict(torch.export.default_decompositions())
-    for each, decomposition in decomposition_table.items():  # more than export takes apart
-        if (
-            isinstance(each, torch._ops.OpOverload)
-            and each.namespace == "aten"
-            and not each._schema.is_mutable
-            and decomposition.__module__ == "torch._decomp.decompositions"
-        ):
-            table.setdefault(each, decomposition)
-        elif training and str(each).removeprefix("aten.").removesuffix(".default") in _OF_INFERENCE:
-            table.setdefault(each, decomposition)
-    for each in list(table):
-        if isinstance(each, torch._ops.OpOverload) and each.namespace == "aten":
-            name = op_name(each)
-            if _lines.has_line(name) and not (training and name in _OF_INFERENCE):
-                table.pop(each)
-    return table
 
 
 def _can_be_told(torch: Any, exported: Any) -> bool:

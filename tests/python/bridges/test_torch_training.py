@@ -59,7 +59,7 @@ class Block(nn.Module):  # type: ignore[misc, name-defined]
 @model(lambda: torch.randn(4, 3, 16, 16))
 def residual():
     return nn.Sequential(
-        *(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
+        *(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
         *(Block(8, 8, 1), Block(8, 16, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)),
     )
 
