@@ -12,6 +12,7 @@ from tenon.jit import structures
 from tenon.jit.dynamic_shapes import text_of
 from tenon.jit.program import PASSES, Program
 from tenon.torch import _lines
+from tenon.torch._decompositions import kept_whole
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
 from tenon.torch._sizes import Sizes
@@ -69,6 +70,7 @@ def load(
         )
     entry = Report(shown)
     exported = source
+    _refuse_checks_of_data(source, shown)
     if not _can_be_told(torch, source):
         exported = source.run_decompositions(kept_whole(torch))  # and without writes
     builder = GraphBuilder(torch, exported, entry)
@@ -77,16 +79,6 @@ def load(
             return _program(builder, entry)
     finally:
         remember(entry)
-
-
-def kept_whole(torch: Any) -> dict[Any, Any]:
-    """How PyTorch takes calls apart, without those that have a line."""
-    table = torch.export.default_decompositions()
-    for each in list(table):
-        if isinstance(each, torch._ops.OpOverload) and each.namespace == "aten":
-            if _lines.has_line(op_name(each)):
-                table.pop(each)
-    return dict(table)
 
 
 def _can_be_told(torch: Any, exported: Any) -> bool:
@@ -99,6 +91,16 @@ def _can_be_told(torch: Any, exported: Any) -> bool:
         if node.target._schema.is_mutable or not _lines.has_line(op_name(node.target)):
             return False
     return True
+
+
+def _refuse_checks_of_data(exported: Any, shown: str) -> None:
+    """Taking a graph apart drops them, because nothing reads their results."""
+    for node in exported.graph.nodes:
+        if str(node.target).startswith("aten._assert_async"):
+            raise NotImplementedError(
+                f"torch.load: {shown}: {op_name(node.target)}: it checks data, and a program cannot; "
+                f"check the inputs before the call"
+            )
 
 
 def _program(builder: GraphBuilder, entry: Report) -> Program:

@@ -16,7 +16,8 @@ class Report:
 
     name: str
     kinds: Counter[str] = field(default_factory=Counter)  # calls of each ATen kind
-    steps: int = 0  # of the program
+    steps: int = 0  # of the program, or of all parts that became programs
+    programs: int = 0  # of a graph of torch.compile; 0 where all of it stayed with PyTorch
     leaves: int = 0
     shared_bytes: int = 0  # of weights that the program reads in PyTorch's memory
     copied_bytes: int = (
@@ -31,7 +32,7 @@ class Report:
 
     def __str__(self) -> str:
         calls = sum(self.kinds.values())
-        if self.refused:
+        if self.refused and not self.programs:
             kinds = "".join(f"\n    {kind}: {reason}" for kind, reason in self.refused.items())
             return f"{self.name}: refused, {len(self.refused)} of {len(self.kinds)} kinds of calls{kinds}"
         text = (
@@ -40,6 +41,9 @@ class Report:
         )
         if self.copied_bytes:
             text += f"; {self.copied_bytes} bytes were copied"
+        if self.refused:
+            kinds = ", ".join(f"{kind} ({reason})" for kind, reason in self.refused.items())
+            text += f"; of them stay with PyTorch, around {self.programs} programs: {kinds}"
         if self.writes:
             text += f"; each run writes {', '.join(self.writes)}"
         if self.converted:

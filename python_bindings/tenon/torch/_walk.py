@@ -37,7 +37,8 @@ def op_name(overload: Any) -> str:
 
 class Walk:
     """One walk through a graph: `values` are of its nodes, tensors as values of `builder`. A call that cannot be told is
-    written down, and the walk goes on, so that `refuse_missing` says all at once."""
+    written down in `left`, and the walk goes on with an input of the type that PyTorch says, so that `refuse_missing` says
+    all at once."""
 
     def __init__(
         self,
@@ -47,8 +48,10 @@ class Walk:
         entry: Report,
         *,
         is_sample: bool = False,
+        leaves_random: bool = False,
     ) -> None:
-        """`is_sample`: other sizes than these will be run as well."""
+        """`is_sample`: other sizes than these will be run as well. `leaves_random`: calls that draw random numbers cannot be
+        told, because PyTorch's generators have to draw them."""
         self.builder = _core.ProgramBuilder(None)
         self.values: dict[Any, Any] = {}
         self._torch = torch
@@ -56,6 +59,8 @@ class Walk:
         self._weights = weights
         self._entry = entry
         self._is_sample = is_sample
+        self._leaves_random = leaves_random
+        self.left: set[Any] = set()  # nodes of calls that could not be told
         self._failures: dict[str, str] = {}
         entry.kinds.clear()
         entry.converted.clear()
@@ -74,12 +79,16 @@ class Walk:
         """Raises NotImplementedError with all kinds of calls that could not be told."""
         if not self._failures:
             return
-        self._entry.refused = dict(self._failures)
+        self.note_missing()
         kinds = "".join(f"\n  {kind}: {why}" for kind, why in self._failures.items())
         raise NotImplementedError(
             f"torch.load: {self._entry.name}: {len(self._failures)} of {len(self._entry.kinds)} kinds of calls "
             f"cannot be told in operators:{kinds}"
         )
+
+    def note_missing(self) -> None:
+        """Puts down in the report what could not be told."""
+        self._entry.refused = dict(self._failures)
 
     def value(self, each: Any) -> Any:
         """An argument of a node, with values for nodes."""
@@ -105,6 +114,14 @@ class Walk:
             raise
         return self.builder.input(dtype, self.shape(example))
 
+    def input_or_missing(self, example: Any) -> Any:
+        """As `input`; of a type that programs do not have, a value that no call can be told of."""
+        try:
+            return self.builder.input(dtype_name(example.dtype), self.shape(example))
+        except _lines.Refused as error:
+            self._failures["an input"] = str(error)
+            return _MISSING
+
     def leaf(self, tensor: Any, name: str) -> Tensor:
         """A tensor of PyTorch's that the program reads in place."""
         return self.builder.leaf(self._weights(tensor, name), name)
@@ -125,13 +142,31 @@ class Walk:
             keywords = {key: self.value(each) for key, each in node.kwargs.items()}
             if _is_missing(arguments) or _is_missing(list(keywords.values())):
                 self._look_at_name(node.target, kind)
-                return _MISSING
+                return self._left(node)
             result = self._call(node, kind, arguments, keywords)
             return self._checked(node, kind, result) if is_call else result
         except _TOLD_ERRORS as error:
             place = "" if isinstance(error, _lines.Refused) else f"{node.name}: "
             self._failures.setdefault(kind, f"{place}{error or type(error).__name__}")
-            return _MISSING
+            return self._left(node)
+
+    def _left(self, node: Any) -> Any:
+        """What stands for the value of a call that could not be told. Where one of several results is what is missing, the call
+        that makes them could not be."""
+        self.left.add(node)
+        if node.target is operator.getitem:
+            self.left.add(node.args[0])
+        return self._stand_in(node.meta.get("val"))
+
+    def _stand_in(self, example: Any) -> Any:
+        if isinstance(example, (list, tuple)):
+            return [self._stand_in(each) for each in example]
+        if isinstance(example, self._torch.Tensor):
+            try:
+                return self.builder.input(dtype_name(example.dtype), self.shape(example))
+            except _TOLD_ERRORS:
+                return _MISSING
+        return _MISSING
 
     def _look_at_name(self, target: Any, kind: str) -> None:
         """A call of what is missing is told of only if no call of its kind could be."""
@@ -150,12 +185,25 @@ class Walk:
             return self._inlined(arguments[1], arguments[2:])
         if not isinstance(target, self._torch._ops.OpOverload) or target.namespace != "aten":
             raise _lines.Refused("it is no ATen call")
+        if self._leaves_random and self._draws(target, arguments, keywords):
+            raise _lines.Refused("it draws random numbers, which PyTorch's generators do")
         if kind == "_assert_scalar" and self._is_sample and not is_known(node.args[0]):
             raise _lines.Refused(
                 f"it checks sizes that each call chooses ({node.args[1]}), and a program cannot; state the "
                 f"condition by the dimensions of the export"
             )
         return _lines.tell(self.builder.call, kind, arguments, keywords)
+
+    def _draws(self, target: Any, arguments: list[Any], keywords: dict[str, Any]) -> bool:
+        """Whether a call draws random numbers; attention does where it drops some out."""
+        if self._torch.Tag.nondeterministic_seeded not in target.tags:
+            return False
+        given = dict(
+            zip((each.name for each in target._schema.arguments), arguments, strict=False),
+            **keywords,
+        )
+        takes_it = any(each.name == "dropout_p" for each in target._schema.arguments)
+        return not takes_it or bool(given.get("dropout_p", 0))
 
     def _kind(self, target: Any) -> str:
         if isinstance(target, self._torch._ops.OpOverload):

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 import tenon  # noqa: E402
+from tenon.torch import _compiled_graph  # noqa: E402
 
 F = torch.nn.functional
 Module: Any = torch.nn.Module
@@ -162,14 +163,54 @@ def compiled(function, **options):
 
 
 def test_what_cannot_be_told_at_dynamic_sizes_stays_with_pytorch():
-    step = compiled(lambda x: x.geqrf()[0] * x.shape[0], dynamic=True)
+    def function(x):
+        return torch.linalg.qr(x.sin().exp())[0].abs() * x.shape[0] + 1
+
+    step = compiled(function, dynamic=True)
     for size in (3, 4, 3):
         x = torch.randn(size, size)
-        torch.testing.assert_close(step(x), x.geqrf()[0] * size)
-    assert "geqrf" in tenon.torch.report()[-1].refused
-    denying = compiled(lambda x: x.geqrf()[0], dynamic=True, options={"fallback": "deny"})
-    with pytest.raises(NotImplementedError, match="geqrf: there is no line for it"):
+        torch.testing.assert_close(step(x), function(x))
+    report = tenon.torch.report()[-1]
+    assert "linalg_qr" in report.refused and report.programs == 2
+    denying = compiled(function, dynamic=True, options={"fallback": "deny"})
+    with pytest.raises(NotImplementedError, match="linalg_qr: there is no line for it"):
         denying(torch.randn(3, 3))
+
+
+def test_programs_of_the_sizes_used_last_are_kept(monkeypatch):
+    monkeypatch.setattr(_compiled_graph, "MOST_PROGRAMS", 2)
+    step = compiled(lambda x: x.sin() * x.shape[0], dynamic=True)
+    for size in (3, 4, 5, 4, 3):
+        x = torch.randn(size)
+        torch.testing.assert_close(step(x), x.sin() * size)
+
+
+def test_dimensions_that_are_multiples():
+    def function(x, y):
+        return x.reshape(-1, 2) + y[:, None], x.shape[0] // 2
+
+    step = compiled(function, dynamic=True)
+    for size in (3, 5, 4):
+        x, y = torch.randn(2 * size), torch.randn(size)
+        torch.testing.assert_close(step(x, y), function(x, y))
+
+
+def test_caches_that_are_written_one_after_the_other():
+    """Keys and values of two layers; each is written and read in the same call."""
+
+    def function(caches, x, place):
+        for cache in caches:
+            cache.index_copy_(0, place, x)
+            x = cache.sum(0, keepdim=True)
+        return x
+
+    caches = [torch.zeros(4, 3), torch.ones(4, 3)]
+    expected = [cache.clone() for cache in caches]
+    step = compiled(function)
+    for place in (torch.tensor([0]), torch.tensor([2])):
+        x = torch.randn(1, 3)
+        torch.testing.assert_close(step(caches, x, place), function(expected, x, place))
+        torch.testing.assert_close(caches, expected)
 
 
 def test_dtypes_that_programs_do_not_have_stay_with_pytorch():
@@ -180,4 +221,30 @@ def test_dtypes_that_programs_do_not_have_stay_with_pytorch():
 
 def test_inputs_that_are_lazily_negated():
     x = torch.complex(torch.ones(2), torch.full((2,), 2.0)).conj().imag
+    assert x.is_neg()
     assert compiled(lambda x: x * 2)(x).tolist() == [-4, -4]
+    assert compiled(lambda x: x * 2)(torch._neg_view(torch.ones(2))).tolist() == [-2, -2]
+
+
+def test_float8_between_calls_stays_with_pytorch():
+    def function(x):
+        return (x * 2).sin().to(torch.float8_e4m3fn).float().cos() + 1
+
+    x = torch.randn(5)
+    torch.testing.assert_close(compiled(function)(x), function(x))
+    report = tenon.torch.report()[-1]
+    assert "float8_e4m3fn" in str(report) and report.programs == 2
+
+
+def test_calls_with_random_numbers_follow_the_seed_of_pytorch():
+    def function(x):
+        return F.dropout(x.sin() * 3, 0.5) + torch.rand_like(x).exp().sin()
+
+    x = torch.ones(100)
+    torch.manual_seed(3)
+    expected = function(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(function)(x), expected)
+    assert "it draws random numbers" in tenon.torch.report()[-1].refused["native_dropout"]
+    with pytest.raises(Exception, match="native_dropout: it draws random numbers"):
+        compiled(function, options={"fallback": "deny"})(x)
