@@ -157,8 +157,9 @@ def test_an_interrupt_ends_the_call_before_its_memory_is_freed():
     program = """
         dist.init_process_group(timeout=30)
         count = 1 << 20
+        store = dist.TcpStore("127.0.0.1", int(os.environ["MASTER_PORT"]))
         if rank == 1:
-            time.sleep(2.0)
+            store.wait(["interrupted"], 40)
             try:
                 for _ in range(2):
                     dist.broadcast(tenon.full([count], 5.0), 1)
@@ -170,13 +171,14 @@ def test_an_interrupt_ends_the_call_before_its_memory_is_freed():
             def interrupt(*_):
                 raise InterruptedError("it rings")
             signal.signal(signal.SIGALRM, interrupt)
-            signal.setitimer(signal.ITIMER_REAL, 0.5)
             second = tenon.zeros([count])
             try:
+                signal.setitimer(signal.ITIMER_REAL, 1.0)
                 dist.broadcast(second, 1)
             except InterruptedError as error:
                 print(error, "done:", begun.is_completed())
-            time.sleep(2.5)
+            store.set("interrupted", b"")
+            time.sleep(1.0)  # rank 1 would send now
             print(second.max().item())
     """
     with Processes(2, program) as processes:
