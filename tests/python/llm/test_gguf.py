@@ -6,7 +6,6 @@ import struct
 
 import numpy
 import pytest
-
 from tenon.llm.loading.gguf import GgufError, GgufFile
 
 
