@@ -14,6 +14,7 @@ from tenon import inference as inference
 from tenon import io as io
 from tenon import jit as jit
 from tenon import linalg as linalg
+from tenon import llm as llm
 from tenon import metrics as metrics
 from tenon import nn as nn
 from tenon import ops as ops
