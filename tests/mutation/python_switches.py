@@ -156,6 +156,9 @@ class PythonSwitches:
 
     def record(self):
         self._tell_interpreters(0)
+        # CPython 3.11 crashes where a collection begins in a profiled generator: the frame keeps a
+        # stack pointer of an earlier instruction, and the collector visits what lies below it.
+        gc.disable()
         sys.setprofile(self._note)
         threading.setprofile(self._note)
 

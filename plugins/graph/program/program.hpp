@@ -69,7 +69,7 @@ struct tenon_graph_program {
   mutable tenon::graph::Plan plan_;
 
   // Not std::call_once: its thread-local variables lie in libstdc++, and with the TLS model of this
-  // plugin they are wanted in the static block. Loading then fails if anybody has used them before.
+  // plugin they must lie in the static block: loading fails if a thread has used them before.
   mutable std::mutex describing_;
   mutable std::atomic<bool> is_described_{false};
   mutable tenon::graph::Signature signature_;
