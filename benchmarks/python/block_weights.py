@@ -6,7 +6,7 @@
 A weight of 4096 x 4096 numbers in 'q4_0': blocks of 32 codes with a factor, which Tenon reads in float16 and ONNX Runtime
 in float32. Its accuracy level 1 computes in float32, as Tenon does; level 4 rounds `x` to 8 bits before the product, and
 Tenon goes on to compute in float32. On an AMD EPYC with AVX-512 (2026-11-29, other processes at work, best rounds), one row
-took 0.7 of the time of level 1 and 2.8 times that of level 4 on one thread, 0.84 and 1.95 on two.
+took 0.74 of the time of level 1 and 2.85 times that of level 4 on one thread, 0.84 and 1.95 on two.
 """
 
 from __future__ import annotations
