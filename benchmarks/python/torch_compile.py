@@ -15,11 +15,10 @@ import dataclasses
 from collections.abc import Callable
 
 import _training_models as models
+import tenon
 import torch
 from _protocol import interleave
 from _report import Report, parser
-
-import tenon
 
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
 
@@ -41,7 +40,11 @@ CASES = {
 def contestants(model) -> dict[str, tuple]:
     """A module of its own and what calls it, for each way."""
     made = {}
-    for name, backend in (("tenon", tenon.torch.backend), ("eager", None), ("inductor", "inductor")):
+    for name, backend in (
+        ("tenon", tenon.torch.backend),
+        ("eager", None),
+        ("inductor", "inductor"),
+    ):
         module = copy.deepcopy(model)
         step = module if backend is None else torch.compile(module, backend=backend)
         made[name] = (module, step)
