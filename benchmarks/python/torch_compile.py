@@ -41,7 +41,11 @@ CASES = {
 def contestants(model) -> dict[str, tuple]:
     """A module of its own and what calls it, for each way."""
     made = {}
-    for name, backend in (("tenon", tenon.torch.backend), ("eager", None), ("inductor", "inductor")):
+    for name, backend in (
+        ("tenon", tenon.torch.backend),
+        ("eager", None),
+        ("inductor", "inductor"),
+    ):
         module = copy.deepcopy(model)
         step = module if backend is None else torch.compile(module, backend=backend)
         made[name] = (module, step)

@@ -35,7 +35,9 @@ def divided(torch: Any, graph: Any, left: Collection[Any]) -> Parts:
                 return isinstance(maker, torch.fx.Node) and self.is_node_supported(
                     submodules, maker
                 )
-            return node.op == "call_function" and node not in left and not is_of_numbers(node.target)
+            return (
+                node.op == "call_function" and node not in left and not is_of_numbers(node.target)
+            )
 
     partitioner = CapabilityBasedPartitioner(copied, Told())
     fused = partitioner.fuse_partitions(partitioner.propose_partitions())

@@ -25,7 +25,9 @@ def model(inputs: Callable[[], Any]) -> Callable[[Callable[[], Any]], None]:
 
 @model(lambda: torch.randn(8, 16))
 def perceptron():
-    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5))
+    return nn.Sequential(
+        nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5)
+    )
 
 
 @model(lambda: torch.randn(8, 16))
@@ -59,7 +61,12 @@ class Block(nn.Module):  # type: ignore[misc, name-defined]
 @model(lambda: torch.randn(4, 3, 16, 16))
 def residual():
     return nn.Sequential(
-        *(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
+        *(
+            nn.Conv2d(3, 8, 3, padding=1, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+        ),
         *(Block(8, 8, 1), Block(8, 16, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)),
     )
 
@@ -67,14 +74,14 @@ def residual():
 class Gpt(nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self):
         super().__init__()
-        self.tokens, self.places = nn.Embedding(32, 16), nn.Embedding(8, 16)
+        self.tokens, self.positions = nn.Embedding(32, 16), nn.Embedding(8, 16)
         self.block = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True)
         self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 32, bias=False)
 
     def forward(self, x):
         length = x.shape[1]
         mask = nn.Transformer.generate_square_subsequent_mask(length)
-        h = self.tokens(x) + self.places(torch.arange(length))
+        h = self.tokens(x) + self.positions(torch.arange(length))
         return self.head(self.norm(self.block(h, src_mask=mask, is_causal=True))).flatten(0, 1)
 
 
