@@ -15,11 +15,10 @@ import dataclasses
 from collections.abc import Callable
 
 import _training_models as models
+import tenon
 import torch
 from _protocol import interleave
 from _report import Report, parser
-
-import tenon
 
 TOLERANCE = {"rtol": 1e-3, "atol": 1e-3}
 
