@@ -49,7 +49,7 @@ def backend(module: Any, inputs: Sequence[Any], *, options: Mapping[str, Any] | 
 
 
 def _is_training(torch: Any, module: Any, inputs: Sequence[Any]) -> bool:
-    """Whether PyTorch will request a backward graph."""
+    """Whether there will be a backward graph."""
     given = [each for each in inputs if isinstance(each, torch.Tensor)]
     return torch.is_grad_enabled() and any(
         each.requires_grad for each in (*given, *module.parameters())
