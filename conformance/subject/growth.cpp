@@ -2,6 +2,7 @@
 #include "subject/growth.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "subject/process.hpp"
 
@@ -20,9 +21,15 @@ constexpr int64_t kMaxGrowth = 512 << 10, kMaxGrowthOfRound = 2 << 10;
 int rounds_that_fit(double seconds, int least, int most, const std::function<void()>& body) {
   body();  // what libraries below set up once
   const double start = now();
-  int calls = 0;
-  for (; calls < 4 || (calls < 64 && now() - start < seconds / 16); ++calls) body();
-  const double fits = seconds * calls / std::max(now() - start, 1e-6);
+  std::vector<double> times;  // of calls; their median is not that of a call that was interrupted
+  while (times.size() < 4 || (times.size() < 64 && now() - start < seconds / 16)) {
+    const double begin = now();
+    body();
+    times.push_back(now() - begin);
+  }
+  const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), median, times.end());
+  const double fits = seconds / std::max(*median, 1e-9);
   return static_cast<int>(std::clamp(fits, double(least), double(most)));
 }
 
