@@ -76,6 +76,9 @@ def train(module, step, x, target) -> Callable:
     return call
 
 
+WAYS: dict[str, Callable] = {"forward": forward, "training step, SGD": train}
+
+
 def main() -> None:
     options = parser(__doc__).parse_args()
     torch.set_num_threads(options.threads)
@@ -83,7 +86,7 @@ def main() -> None:
     report = Report("torch_compile", options, ["tenon", "eager", "inductor"])
     rounds = min(options.rounds, 7) if options.quick else options.rounds
     for name, work in CASES.items():
-        for group, make in (("forward", forward), ("training step, SGD", train)):
+        for group, make in WAYS.items():
             if not report.selects(name, group):
                 continue
             torch.manual_seed(0)
