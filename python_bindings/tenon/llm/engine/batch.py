@@ -10,14 +10,17 @@ of their own, whose blocks are the first of the pools.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 import tenon
 
 from .requests import Request
 from .schedule import Piece
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from tenon._tensor import numpy as np
 
 
 def padding_blocks(minimum_rows: int, block_size: int) -> int:

@@ -9,8 +9,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 import tenon
 
@@ -20,6 +19,11 @@ from .requests import EngineStopped, QueueFull, Request, RequestError, Token
 from .sampling import SamplingOptions
 from .schedule import Scheduler
 from .stream import Stream
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from tenon._tensor import numpy as np
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}

@@ -9,8 +9,13 @@ tokens in every batch, and again after it was preempted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from tenon._tensor import numpy as np
+
 
 _MASK = 0xFFFFFFFF
 
