@@ -82,7 +82,7 @@ const std::vector<Info>& config_keys() {
           "it: allow; warn: say so once; deny: loading fails and lists the steps"),
       available("numerics", "exact",
                 "how far results may be from those of the exported function: exact, ulp, fast (see "
-                "docs/graphs.md); fast also folds normalisations by constants"),
+                "docs/rewrites.md); fast also folds normalisations by constants"),
       available("dtype", "",
                 "float16 or bfloat16: operators that mixed precision has in it compute in it, with "
                 "weights cast once, and inputs and outputs as they are; empty: as exported"),

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Configures and builds one preset:
 #   scripts/build.sh release [-DOPTION=VALUE ...]
-#   scripts/build.sh release --demo   what `make demo` runs and no more: no tests, no conformance kit, no vendors'
-#                                     plugins, CPU kernels for this processor alone. A complete build stays complete.
+#   scripts/build.sh release --demo   what `make demo` runs and no more: no tests, no conformance kit, no plugins that
+#                                     training on the CPU and OpenCL has no use for, CPU kernels for this processor
+#                                     alone. A complete build stays complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
@@ -18,17 +19,27 @@ instruction_set() {
   esac
 }
 
+# The folders of plugins/ that the demo does without, separated by semicolons.
+list_unused_plugins() {
+  local folder used=" amp autograd cpu graph kernel_c null opencl profiler standard_ops " unused=()
+  for folder in plugins/*/CMakeLists.txt; do
+    folder=$(basename "$(dirname "$folder")")
+    [[ $used == *" $folder "* ]] || unused+=("$folder")
+  done
+  (IFS=';'; echo "${unused[*]}")
+}
+
 if [ "${options[0]:-}" = --demo ]; then
   options=("${options[@]:1}")
   if [ -e "$partial" ] || [ ! -e "build/$preset/CMakeCache.txt" ]; then
-    options=(-DTENON_BUILD_TESTS=OFF -DTENON_BUILD_CONFORMANCE=OFF
-             "-DTENON_WITHOUT_PLUGINS=ascend;cuda;kunlun;onednn;rocm"
+    options=(-DTENON_BUILD_TESTS=OFF -DTENON_BUILD_CONFORMANCE=OFF -DTENON_BUILD_COMPAT=OFF
+             "-DTENON_WITHOUT_PLUGINS=$(list_unused_plugins)"
              "-DTENON_CPU_ISAS=$(instruction_set)" "${options[@]}")
     mkdir -p "build/$preset"
     touch "$partial"
   fi
 elif [ -e "$partial" ]; then
-  options=(-U TENON_BUILD_TESTS -U TENON_BUILD_CONFORMANCE -U TENON_WITHOUT_PLUGINS -U TENON_CPU_ISAS "${options[@]}")
+  options=(-U TENON_BUILD_TESTS -U TENON_BUILD_CONFORMANCE -U TENON_BUILD_COMPAT -U TENON_WITHOUT_PLUGINS -U TENON_CPU_ISAS "${options[@]}")
   rm "$partial"
 fi
 

@@ -15,10 +15,11 @@
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
+#   wheel       the wheel, installed and used in a bare Debian without a compiler; needs root
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx tidy)
+all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -106,6 +107,11 @@ stage_onnx() {
     touch "$suite/installed"
   fi
   PYTHONPATH=$PWD/build/release/python "$suite/bin/python" tests/onnx/backend_suite.py --least 1500
+}
+stage_wheel() {
+  rm -f dist/tenon_dl-*.whl
+  make wheel
+  scripts/test_wheel.sh dist/tenon_dl-*.whl bookworm
 }
 stage_tidy() {
   install clang-tidy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrite files: which expressions of operators may stand for which others (docs/graphs.md).
+// Rewrite files: which expressions of operators may stand for which others (docs/rewrites.md).
 //
 //   rewrites:
 //     - rewrite: silu

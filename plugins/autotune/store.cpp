@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <tenon/cache_folder.hpp>
 #include <tenon/plugin.hpp>
 
 namespace tenon::autotune {
@@ -22,14 +23,10 @@ constexpr const char* kFirstLine = "tenon autotune 1";
 void warn(const std::string& text) { host->log(2, text.data(), text.size()); }
 
 // Empty: choices are remembered in memory alone.
-std::string cache_folder() {
+std::string folder_of_choices() {
   const char* folder = secure_getenv("TENON_AUTOTUNE_CACHE");
   if (folder && std::string_view(folder) == "off") return {};
-  if (folder && *folder) return folder;
-  const char* cache = secure_getenv("XDG_CACHE_HOME");
-  if (cache && *cache == '/') return std::string(cache) + "/tenon/autotune";
-  const char* home = secure_getenv("HOME");
-  return home && *home == '/' ? std::string(home) + "/.cache/tenon/autotune" : std::string();
+  return folder && *folder ? folder : cache_folder("autotune");
 }
 
 std::string file_name(const std::string& device) {
@@ -99,7 +96,7 @@ class FileLock {
 }  // namespace
 
 Store::Store(const std::string& device) {
-  const std::string folder = cache_folder();
+  const std::string folder = folder_of_choices();
   if (folder.empty()) return;
   path_ = folder + "/" + file_name(device);
   read(path_, records_);

@@ -5,10 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tenon/cache_folder.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace gpu_common {
@@ -28,18 +29,9 @@ uint64_t hash_text(const std::string& text, uint64_t hash = 0xcbf29ce484222325u)
   return hash;
 }
 
-// Empty: no cache. A program that runs with the rights of another user trusts no environment
-// variable.
-std::string path_of_folder(const char* folder) {
-  const char* cache = secure_getenv("XDG_CACHE_HOME");
-  if (cache && cache[0] == '/') return std::string(cache) + "/tenon/" + folder;
-  const char* home = secure_getenv("HOME");
-  if (home && home[0] == '/') return std::string(home) + "/.cache/tenon/" + folder;
-  return "";
-}
-
+// Empty: no cache.
 std::string path_for(const char* folder, const std::string& key) {
-  std::string path = path_of_folder(folder);
+  std::string path = tenon::cache_folder(folder);
   if (path.empty()) return path;
   char name[32];
   std::snprintf(name, sizeof name, "/%016llx.bin", static_cast<unsigned long long>(hash_text(key)));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "library.hpp"
 
+#include <tenon/shared_libraries.hpp>
 #include <tenon/status.hpp>
 
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <mutex>
 #include <vector>
 
@@ -64,18 +64,10 @@ void limit_threads(void* file, const Decoration& decoration) {
 }
 
 // The wheels scipy-openblas32 and -64, where they are installed beside the package of this plugin.
-void append_wheels(std::vector<std::string>& paths) {
-  Dl_info self;
-  if (!::dladdr(reinterpret_cast<void*>(&append_wheels), &self) || !self.dli_fname) return;
-  std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, ignored).parent_path();
-  constexpr int kMaxDepth = 4;
-  for (int depth = 0; depth < kMaxDepth && folder.has_relative_path(); ++depth) {
-    for (const char* wheel : {"scipy_openblas32/lib/libscipy_openblas.so",
-                              "scipy_openblas64/lib/libscipy_openblas64_.so"})
-      if (std::filesystem::exists(folder / wheel, ignored)) paths.push_back(folder / wheel);
-    folder = folder.parent_path();
-  }
+std::vector<std::string> wheels() {
+  return files_in(folders_above(reinterpret_cast<void*>(&wheels)),
+                  {"scipy_openblas32/lib/libscipy_openblas.so",
+                   "scipy_openblas64/lib/libscipy_openblas64_.so"});
 }
 
 bool open(const std::string& path, Library& library) {
@@ -102,12 +94,11 @@ const Library* library(const char* op, tenon_err* err) {
   const std::lock_guard lock(mutex);
   if (!found.name.empty()) return &found;
   std::vector<std::string> paths;
-  if (const char* wanted = ::secure_getenv("TENON_LAPACK"); wanted && *wanted) {
-    paths.push_back(wanted);
+  if (const std::string wanted = environment_text("TENON_LAPACK"); !wanted.empty()) {
+    paths = {wanted};
   } else {
-    append_wheels(paths);
-    for (const char* name : {"libopenblas.so.0", "liblapack.so.3", "libmkl_rt.so.2"})
-      paths.push_back(name);
+    paths = wheels();
+    paths.insert(paths.end(), {"libopenblas.so.0", "liblapack.so.3", "libmkl_rt.so.2"});
   }
   // A failure is not remembered: a later call may find what was installed or set in between.
   std::string tried;

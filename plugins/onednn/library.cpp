@@ -3,12 +3,11 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <tenon/plugin.hpp>
+#include <tenon/shared_libraries.hpp>
 
 namespace tenon::onednn {
 namespace {
@@ -19,24 +18,11 @@ constexpr const char* kFix =
     "TENON_ONEDNN to the path of its library";
 
 // The wheel onednn puts its library into the folder lib of the environment of this package.
-void append_wheel(std::vector<std::string>& paths) {
-  Dl_info self;
-  if (!::dladdr(reinterpret_cast<void*>(&append_wheel), &self) || !self.dli_fname) return;
-  std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, ignored).parent_path();
-  constexpr int kMaxDepth = 6;
-  for (int depth = 0; depth < kMaxDepth && folder.has_relative_path(); ++depth) {
-    if (std::filesystem::exists(folder / "lib/libdnnl.so.3", ignored))
-      paths.push_back(folder / "lib/libdnnl.so.3");
-    folder = folder.parent_path();
-  }
-}
-
 std::vector<std::string> paths_to_try() {
-  const char* named = secure_getenv(kVariable);
-  if (named && *named) return {named};
-  std::vector<std::string> paths;
-  append_wheel(paths);
+  const std::string named = environment_text(kVariable);
+  if (!named.empty()) return {named};
+  std::vector<std::string> paths =
+      files_in(folders_above(reinterpret_cast<void*>(&paths_to_try)), {"lib/libdnnl.so.3"});
   paths.insert(paths.end(), {"libdnnl.so.3", "libdnnl.so.2"});
   return paths;
 }
@@ -55,20 +41,15 @@ struct Library {
   Library() {
     open();
     const std::string& text = problem.empty() ? name : problem;
-    const char* named = secure_getenv(kVariable);
-    const int32_t level = problem.empty() ? 0 : named && *named ? 2 : 1;
+    const bool is_named = !environment_text(kVariable).empty();
+    const int32_t level = problem.empty() ? 0 : is_named ? 2 : 1;
     host->log(level, text.data(), text.size());
   }
 
  private:
   void open() {
-    void* library = nullptr;
     std::string reasons;
-    for (const std::string& path : paths_to_try()) {
-      library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library) break;
-      reasons += (reasons.empty() ? "" : "; ") + std::string(::dlerror());
-    }
+    void* library = open_first_library(paths_to_try(), &reasons);
     if (!library) {
       problem = "onednn: expected a library of oneDNN, got none (" + reasons + "); " + kFix;
       return;

@@ -125,7 +125,7 @@ endfunction()
 
 # tenon_generate_rewrites(<target> OUT <folder> FILES <files of rewrites>)
 #
-# Writes <folder>/rewrites.hpp: the rewrites as a table. See docs/graphs.md.
+# Writes <folder>/rewrites.hpp: the rewrites as a table. See docs/rewrites.md.
 function(tenon_generate_rewrites target)
   cmake_parse_arguments(arg "" "OUT" "FILES" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_FILES)

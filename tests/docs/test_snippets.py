@@ -96,32 +96,43 @@ model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
     assert decision["op"] == "tenon::relu"
 
 
+def run_file(folder, blocks):
+    """What a page's programs print as one file: functions are rewritten where they have a source."""
+    program = folder / "program.py"
+    program.write_text("\n".join(blocks))
+    return run(f"import runpy, tenon\ntenon.manual_seed(0)\nrunpy.run_path({str(program)!r})")
+
+
 def test_programs(tmp_path):
-    """The page as one program: what a block uses stands in one before it."""
-    found = python_blocks("graphs.md", 9)
-    first, compiled, sizes, frozen, step, settle, loop, attention, rewrite = found
-    after = {
-        sizes: 'assert "float32[batch, 4]" in str(program)\n',
-        frozen: 'assert "constant %1" in str(program)\n',
-        step: "assert loss.item() < 0.1\n",
-        settle: """
+    first, step, frozen = python_blocks("graphs.md", 3)
+    step += "assert loss.item() < 0.1\n"
+    frozen += 'assert "constant %1" in str(program)\n'
+    assert "= tenon::linear(%0, %1, %2)" in run_file(tmp_path, [first, step, frozen])
+
+
+def test_compiled_functions(tmp_path):
+    printed = run_file(tmp_path, python_blocks("compiled_functions.md", 1))
+    assert "(float32[3, 4]): 3 calls, a program of" in printed
+
+
+def test_control_flow(tmp_path):
+    model, settle, loop, sizes = python_blocks("control_flow.md", 4)
+    settle += """
 for value in (x, x * 9, -x * 100):
     got, want = settled(value), settle(value)
     assert (got[0] == want[0]).all() and got[1].item() == want[1]
-""",
-        loop: "assert (halve(x * 4) == normalise(x * 4)).all()\n",
-        attention: 'print("CHANGES")\n',
-    }
-    program = tmp_path / "program.py"  # functions are rewritten where they have a source
-    program.write_text("\n".join(block + after.get(block, "") for block in found))
-    printed = run(f"import runpy, tenon\ntenon.manual_seed(0)\nrunpy.run_path({str(program)!r})")
-    assert "= tenon::linear(%0, %1, %2)" in printed
-    assert "(float32[3, 4]): 3 calls, a program of" in printed
-    before_changes = printed.partition("CHANGES")[0]
-    shown = [text for _, text in blocks("graphs.md", "text") if text.startswith("softmax: ")]
+"""
+    loop += "assert (halve(x * 4) == normalise(x * 4)).all()\n"
+    sizes += 'assert "float32[batch, 4]" in str(program)\n'
+    run_file(tmp_path, [model, settle, loop, sizes])
+
+
+def test_rewrites(tmp_path):
+    model, attention, rewrite = python_blocks("rewrites.md", 3)
+    printed = run_file(tmp_path, [model, attention, rewrite])
+    shown = [text for _, text in blocks("rewrites.md", "text") if text.startswith("softmax: ")]
     changes = [line.split(" at ")[0] for line in shown[0].splitlines()]
-    lines = [line.split(" at ")[0] for line in before_changes.strip().splitlines()]
-    assert lines[-len(changes) :] == changes
+    assert [line.split(" at ")[0] for line in printed.strip().splitlines()] == changes
 
 
 def test_validation():

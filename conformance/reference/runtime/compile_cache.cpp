@@ -4,8 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tenon/cache_folder.hpp>
+
 #include <cstdio>
-#include <cstdlib>
 
 #include "compiler.hpp"
 
@@ -14,14 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ~/.cache/tenon/reference; empty in set-user-id programs and where others could write.
-fs::path cache_folder() {
-  const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-  fs::path folder = cache && *cache == '/' ? fs::path(cache)
-                    : home && *home == '/' ? fs::path(home) / ".cache"
-                                           : "";
+// Empty in set-user-id programs and where others could write.
+fs::path own_folder() {
+  const fs::path folder = tenon::cache_folder("reference");
   if (folder.empty()) return {};
-  folder = folder / "tenon" / "reference";
   std::error_code error;
   fs::create_directories(folder, error);
   chmod(folder.c_str(), 0700);
@@ -46,7 +43,7 @@ std::string hash_of(const std::string& text) {
 }  // namespace
 
 CompileCache::CompileCache(const std::string& key) {
-  if (fs::path folder = cache_folder(); !folder.empty()) path_ = folder / (hash_of(key) + ".so");
+  if (fs::path folder = own_folder(); !folder.empty()) path_ = folder / (hash_of(key) + ".so");
 }
 
 std::shared_ptr<KernelLibrary> CompileCache::find() const {

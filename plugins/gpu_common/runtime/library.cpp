@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -13,14 +13,6 @@
 
 namespace gpu {
 namespace {
-
-void* try_open(const std::string& name, std::string* why) {
-  if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return library;
-  const char* reason = dlerror();
-  if (!why->empty()) *why += "; ";
-  *why += reason ? reason : name + ": no reason given";
-  return nullptr;
-}
 
 // site-packages/nvidia/*/lib
 std::vector<std::filesystem::path> package_folders() {
@@ -46,38 +38,22 @@ std::string file_name(void* library) {
 }  // namespace
 
 std::filesystem::path site_packages() {
-  namespace fs = std::filesystem;
-  Dl_info plugin;
-  if (!dladdr(reinterpret_cast<const void*>(&site_packages), &plugin)) return {};
-  std::error_code problem;
-  const fs::path file = fs::canonical(plugin.dli_fname, problem);
-  return file.parent_path().parent_path().parent_path();
+  const auto folders = tenon::folders_above(reinterpret_cast<const void*>(&site_packages));
+  return folders.size() > 2 ? folders[2] : std::filesystem::path();
 }
 
 void* open_library(const char* variable, const char* names, std::string* why) {
   why->clear();
-  const char* chosen = secure_getenv(variable);
-  if (chosen && *chosen) return try_open(chosen, why);
+  if (const std::string chosen = tenon::environment_text(variable); !chosen.empty())
+    return tenon::open_shared_library(chosen, why);
   std::istringstream words(names);
-  for (std::string name; words >> name;)
-    if (void* library = try_open(name, why)) return library;
-  std::error_code problem;
-  std::string unused;
-  for (const std::filesystem::path& folder : package_folders()) {
-    std::istringstream again(names);
-    for (std::string name; again >> name;)
-      if (name[0] != '/' && std::filesystem::exists(folder / name, problem))
-        if (void* library = try_open(folder / name, &unused)) return library;
-  }
-  return nullptr;
-}
-
-const char* find_symbols(void* library, const Symbol* symbols, size_t count, void* table) {
-  for (const Symbol* symbol = symbols; symbol != symbols + count; ++symbol) {
-    void* function = dlsym(library, symbol->name);
-    if (!function && !symbol->optional) return symbol->name;
-    *reinterpret_cast<void**>(static_cast<char*>(table) + symbol->offset) = function;
-  }
+  const std::vector<std::string> known(std::istream_iterator<std::string>(words), {});
+  if (void* library = tenon::open_first_library(known, why)) return library;
+  for (const std::string& name : known)
+    if (name[0] != '/')
+      if (void* library =
+              tenon::open_first_library(tenon::files_in(package_folders(), {name.c_str()}), why))
+        return library;
   return nullptr;
 }
 
@@ -87,7 +63,7 @@ KernelLibrary open_kernel_library(const char* title, const char* variable, const
   KernelLibrary opened;
   std::string why;
   void* library = open_library(variable, names, &why);
-  const char* missing = library ? find_symbols(library, symbols, count, table) : nullptr;
+  const char* missing = library ? tenon::find_symbols(library, symbols, count, table) : nullptr;
   if (!library)
     opened.problem = std::string(title) + " was not found (" + why + "); " + how_to_install;
   else if (missing)

@@ -2,6 +2,8 @@
 // A shared library that is opened at run time, and the functions found in it.
 #pragma once
 
+#include <tenon/shared_libraries.hpp>
+
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -11,20 +13,14 @@ namespace gpu {
 // The folder of Python's packages, where this plugin is in one: it then is site-packages/tenon/plugins/libtenon_*.so.
 std::filesystem::path site_packages();
 
-struct Symbol {
-  const char* name;
-  size_t offset;  // of the function pointer in the table
-  bool optional = false;
-};
+using tenon::find_symbols;
+using tenon::Symbol;
 
 // Opens `variable` (an environment variable that names a file, which wins) or the first of `names`
 // (separated by spaces) that is there: where the loader looks, or in a package of the vendor that pip
 // installed beside Tenon (site-packages/nvidia/*/lib). Returns nullptr, with the reason in `why`. The
-// library stays open: drivers keep threads and exit handlers that do not survive their own unmapping.
+// library stays open.
 void* open_library(const char* variable, const char* names, std::string* why);
-
-// Fills the pointers of `table`. Returns the name of the first symbol that is missing, or nullptr.
-const char* find_symbols(void* library, const Symbol* symbols, size_t count, void* table);
 
 // A library of kernels, which a device can do without. Exactly one of the texts is empty.
 struct KernelLibrary {

@@ -6,7 +6,7 @@
     print(program.changes())
 
 A rewrite is tried on arguments that are drawn before it is believed: one that does not hold is refused with a
-counterexample. Those that come with Tenon are in `rewrites()`; docs/graphs.md says how they are written.
+counterexample. Those that come with Tenon are in `rewrites()`; docs/rewrites.md says how they are written.
 """
 
 from __future__ import annotations
