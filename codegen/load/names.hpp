@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other libraries call things of ours: `names` of an operator, and the file of names, which says it of what
-// is no operator, and of parameters.
+// What other libraries call things of ours: `names` of an operator, and the file of names, which says
+// it of what is no operator, and of parameters.
 #pragma once
 
 #include <string>

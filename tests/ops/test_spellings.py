@@ -11,6 +11,7 @@ form, in tests/fuzz; this test needs no line for a new name.
 import contextlib
 import importlib
 import inspect
+import pathlib
 import re
 import sys
 import warnings
@@ -25,7 +26,7 @@ LIBRARIES = ("numpy", "torch", "paddle")
 
 # Names whose results differ on purpose: library, regular expression of names, and the reason.
 DIFFERENCES = [
-    (".*", "empty_like", "elements that nobody has written"),
+    (".*", "empty_like", "elements that are not written"),
     (".*", "nn.functional.dropout|rand_like|randn_like", "random numbers"),
     (".*", "linalg.eigh|linalg.svd", "vectors have either sign"),
     ("paddle", "as_strided", "the offset counts elements here and bytes in Paddle"),
@@ -402,3 +403,14 @@ def test_suggestions_know_the_names_of_libraries():
     }.items():
         with pytest.raises(AttributeError, match=f"'{name}'; did you mean '{ours}'"):
             getattr(tenon, name)
+
+
+def test_names_agree_with_the_lines_of_pytorchs_calls():
+    """`opdefs/aten` says of calls of PyTorch's graphs what operators they are, and was written apart from the names."""
+    line = re.compile(r"  ([a-z_0-9]+)(?:\.\w+)?\([^)]*\): ([a-z_0-9]+)\([^()]*\)")
+    folder = pathlib.Path(__file__).parents[2] / "opdefs" / "aten"
+    texts = [text for each in folder.glob("*.yaml") for text in each.read_text().splitlines()]
+    calls = [found.groups() for text in texts if (found := line.fullmatch(text))]
+    known = [(name, operator) for name, operator in calls if name in SPELLINGS["torch"]]
+    wrong = [(name, ours) for name, ours in known if SPELLINGS["torch"][name] != ours]
+    assert wrong == [] and len(known) >= 90
