@@ -21,6 +21,7 @@ import pytest
 import tenon
 from samples import CASES, OPERATORS, default
 from tenon._spellings import FUNCTIONS, KEYWORDS, SIGNATURES, SPELLINGS, TAKEN
+from tenon.func.rules import loops
 
 LIBRARIES = ("numpy", "torch", "paddle")
 
@@ -385,6 +386,14 @@ def test_keywords_that_operators_take(library):
 def test_lines_have_every_keyword():
     for keyword in TAKEN:
         assert f"{keyword}=" in KEYWORD_LINES, keyword
+
+
+def test_batches_know_the_keywords():
+    before = loops()
+    x = tenon.arange(12.0).reshape(3, 2, 2)
+    assert tenon.func.vmap(lambda each: tenon.tril(each, k=-1))(x).sum().item() == 18.0
+    assert tenon.func.vmap(lambda each: tenon.sum(each, dim=0, keepdims=True))(x).shape == (3, 1, 2)
+    assert loops() == before  # neither ran sample by sample
 
 
 def test_keywords_are_explained():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The methods of Tensor that tenon/_tensor_methods.py has, for type checkers.
+# The methods of Tensor that tenon/_tensor/methods.py has, for type checkers.
 import builtins
 from collections.abc import Callable
 from typing import Any
