@@ -12,6 +12,7 @@
 #include "check/check.hpp"
 #include "emit/emit.hpp"
 #include "load/load.hpp"
+#include "load/names.hpp"
 #include "onnx/onnx.hpp"
 #include "rewrite/rewrite.hpp"
 #include "support/text.hpp"
@@ -23,7 +24,7 @@ struct Options {
   std::vector<std::string> files, imports, emit;
   std::string out = ".", signatures;
   EmitOptions emit_options;
-  std::string onnx_schemas;
+  std::string onnx_schemas, names;
   bool bindings = false, rewrites = false, bridge = false, check_only = false, list = false,
        help = false;
 };
@@ -49,6 +50,7 @@ void print_help() {
          "  --signatures FILE    the calls that the library has\n"
          "  --onnx SCHEMAS.txt   the files say what imports operators of ONNX: write "
          "onnx_lines.hpp\n"
+         "  --names FILE.yaml    the file of names: of what is no operator, and of keywords\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
@@ -90,6 +92,8 @@ Options parse_options(int argc, char** argv) {
       options.bridge = true;
     } else if (word == "--signatures") {
       options.signatures = value(i);
+    } else if (word == "--names") {
+      options.names = value(i);
     } else if (word == "--onnx") {
       options.onnx_schemas = value(i);
     } else if (word == "--check") {
@@ -101,9 +105,9 @@ Options parse_options(int argc, char** argv) {
     } else if (word.rfind("--", 0) == 0) {
       throw std::runtime_error(
           cat("unknown option ", word,
-              did_you_mean(word,
-                           {"--emit", "--out", "--import", "--namespace", "--folder", "--bindings",
-                            "--bridge", "--signatures", "--onnx", "--check", "--list", "--help"})));
+              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder",
+                                  "--bindings", "--bridge", "--signatures", "--onnx", "--names",
+                                  "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }
@@ -149,6 +153,7 @@ int run(const Options& options) {
   if (!options.bindings && !options.rewrites && !options.bridge && !is_onnx)
     for (const std::string& file : options.files) load_file(file, true, package, errors);
   for (const std::string& file : options.imports) load_file(file, false, package, errors);
+  if (!options.names.empty()) load_names(options.names, package, errors);
   if (errors.empty()) check_package(package, errors);
   BindingSet set;
   if (options.bindings && errors.empty())

@@ -79,7 +79,7 @@ stage_peers() {
   fi
   python=$peers/bin/python
   export TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=$PWD/build/release/python TENON_TEST_DEVICES=cpu
-  git grep -lE 'importorskip|peers' 'tests/python/*test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' 'tests/docs/test_*.py' |
+  git grep -lE 'importorskip|peers' 'tests/python/*test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' 'tests/docs/test_*.py' 'tests/ops/test_*.py' |
     xargs "$python" -m pytest -q -n "$(nproc)"
   "$python" -m tests.fuzz.peers --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_PEER_MINUTES:-5}"
 }

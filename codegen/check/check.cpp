@@ -180,6 +180,27 @@ std::string circle_from(const Operator& op, const Calls& calls) {
   return path_from(path_from, &op);
 }
 
+// A name of another library that is called by a signature, and one of `tenon` itself, is one thing.
+void check_names(const Package& package, std::vector<std::string>& errors) {
+  std::map<std::pair<std::string, std::string>, const Spelling*> known;
+  const auto check = [&](const Names& names) {
+    for (const auto& [library, spellings] : names)
+      for (const Spelling& each : spellings) {
+        const bool is_own = library == "tenon";
+        if (!is_own && each.signature.empty()) continue;
+        const auto [other, is_new] = known.emplace(std::pair(library, each.name), &each);
+        if (!is_new)
+          errors.push_back(cat(each.where.text(), ": names: `", each.name, "` of ", library,
+                               " is said at ", other->second->where.origin(), ", too"));
+        else if (is_own && package.find(each.name, "tenon"))
+          errors.push_back(
+              cat(each.where.text(), ": names: `", each.name, "` is an operator of its own"));
+      }
+  };
+  for (const Operator* op : package.emitted) check(op->names);
+  for (const auto& [place, names] : package.functions) check(names);
+}
+
 }  // namespace
 
 void check_package(Package& package, std::vector<std::string>& errors) {
@@ -212,6 +233,7 @@ void check_package(Package& package, std::vector<std::string>& errors) {
       attempt([&] { check_example(op, example, package); });
     for (const Sample& sample : op.samples) attempt([&] { check_sample(op, sample); });
   }
+  check_names(package, errors);
   for (const Operator* op : package.emitted)
     if (std::string circle = circle_from(*op, calls); !circle.empty())
       errors.push_back(cat(op->decompose.front().expression.where.text(), ": decompose: `",

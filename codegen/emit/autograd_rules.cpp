@@ -44,7 +44,7 @@ std::string gradient_block(const Operator& op, const CheckedGradient& checked,
   std::string condition = cat("needs & ", hex_mask(params_mask(op, *checked.gradient)));
   if (op.signature.results.size() > 1 && !checked.usage.gradients.empty())
     condition = cat("(", condition, ") && (", arrived(checked.usage.gradients), ")");
-  return cat("  if (", condition, ") {  // ", checked.gradient->where.origin(), "\n", body,
+  return cat("  if (", condition, ") {  // ", checked.gradient->where.source(), "\n", body,
              "  }\n");
 }
 
@@ -106,7 +106,7 @@ std::string backward_function(const Operator& op, const GradientRule& rule) {
     }
   }
   for (const CheckedGradient& checked : rule.gradients) body += gradient_block(op, checked, cpp);
-  return fill(R"(// @origin@
+  return fill(R"(// @file@
 tenon_status backward_@op@(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -114,7 +114,7 @@ tenon_status backward_@op@(const tenon_host*, [[maybe_unused]] const tenon_value
 @give@  return TENON_OK;
 }
 )",
-              {{"origin", op.where.origin()}, {"op", op.name}, {"body", body}, {"give", give}});
+              {{"file", op.where.source()}, {"op", op.name}, {"body", body}, {"give", give}});
 }
 
 std::string reads_tables(const Operator& op, const GradientRule& rule) {

@@ -146,12 +146,12 @@ std::string loop(const Operator& op, size_t index) {
   bool real_parts = types[0] == 'R' || body.find("R(") != std::string::npos ||
                     body.find("const R ") != std::string::npos;
   std::string attributes = declare_attributes(op.signature, all_lines(lines), names, "  ");
-  return fill(R"(// @origin@: @source@
+  return fill(R"(// @file@: @source@
 template <class T>
 void @name@(char* const* data, const int64_t* strides, int64_t n, const tenon_value*@argument@) {
 @real@@attributes@@body@}
 )",
-              {{"origin", scalar_case.expression.where.origin()},
+              {{"file", scalar_case.expression.where.source()},
                {"source", text_of(scalar_case.expression)},
                {"name", loop_name(op, index)},
                {"argument", attributes.empty() ? "" : " attributes"},

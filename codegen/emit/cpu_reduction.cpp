@@ -70,7 +70,7 @@ std::string traits(const Operator& op) {
   methods += method(op, "Out finish", {{"Acc", "a"}, {"int64_t", "n"}}, reduction.finish, partial);
   bool reads_attributes = methods.find("attributes[") != std::string::npos;
   return fill(
-      R"(// @origin@
+      R"(// @file@
 template <class T>
 struct @name@ {
   using In = T;
@@ -79,7 +79,7 @@ struct @name@ {
 @real@  explicit @name@(const tenon_value*@argument@) {}
 @methods@@extreme@@member@};
 )",
-      {{"origin", op.where.origin()},
+      {{"file", op.where.source()},
        {"name", camel_case(op.name)},
        {"accumulator", accumulator_type(op, reduction)},
        {"result", result_type(op)},

@@ -70,7 +70,7 @@ std::string loop(const Operator& op, int& cost) {
     const char* type = value.type.kind == Kind::Bool ? "bool" : "T";
     steps += cat("    const ", type, " ", name, " = ", scalar_cpp(varying, names), ";\n");
   }
-  return fill(R"(// @origin@
+  return fill(R"(// @file@
 template <class T>
 void loop_@op@(char* const* data, int64_t n, const tenon_value* attributes) {
 @attributes@@numbers@@pointers@#pragma GCC ivdep
@@ -78,7 +78,7 @@ void loop_@op@(char* const* data, int64_t n, const tenon_value* attributes) {
 @loads@@steps@@stores@  }
 }
 )",
-              {{"origin", op.where.origin()},
+              {{"file", op.where.source()},
                {"op", op.name},
                {"attributes", declare_attributes(op.signature, all, names, "  ")},
                {"numbers", hoister.lines},

@@ -45,7 +45,7 @@ std::string function(const Operator& op, const Package& package) {
   for (const auto& [name, value] : program.steps) body += cat("  ", cpp.step(name, value), "\n");
   body += write_over(op, program.result, cpp);
   body += give_results(op, program.result, cpp);
-  return cat("// ", op.decompose.front().expression.where.origin(), "\ntenon_status decompose_",
+  return cat("// ", op.decompose.front().expression.where.source(), "\ntenon_status decompose_",
              op.name,
              "(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,\n"
              "    uint32_t, tenon_err* err) {\n  Scope scope(err);\n",

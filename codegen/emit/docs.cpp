@@ -76,14 +76,15 @@ std::string section(const Operator& op) {
                 join(op.samples, ", ", [](const Sample& each) { return cat("`", each.text, "`"); }),
                 "\n");
   if (!op.names.empty())
-    text += cat("- Elsewhere: ",
-                join(op.names, "; ",
-                     [](const auto& entry) {
-                       return cat(entry.first, " ",
-                                  join(entry.second, ", ",
-                                       [](const std::string& name) { return "`" + name + "`"; }));
-                     }),
-                "\n");
+    text +=
+        cat("- Elsewhere: ",
+            join(op.names, "; ",
+                 [](const auto& entry) {
+                   return cat(entry.first, " ", join(entry.second, ", ", [](const Spelling& each) {
+                                return cat("`", each.name, "`");
+                              }));
+                 }),
+            "\n");
   return cat(text, "- Defined in ", op.where.origin(), "\n\n");
 }
 

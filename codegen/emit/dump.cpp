@@ -144,7 +144,10 @@ std::string entry(const Operator& op) {
       {"names", cat("{",
                     join(op.names, ", ",
                          [](const auto& item) {
-                           return cat(json_quoted(item.first), ": ", json_strings(item.second));
+                           return cat(json_quoted(item.first), ": ",
+                                      json_list(item.second, [](const Spelling& each) {
+                                        return json_quoted(each.name);
+                                      }));
                          }),
                     "}")},
       {"examples",

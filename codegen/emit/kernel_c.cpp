@@ -25,7 +25,7 @@ KernelElements elements_of(DtypeMask mask) {
 }
 
 std::string source_line(const Node& node) {
-  return cat("// ", node.where.origin(), ": ", text_of(node), "\n");
+  return cat("// ", node.where.source(), ": ", text_of(node), "\n");
 }
 
 // "values_clip_0", with its definition in `text`; "nullptr" if the host computes nothing.
@@ -95,7 +95,7 @@ tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
 
 std::string several_results(const Operator& op) {
   const KernelCText scalar = scalar_kernel_c(op.signature, check_element_steps(op));
-  std::string text = cat("// ", op.where.origin(), "\n"), names;
+  std::string text = cat("// ", op.where.source(), "\n"), names;
   const std::string values = values_function(cat("values_", op.name), scalar, text);
   size_t inputs = 0;
   for (const Param& param : op.signature.params)

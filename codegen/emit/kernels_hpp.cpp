@@ -97,7 +97,7 @@ std::string types(DtypeMask mask) {
 
 std::string header(const Operator& op, const WrittenKernel& kernel) {
   std::string function = cat(op.name, "_", kernel.device);
-  return generated_line({op.file}) + fill(R"(// @origin@: @schema@
+  return generated_line({op.file}) + fill(R"(// @file@: @schema@
 // @summary@
 //
 // The kernel for device `@device@`, @classes@. Include this in the one file that defines it:
@@ -135,7 +135,7 @@ tenon_status @function@(tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args
 }  // namespace kernels
 }  // namespace @ns@
 )",
-                                          {{"origin", kernel.where.origin()},
+                                          {{"file", kernel.where.source()},
                                            {"schema", op.schema()},
                                            {"summary", op.summary()},
                                            {"device", kernel.device},

@@ -113,7 +113,7 @@ std::string elementwise(const Operator& op) {
     if (param.is_tensor() && (first || op.dtypes.is_promoted(param.name)))
       promoted |= DtypeMask{1} << i;
   }
-  return cat("// ", op.where.origin(), "\n",
+  return cat("// ", op.where.source(), "\n",
              entry_point(op, cat(programs, "  static constexpr Case cases[] = {\n", cases, "  };\n",
                                  "  static constexpr Elementwise definition = {", quoted(op.name),
                                  ", ", hex64(tensors), ", ", hex64(promoted), ", ",
@@ -147,7 +147,7 @@ std::string reduction(const Operator& op) {
   const std::string init = checked.init ? add("init", *checked.init) : "{nullptr, 0}";
   const std::string map = add("map", checked.map), finish = add("finish", checked.finish);
   return cat(
-      "// ", op.where.origin(), "\n",
+      "// ", op.where.source(), "\n",
       entry_point(op, cat(programs, "  static constexpr Reduction definition = {\n      ",
                           quoted(op.name), ", ", index_of(1, "axis"), ", ", index_of(2, "keepdim"),
                           ", ", kCompute[static_cast<int>(op.dtypes.compute)],

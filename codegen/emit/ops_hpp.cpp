@@ -85,7 +85,7 @@ std::string in_place_form(const Operator& op) {
 }
 
 std::string function(const Operator& op) {
-  std::string text = cat("// ", op.where.origin(), "\n");
+  std::string text = cat("// ", op.where.source(), "\n");
   for (const std::string& line : lines_of(op.doc)) text += cat("// ", line, "\n");
   text += cat("inline constinit call::Operator operator_", op.name, "{",
               quoted(op.qualified_name()), "};\n", plain_form(op));

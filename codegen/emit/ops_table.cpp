@@ -116,7 +116,7 @@ std::string decompose_name(const Operator& op) {
 
 std::string row(const Operator& op) {
   const std::string traits = traits_text(op);
-  return fill(R"(    {  // @origin@
+  return fill(R"(    {
         .struct_size = sizeof(tenon_op_def),
         .flags = @flags@,
         .name = @name@,
@@ -192,7 +192,7 @@ OutputFile table_file(const Package& package, const EmitOptions& options) {
   std::map<std::string, std::string> trampolines;
   for (const Operator* op : package.emitted) {
     body +=
-        cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_", op->name,
+        cat("// ", op->where.source(), "\n", params_table(*op), "const char* const outs_", op->name,
             "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op), interior_function(*op));
     interiors = interiors || op->dtypes.float32_interior;
     if (op->has_typed_form()) trampolines.emplace(invoke_name(*op), invoke_function(*op));

@@ -66,7 +66,7 @@ void add_written(const Package& package, Kernels& kernels) {
       // Better than the loop that is generated from the expression.
       int score = has_generated_loops(*op) && kernel.device == "cpu" ? 1 : 0;
       std::string step =
-          cat("  kernels[count++] = {  // ", kernel.where.origin(),
+          cat("  kernels[count++] = {  // ", kernel.where.source(),
               "\n      .struct_size = sizeof(tenon_kernel_def),\n      .traits = ",
               op->has_tag("strided") ? "TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT" : "0",
               ",\n      .op = ", quoted(op->qualified_name()),

@@ -104,11 +104,19 @@ std::vector<OutputFile> emit_pyi(const Package& package, const EmitOptions&) {
     functions +=
         cat("# ", op->where.origin(), "\ndef ", op->name, "(", parameters(*op, false, false),
             ") -> ", return_text(*op), ":\n", docstring(*op, "    "), "\n");
+    std::vector<std::string> names{op->name};
+    if (auto own = op->names.find("tenon"); own != op->names.end())
+      for (const Spelling& each : own->second) {
+        names.push_back(each.name);
+        functions += cat(each.name, " = ", op->name, "\n\n");
+      }
     if (!op->method) continue;
-    methods += cat("    def ", op->name, "(", parameters(*op, true, false), ") -> ",
-                   return_text(*op), ": ...\n");
-    if (op->has_in_place_form())
-      methods += cat("    def ", op->name, "_(", parameters(*op, true, true), ") -> Tensor: ...\n");
+    for (const std::string& name : names) {
+      methods += cat("    def ", name, "(", parameters(*op, true, false), ") -> ", return_text(*op),
+                     ": ...\n");
+      if (op->has_in_place_form())
+        methods += cat("    def ", name, "_(", parameters(*op, true, true), ") -> Tensor: ...\n");
+    }
   }
   std::string text = generated_line(package.files, "#");
   text += R"(import tenon

@@ -8,6 +8,7 @@
 #include "load/earlier.hpp"
 #include "load/flops.hpp"
 #include "load/in_place.hpp"
+#include "load/names.hpp"
 #include "load/onnx.hpp"
 #include "load/rows.hpp"
 #include "load/rules.hpp"
@@ -26,8 +27,6 @@ const std::vector<std::string> kOperatorKeys = {
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
-const std::vector<std::string> kEcosystems = {"array_api", "numpy",  "scipy",
-                                              "torch",     "paddle", "onnx"};
 
 // [a-z][a-z0-9_]*
 bool is_plain_name(const std::string& name) {
@@ -265,17 +264,6 @@ void read_tags(const YamlEntry& entry, Operator& op) {
   }
 }
 
-void read_names(const YamlEntry& entry, Operator& op) {
-  YAML::Node node = entry.find("names");
-  if (!node) return;
-  YamlEntry map(node, op.file, "names");
-  map.check_keys(kEcosystems);
-  for (const auto& [key, value] : map.items()) {
-    if (value.IsNull()) continue;
-    for (const auto& spelling : map.scalars(value, key)) op.names[key].push_back(spelling.first);
-  }
-}
-
 // The value of an example: `[1., 2.]`, or a tuple `([1.], [2])` for several results.
 Node parse_value(TokenStream& tokens) {
   if (!tokens.accept("(")) return parse_operand(tokens);
@@ -344,7 +332,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   const std::vector<Param>& params = op->signature.params;
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();
-  read_names(entry, *op);
+  if (entry.has("names")) op->names = read_names(entry.find("names"), path, "names");
   read_onnx(entry, *op);
   read_examples(entry, *op);
   read_samples(entry, *op);

@@ -113,10 +113,11 @@ void read_onnx(const YamlEntry& entry, Operator& op) {
     for (const YAML::Node& item : node)
       op.onnx.push_back(read_line(YamlEntry(item, op.file, "a line of `onnx`"), op));
   }
-  std::vector<std::string>& spellings = op.names["onnx"];
+  std::vector<Spelling>& spellings = op.names["onnx"];
   for (const OnnxLine& line : op.onnx)
-    if (std::find(spellings.begin(), spellings.end(), line.name) == spellings.end())
-      spellings.push_back(line.name);
+    if (std::none_of(spellings.begin(), spellings.end(),
+                     [&](const Spelling& each) { return each.name == line.name; }))
+      spellings.push_back({line.name, "", line.where});
 }
 
 }  // namespace tenon::codegen

@@ -127,6 +127,14 @@ struct OnnxLine {
   Location where;
 };
 
+// What a library calls an operator. With the signature that it has there, "(input, *, out=None)", the
+// operator is that function, and is called by it; without one it is the function's counterpart.
+struct Spelling {
+  std::string name, signature;
+  Location where;
+};
+using Names = std::map<std::string, std::vector<Spelling>>;  // library -> spellings
+
 struct Operator {
   std::string name_space;  // "tenon"
   std::string name;        // "add"
@@ -157,7 +165,7 @@ struct Operator {
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
   std::set<std::string> tags;
   bool method = false;
-  std::map<std::string, std::vector<std::string>> names;  // ecosystem -> spellings
+  Names names;
   std::vector<OnnxLine> onnx;
   std::vector<Example> examples;
   std::string reference;                // the result in NumPy, in the names of the signature
@@ -189,11 +197,22 @@ struct Operator {
 };
 
 // All operators of a run. Those of imported files are known to expressions but not emitted.
+// A keyword that other libraries have for parameters, with ours: of those that an operator has, the
+// first counts.
+struct Keyword {
+  std::string name;
+  std::vector<std::string> takes;  // operators take it for these
+  std::vector<std::string> means;  // errors name these, and signatures of other libraries mean them
+};
+
 struct Package {
   std::string name_space;
   std::vector<std::string> files;  // emitted, in order
   std::vector<std::unique_ptr<Operator>> operators;
   std::vector<const Operator*> emitted;  // in file order
+  // Of the file of names (load/names.hpp): what is no operator, by its path in `tenon`, and keywords.
+  std::map<std::string, Names> functions;
+  std::vector<Keyword> keywords;
 
   // Returns the operator of the same name that was there before, if any; then nothing is added.
   const Operator* add(std::unique_ptr<Operator> op, bool emit);

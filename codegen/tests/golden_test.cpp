@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated text is pinned: golden/<case>/input.yaml gives golden/<case>/expected/. The case's file
-// `emit` lists emitters; lines `import <case>` name others whose operators may be used.
+// `emit` lists emitters; lines `import <case>` name others whose operators may be used, and
+// `names.yaml` is the file of names, if there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <filesystem>
 
 #include "emit/emit.hpp"
+#include "load/names.hpp"
 #include "run.hpp"
 #include "support/text.hpp"
 
@@ -53,6 +55,8 @@ TEST_P(Golden, TextIsAsBefore) {
   }
   Loaded loaded;
   load({folder / "input.yaml"}, imports, loaded);
+  if (fs::exists(folder / "names.yaml"))
+    load_names(folder / "names.yaml", loaded.package, loaded.errors);
   ASSERT_TRUE(loaded.errors.empty()) << join(loaded.errors, "\n");
   EmitOptions options{loaded.package.name_space + "::operators", "operators"};
 

@@ -2,6 +2,7 @@
 #include "argument_errors.hpp"
 
 #include "errors.hpp"
+#include "python/spellings.hpp"
 #include "tensor_object.hpp"
 
 namespace tenon::python {
@@ -76,18 +77,15 @@ bool wrong_call(const OperatorObject& self, const char* problem, PyObject* name)
                      self.schema());
 }
 
-// Spellings of other libraries, named in the error so that the fix is obvious.
+// Keywords of other libraries are explained, so that the fix is obvious.
 bool unknown_keyword(const OperatorObject& self, PyObject* name) {
-  static constexpr const char* kSpellings[][2] = {{"dim", "axes"},  {"dims", "axes"},
-                                                  {"dims", "axis"}, {"input", "x"},
-                                                  {"other", "y"},   {"size", "shape"}};
-  for (const auto& [foreign, own] : kSpellings) {
-    if (PyUnicode_CompareWithASCIIString(name, foreign) != 0) continue;
+  for (const auto& [theirs, ours] : kMeantKeywords) {
+    if (PyUnicode_CompareWithASCIIString(name, theirs) != 0) continue;
     for (uint32_t i = 0; i < self.parameter_count; ++i)
-      if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, own) == 0)
+      if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, ours) == 0)
         return raise_error(PyExc_TypeError,
                            "%U(): unknown keyword '%U'; did you mean '%s'?\n  signature: %s",
-                           self.name, name, own, self.schema());
+                           self.name, name, ours, self.schema());
   }
   return wrong_call(self, "unknown keyword", name);
 }

@@ -7,6 +7,7 @@
 #include "batched.hpp"
 #include "call.hpp"
 #include "errors.hpp"
+#include "python/spellings.hpp"
 #include "small_int.hpp"
 #include "types.hpp"
 
@@ -305,14 +306,10 @@ int find_parameter(const OperatorObject& self, PyObject* name) {
 // Keywords of the array API standard, NumPy and PyTorch for parameters of Tenon's own names. They
 // are read only after no parameter had the name, so that Tenon's own keywords cost what they did.
 [[gnu::cold]] int find_other_spelling(const OperatorObject& self, PyObject* name) {
-  static constexpr const char* kSpellings[][2] = {
-      {"keepdims", "keepdim"}, {"dim", "axis"}, {"fill_value", "value"}, {"k", "offset"},
-      {"k", "diagonal"},       {"k", "count"},  {"ddof", "correction"},
-  };
-  for (const auto& [foreign, own] : kSpellings) {
-    if (PyUnicode_CompareWithASCIIString(name, foreign) != 0) continue;
+  for (const auto& [theirs, ours] : kTakenKeywords) {
+    if (PyUnicode_CompareWithASCIIString(name, theirs) != 0) continue;
     for (uint32_t i = 0; i < self.parameter_count; ++i)
-      if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, own) == 0)
+      if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, ours) == 0)
         return static_cast<int>(i);
   }
   return -1;

@@ -17,6 +17,7 @@
 #include "method_table.hpp"
 #include "operator_method.hpp"
 #include "operator_text.hpp"
+#include "python/spellings.hpp"
 #include "runtime.hpp"
 
 namespace tenon::python {
@@ -420,6 +421,19 @@ PyObject* find_or_make(const char* name) {
              : nullptr;
 }
 
+// `mul` for `multiply`, and `mul_` where there is `multiply_`: the same objects.
+bool add_method_spellings() {
+  for (const auto& [theirs, ours] : kOperatorSpellings)
+    for (const char* ending : {"", "_"}) {
+      const std::string name = std::string(theirs) + ending;
+      PyObject* method =
+          PyDict_GetItemString(tensor_type.tp_dict, (std::string(ours) + ending).c_str());
+      if (!method || PyDict_GetItemString(tensor_type.tp_dict, name.c_str())) continue;
+      if (add_tensor_attribute(name.c_str(), method) < 0) return false;
+    }
+  return true;
+}
+
 // Attributes of the type that are written by hand win over operators of the same name.
 bool add_method(const char* name) {
   if (PyDict_GetItemString(tensor_type.tp_dict, name)) return true;
@@ -460,7 +474,7 @@ bool add_tensor_methods() {
     if (!add_method(name.c_str())) return false;
     if (has_in_place_form(*def) && !add_method((name + "_").c_str())) return false;
   }
-  return true;
+  return add_method_spellings();
 }
 
 PyTypeObject operator_type = {

@@ -123,31 +123,12 @@ _LAZY = {name: (place, name) for place, names in _PLACES.items() for name in nam
 _LAZY["Graph"] = ("runtime.work_graph", "WorkGraph")
 _LAZY["profile"] = ("profiler.device_profile", "device_profile")
 
-# Spellings of NumPy and PyTorch. Each is the same object as Tenon's own name.
-_SPELLINGS = {
-    "absolute": "abs",
-    "array": "tensor",
-    "bmm": "matmul",
-    "as_tensor": "asarray",
-    "cat": "concat",
-    "clamp": "clip",
-    "concatenate": "concat",
-    "mm": "matmul",
-    "div": "divide",
-    "eq": "equal",
-    "ge": "greater_equal",
-    "gt": "greater",
-    "le": "less_equal",
-    "lt": "less",
-    "mul": "multiply",
-    "mv": "matmul",
-    "ne": "not_equal",
-    "neg": "negative",
-    "power": "pow",
-    "sub": "subtract",
-    "true_divide": "divide",
-    "swapaxes": "transpose",
-}
+
+def _other_names():
+    """Other names of operators and functions, with ours: each is the same object."""
+    from tenon._spellings import FUNCTIONS, SPELLINGS  # a large table that few programs need
+
+    return SPELLINGS["tenon"] | FUNCTIONS["tenon"]
 
 
 def __getattr__(name):
@@ -159,18 +140,18 @@ def __getattr__(name):
     elif name in ("Tensor", "Operator"):
         _core.load()  # operators are methods from here on
         value = getattr(_core, name)
-    elif name in _SPELLINGS:
-        value = getattr(_importlib.import_module("tenon"), _SPELLINGS[name])
     elif name.startswith("__"):
         raise AttributeError(f"module 'tenon' has no attribute '{name}'")
     else:
         try:
             value = _core.operator(name)
         except AttributeError:
-            from tenon.ops._suggestions import did_you_mean  # for errors only
+            if (meant := _other_names().get(name)) is None:
+                from tenon.ops._suggestions import did_you_mean  # for errors only
 
-            hint = did_you_mean(name, __dir__())
-            raise AttributeError(f"module 'tenon' has no attribute '{name}'{hint}") from None
+                hint = did_you_mean(name, __dir__())
+                raise AttributeError(f"module 'tenon' has no attribute '{name}'{hint}") from None
+            value = getattr(_importlib.import_module("tenon"), meant)
     globals()[name] = value
     return value
 
@@ -178,7 +159,9 @@ def __getattr__(name):
 def __dir__():
     aliases = (name for name in _ALIASES if name[0] != "_" and "." not in name)
     operators = (name[7:] for name in _core.operator_names() if name.startswith("tenon::"))
-    return sorted({*globals(), *_SUBMODULES, *aliases, *_LAZY, *_SPELLINGS, "Tensor", *operators})
+    return sorted(
+        {*globals(), *_SUBMODULES, *aliases, *_LAZY, *_other_names(), "Tensor", *operators}
+    )
 
 
 class _AliasFinder:

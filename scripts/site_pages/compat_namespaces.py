@@ -23,12 +23,10 @@ def rows(library: str, names: list[str]) -> list[tuple[str, str]]:
     for name in names:
         if name in namespace.own:
             answer = "a function of the namespace"
-        elif name in namespace._ours:
-            answer = f"`tenon.{namespace._ours[name]}`"
-        elif name in namespace._same:
-            answer = f"operator `{name}`"
-        elif name in namespace.spellings:
-            answer = f"operator `{namespace.spellings[name]}`"
+        elif name in namespace.as_they_are:
+            answer = f"`tenon.{namespace.as_they_are[name]}`"
+        elif name in namespace.operators:
+            answer = f"operator `{namespace.operators[name]}`"
         elif hasattr(module, name):
             answer = "there"
         else:

@@ -2,6 +2,7 @@
 #   OUT <folder>
 #   FILES <operator files>
 #   EMIT <what>...                     see tenon-codegen --help
+#   [NAMES <file of names>]            of what is no operator, and keywords: for `spellings`
 #   [IMPORT <operator files>]          operators that expressions may use; nothing is generated for them
 #   [NAMESPACE <C++ namespace>]        of the operator tables; default: <namespace of the files>::<folder>
 #   [OPERATOR_FOLDER <name>]           subfolder of the operator tables; default: operators
@@ -18,7 +19,7 @@ if(NOT TARGET Tenon::codegen AND Tenon_CODEGEN)
 endif()
 
 function(tenon_generate target)
-  cmake_parse_arguments(arg "" "OUT;NAMESPACE;OPERATOR_FOLDER;SOURCES;CPU_SOURCES" "FILES;EMIT;IMPORT" ${ARGN})
+  cmake_parse_arguments(arg "" "OUT;NAMESPACE;NAMES;OPERATOR_FOLDER;SOURCES;CPU_SOURCES" "FILES;EMIT;IMPORT" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_FILES OR NOT arg_EMIT)
     message(FATAL_ERROR "tenon_generate(${target}): expected OUT, FILES and EMIT; got ${ARGN}")
   endif()
@@ -59,6 +60,9 @@ function(tenon_generate target)
   if("kernel-c" IN_LIST arg_EMIT)
     list(APPEND headers "${arg_OUT}/kernel_c/generated.cpp")
   endif()
+  if("spellings" IN_LIST arg_EMIT)
+    list(APPEND headers "${arg_OUT}/python/spellings.hpp")
+  endif()
   if("ops-table" IN_LIST arg_EMIT)
     list(APPEND sources "${arg_OUT}/${arg_OPERATOR_FOLDER}/ops_table.cpp")
   endif()
@@ -86,11 +90,15 @@ function(tenon_generate target)
   if(arg_NAMESPACE)
     list(APPEND options --namespace "${arg_NAMESPACE}")
   endif()
+  if(arg_NAMES)
+    get_filename_component(arg_NAMES "${arg_NAMES}" ABSOLUTE)
+    list(APPEND options --names "${arg_NAMES}")
+  endif()
   set(stamp "${CMAKE_CURRENT_BINARY_DIR}/${target}.stamp")
   add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${headers} ${sources} ${cpu_sources}
     COMMAND Tenon::codegen ${options} ${arg_FILES}
     COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
-    DEPENDS Tenon::codegen ${arg_FILES} ${arg_IMPORT}
+    DEPENDS Tenon::codegen ${arg_FILES} ${arg_IMPORT} ${arg_NAMES}
     COMMENT "Generating ${target}" VERBATIM)
   add_custom_target(${target} DEPENDS "${stamp}")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of Tensor that are made of operators: spellings of NumPy, PyTorch and Paddle,
-conversions by the name of the dtype, new tensors like a tensor, and fills by random numbers.
+"""Methods of Tensor that are made of operators: conversions by the name of the dtype, new tensors like
+a tensor, and fills by random numbers. Other names of operators' methods are not here: `names:` of
+the operator files has them.
 
 The type looks them up here when they are first used (python_bindings/src/python_method.cpp).
 """
@@ -156,14 +157,6 @@ def t(self: Tensor) -> Tensor:
     return self.T
 
 
-def swapaxes(self: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-    """A view with two axes exchanged."""
-    return self.transpose(axis0, axis1)
-
-
-swapdims = swapaxes
-
-
 def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
     """A view with axes moved to other axes; the others keep their order."""
     return self.movedim(source, destination)
@@ -217,33 +210,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     return _core.tensor(data, **_new(self, dtype, device))
 
 
-# -- operators by other names ------------------------------------------------------------------------
-
-
-def _same(name: str, method: str) -> Callable[..., Tensor]:
-    def function(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return getattr(self, name)(*args, **kwargs)
-
-    function.__name__ = method
-    function.__doc__ = f"`{name}()` by another name."
-    return function
-
-
-mul, mul_ = _same("multiply", "mul"), _same("multiply_", "mul_")
-sub, sub_ = _same("subtract", "sub"), _same("subtract_", "sub_")
-div, div_ = _same("divide", "div"), _same("divide_", "div_")
-neg, neg_ = _same("negative", "neg"), _same("negative_", "neg_")
-true_divide = _same("divide", "true_divide")
-eq, ne = _same("equal", "eq"), _same("not_equal", "ne")
-lt, le = _same("less", "lt"), _same("less_equal", "le")
-gt, ge = _same("greater", "gt"), _same("greater_equal", "ge")
-amax, amin = _same("max", "amax"), _same("min", "amin")
-mm, bmm, mv = _same("matmul", "mm"), _same("matmul", "bmm"), _same("matmul", "mv")
-eq_, ne_ = _same("equal_", "eq_"), _same("not_equal_", "ne_")
-lt_, le_ = _same("less_", "lt_"), _same("less_equal_", "le_")
-gt_, ge_ = _same("greater_", "gt_"), _same("greater_equal_", "ge_")
-clamp, clamp_ = _same("clip", "clamp"), _same("clip_", "clamp_")
-true_divide_ = _same("divide_", "true_divide_")
+# -- operators with arguments in another order ---------------------------------------------------------
 
 
 def clamp_min(self: Tensor, min: Any) -> Tensor:

@@ -7,6 +7,7 @@ them. What the function does not compute is refused with a sentence when it is g
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -15,6 +16,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._spellings import SIGNATURES
 from tenon.compat._adapt import Namespace
 from tenon.ops._schema import parameters
 
@@ -42,6 +44,12 @@ def table(text: str, **constants: Any) -> dict[str, inspect.Signature]:
         made = inspect.signature(eval(f"lambda {parameters.removesuffix(')')}: None", known))
         found.update(dict.fromkeys(names.split(), made))
     return found
+
+
+def of_operators(library: str) -> dict[str, inspect.Signature]:
+    """Those that the operator files give: by them operators are called."""
+    names = SIGNATURES.get(library, {}).items()
+    return table("\n".join(f"{name}{text}" for name, text in names if "." not in name))
 
 
 def is_same(value: Any, default: Any) -> bool:
@@ -239,8 +247,7 @@ def _direct(theirs: list[inspect.Parameter], own: Mapping[str, inspect.Parameter
 
 
 class SignedNamespace(Namespace):
-    """A namespace whose functions are called by the signatures of a table, in the module `signatures`
-    as FUNCTIONS. An operator by a spelling has one, too, or is not there."""
+    """A namespace whose functions are called by the signatures of a table, in the module `signatures` as FUNCTIONS."""
 
     def __init__(
         self,
@@ -260,21 +267,29 @@ class SignedNamespace(Namespace):
         """The signatures by name."""
         return importlib.import_module(self._table).FUNCTIONS
 
-    @functools.cached_property
-    def spellings(self) -> dict[str, str]:
-        """Operators by the library's names, those that have a signature."""
-        return {name: op for name, op in super().spellings.items() if name in self.signatures}
+    def _in_place(self, name: str) -> Any:
+        """The operator in place of a name that ends in "_", if there is one."""
+        if name.endswith("_") and name[:-1] in self.operators:
+            with contextlib.suppress(AttributeError):
+                return _core.operator(f"{self.operators[name[:-1]]}_")
+        return None
 
     def find(self, name: str) -> Any:
         """What the library calls `name`, behind its signature; AttributeError if it is not covered."""
-        value = super().find(name)
-        signature = self.signatures.get(name)
+        value = None if name in self.own else self._in_place(name)
+        in_place = value is not None
+        base = name[:-1] if in_place else name
+        if not in_place:
+            value = super().find(name)
+        signature = self.signatures.get(base)
         if signature is None or not callable(value):
             return value
         by_position = None
-        if name not in self.own and name not in self._ours:
-            operator = name if name in self._same else self.spellings[name]
-            by_position = [each.name for each in parameters(_core.operator(operator).schema)]
+        if base in self.operators and base not in self.own:
+            by_position = [each.name for each in parameters(value.schema)]
+        if in_place:  # the result is the first argument
+            kept = [each for each in signature.parameters.values() if each.name != "out"]
+            signature = signature.replace(parameters=kept)
         return bound(
             f"tenon.compat.{self.library}.{name}",
             signature,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tenon._core import Tensor, operator
+from tenon._spellings import TAKEN
 from tenon._tensor.batched import Batched
 from tenon.ops._schema import parameters
 
@@ -67,9 +68,6 @@ class Call:
 # -- calling ---------------------------------------------------------------------------------------
 
 
-_SPELLINGS = {"keepdims": "keepdim", "dim": "axis", "ddof": "correction"}
-
-
 def _bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Arguments by parameter; None for a call that the operator itself has to judge."""
     known = parameters(op.schema)
@@ -82,8 +80,8 @@ def _bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, A
         args = (*args[:last], tuple(args[last:]))
     bound.update(zip(names, args))
     for name, value in kwargs.items():
-        own = name if name in bound else _SPELLINGS.get(name)
-        if own not in bound:
+        own = next((each for each in (name, *TAKEN.get(name, ())) if each in bound), None)
+        if own is None:
             return None
         bound[own] = value
     return bound

@@ -9,21 +9,12 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon._spellings import KEYWORDS
 
 from . import functional as F
 from .flags import is_flag
 from .module import Module
 from .parameter import Parameter
-
-# PyTorch's names of settings that Tenon's operators name otherwise.
-_OTHER_NAMES = {
-    "dim": "axis",
-    "min_val": "min",
-    "max_val": "max",
-    "min_value": "min",
-    "max_value": "max",
-    "lambd": "threshold",
-}
 
 
 class Activation(Module):
@@ -44,7 +35,7 @@ class Activation(Module):
             raise TypeError(f"{name}: expected settings {known}, got {list(values)} and {named}")
         given = dict(zip(known, values))
         for key, value in named.items():
-            own = _OTHER_NAMES.get(key, key) if key not in known else key
+            own = next((each for each in (key, *KEYWORDS.get(key, ())) if each in known), key)
             if own not in known or own in given:
                 what = "twice" if own in given else f"and {named}"
                 raise TypeError(f"{name}: expected settings {known}, got {key} {what}")

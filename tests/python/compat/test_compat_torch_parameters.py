@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 import tenon
-from tenon.compat import torch
-from tenon.compat._adapt import operator
+from tenon.compat import paddle, torch
 
 
 def test_two_keywords_of_an_operator_for_one_parameter():
     x = tenon.ones(2)
     with pytest.raises(
-        TypeError,
-        match=r"maximum\(\): expected one value for 'x', got two, by the keywords 'x1' and 'x'",
+        TypeError, match=r"maximum\(\): expected one value for 'input', got two; 'x1' is another"
     ):
-        operator("maximum")(x1=x, x=x, x2=x)
+        torch.maximum(input=x, x1=x, other=x)
+    with pytest.raises(TypeError, match=r"maximum\(\): expected one of `x` and `input`, got both"):
+        paddle.maximum(x=x, input=x, y=x)
     matrix = tenon.arange(6).reshape((2, 3))
-    turned = operator("diagonal")(matrix, 1, axis1=1, axis2=0)
-    assert turned.tolist() == [3] and operator("diagonal")(matrix, 1).tolist() == [1, 5]
+    turned = torch.diagonal(matrix, 1, dim1=1, dim2=0)
+    assert turned.tolist() == [3] and torch.diagonal(matrix, 1).tolist() == [1, 5]
 
 
 # Parameters that no line reads, as every value of theirs is served by the same result.

@@ -12,21 +12,6 @@ import importlib
 from typing import Any
 
 from tenon.compat._signature import SignedNamespace
-from tenon.compat.numpy._convert import as_tensor
-
-_OURS = {
-    name: name
-    for name in """complex64 complex128 e float16 float32 float64 inf int8 int16 int32 int64 nan newaxis pi
-    uint8 uint16 uint32 uint64 finfo iinfo broadcast_shapes get_printoptions set_printoptions
-    printoptions isdtype""".split()
-} | {
-    "array_api": "array_api",
-    "bool_": "bool",
-    "complex_": "complex128",
-    "float_": "float64",
-    "int_": "int64",
-    "ndarray": "Tensor",
-}
 
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
@@ -37,9 +22,6 @@ _SUBMODULES = {"random": "_random", "linalg": "linalg", "fft": "fft"}
 _namespace = SignedNamespace(
     "numpy",
     _FUNCTIONS,
-    (),
-    _OURS,
-    as_tensor,
     signatures=f"{__name__}._signatures",
     ignored=["overwrite_input"],  # a permission
 )

@@ -10,6 +10,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon._spellings import SPELLINGS
 from tenon.compat._signature import bound, check_out, deliver, table
 from tenon.compat.numpy._convert import (
     as_tensor,
@@ -20,97 +21,34 @@ from tenon.compat.numpy._convert import (
     unified,
 )
 
-# Names, the operator, and the kinds that it computes in: of b(ool), i(nteger), f(loat), c(omplex)
-# the first that holds the operands. "?" after them: the result is bool.
-_TABLE = """
-abs absolute | abs | bifc
-acos arccos | acos | fc
-acosh arccosh | acosh | fc
-add | add | bifc
-asin arcsin | asin | fc
-asinh arcsinh | asinh | fc
-atan arctan | atan | fc
-atan2 arctan2 | atan2 | f
-atanh arctanh | atanh | fc
-bitwise_and | bitwise_and | bi
-bitwise_invert bitwise_not invert | bitwise_invert | bi
-bitwise_left_shift left_shift | bitwise_left_shift | i
-bitwise_or | bitwise_or | bi
-bitwise_right_shift right_shift | bitwise_right_shift | i
-bitwise_xor | bitwise_xor | bi
-cbrt | cbrt | f
-ceil | ceil | bif
-conj conjugate | conj | ifc
-copysign | copysign | f
-cos | cos | fc
-cosh | cosh | fc
-deg2rad radians | deg2rad | f
-degrees rad2deg | rad2deg | f
-divide true_divide | divide | fc
-equal | equal | bifc?
-exp | exp | fc
-exp2 | exp2 | fc
-expm1 | expm1 | fc
-fabs | abs | f
-floor | floor | bif
-floor_divide | floor_divide | if
-fmax | fmax | bifc
-fmin | fmin | bifc
-fmod | fmod | if
-gcd | gcd | i
-greater | greater | bifc?
-greater_equal | greater_equal | bifc?
-heaviside | heaviside | f
-hypot | hypot | f
-isfinite | isfinite | bifc?
-isinf | isinf | bifc?
-isnan | isnan | bifc?
-lcm | lcm | i
-less | less | bifc?
-less_equal | less_equal | bifc?
-log | log | fc
-log10 | log10 | fc
-log1p | log1p | fc
-log2 | log2 | fc
-logaddexp | logaddexp | f
-logaddexp2 | logaddexp2 | f
-logical_and | logical_and | bifc?
-logical_not | logical_not | bifc?
-logical_or | logical_or | bifc?
-logical_xor | logical_xor | bifc?
-maximum | maximum | bifc
-minimum | minimum | bifc
-mod remainder | remainder | if
-multiply | multiply | bifc
-negative | negative | ifc
-nextafter | nextafter | f
-not_equal | not_equal | bifc?
-positive | positive | ifc
-pow power | pow | ifc
-rint | round | fc
-sign | sign | ifc
-signbit | signbit | f?
-sin | sin | fc
-sinh | sinh | fc
-sqrt | sqrt | fc
-square | square | ifc
-subtract | subtract | ifc
-tan | tan | fc
-tanh | tanh | fc
-trunc | trunc | bif
+# The kinds that a function computes in: of b(ool), i(nteger), f(loat), c(omplex) the first that holds the operands;
+# "?" behind them: the result is bool. NumPy's name is the operator's, or one of the names that `opdefs` says
+# NumPy has for it; those that have a word of their own here have kinds of their own.
+_KINDS = """
+bifc: abs add fmax fmin maximum minimum multiply
+fc: acos acosh asin asinh atan atanh cos cosh divide exp exp2 expm1 log log10 log1p log2 rint sin
+    sinh sqrt tan tanh
+f: atan2 cbrt copysign deg2rad rad2deg fabs heaviside hypot logaddexp logaddexp2 nextafter
+bi: bitwise_and bitwise_invert bitwise_or bitwise_xor
+i: bitwise_left_shift bitwise_right_shift gcd lcm
+bif: ceil floor trunc
+ifc: conj negative positive pow sign square subtract
+bifc?: equal greater greater_equal isfinite isinf isnan less less_equal logical_and logical_not
+    logical_or logical_xor not_equal
+if: floor_divide fmod remainder
+f?: signbit
 """
 
 # Of these NumPy has no loop for bool, though one of int8 would hold it.
 _NOT_OF_BOOL = {"negative", "positive", "subtract", "sign"}
+_NO_UNIVERSAL_FUNCTIONS = {"fix"}  # though NumPy's name for an operator that is one
 # Of bool these are what they are given.
 _OF_BOOL_ITSELF = {"abs", "ceil", "floor", "trunc"}
 _COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 _BINARY = set(
-    """add atan2 arctan2 bitwise_and bitwise_left_shift left_shift bitwise_or bitwise_right_shift
-    right_shift bitwise_xor copysign divide true_divide equal floor_divide fmax fmin fmod gcd greater
-    greater_equal heaviside hypot lcm less less_equal logaddexp logaddexp2 logical_and logical_or
-    logical_xor maximum minimum mod remainder multiply nextafter not_equal pow power subtract
-    float_power""".split()
+    """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal
+    floor_divide fmax fmin fmod gcd greater greater_equal heaviside hypot lcm less less_equal logaddexp logaddexp2
+    logical_and logical_or logical_xor maximum minimum multiply nextafter not_equal pow remainder subtract""".split()
 )
 
 _ONE = "x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None, subok=True, signature=None"
@@ -165,14 +103,14 @@ def _made(name: str, operator: str, kinds: str) -> Callable[..., Any]:
         if dtype is None or is_predicate:
             if dtype is not None and _core.dtype(dtype).name != "bool":
                 raise TypeError(f"tenon.compat.numpy.{name}(): expected dtype bool, got {dtype}")
-            found = _of_comparison(given) if name in _COMPARISONS else common_dtype(given)
+            found = _of_comparison(given) if operator in _COMPARISONS else common_dtype(given)
             if kind_of(found) == "i" and "i" not in kinds and operator != "divide":
                 found = _of_floats(given)
         else:
             found = _cast_once(name, dtype, list(given))
         wanted = computed_dtype(name, kinds, found)
         values = unified(given, wanted)
-        if name in ("pow", "power") and wanted.is_integer and bool((values[1] < 0).any()):
+        if operator == "pow" and wanted.is_integer and bool((values[1] < 0).any()):
             raise ValueError(
                 f"tenon.compat.numpy.{name}(): expected powers of whole numbers to be at least 0, "
                 f"got a negative one; make one of them a float"
@@ -184,7 +122,7 @@ def _made(name: str, operator: str, kinds: str) -> Callable[..., Any]:
             result = result.to(dtype=wanted)
         return written(name, result, out, where)
 
-    if name in _BINARY:
+    if operator in _BINARY:
 
         def two(x1: Any, x2: Any, out: Any = None, where: Any = True, dtype: Any = None) -> Any:
             return compute(x1, x2, out=out, where=where, dtype=dtype)
@@ -245,12 +183,19 @@ def written(name: str, result: Tensor, out: Any, where: Any) -> Tensor:
     return deliver(f"tenon.compat.numpy.{name}", result, target)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-for _line in filter(None, _TABLE.splitlines()):
-    _names, _operator, _kinds = (part.strip() for part in _line.split("|"))
-    _names_of_one = _names.split()
-    for _name in _names_of_one:
-        FUNCTIONS[_name] = _made(_name, _operator, _kinds)
+def _all_made() -> dict[str, Callable[..., Any]]:
+    kinds = {}
+    for line in _KINDS.replace("\n    ", " ").strip().splitlines():
+        of, _, names = line.partition(":")
+        kinds.update(dict.fromkeys(names.split(), of))
+    operators = {name: SPELLINGS["numpy"].get(name, name) for name in kinds}
+    for name, operator in SPELLINGS["numpy"].items():
+        if operator in kinds and name not in kinds and name not in _NO_UNIVERSAL_FUNCTIONS:
+            kinds[name], operators[name] = kinds[operator], operator
+    return {name: _made(name, operators[name], of) for name, of in kinds.items()}
+
+
+FUNCTIONS = _all_made()
 globals().update(FUNCTIONS)
 
 

@@ -24,66 +24,13 @@ from tenon.compat.torch._options import memory_format as memory_format
 from tenon.compat.torch._options import preserve_format as preserve_format
 from tenon.compat.torch._options import strided as strided
 
-# Operators whose positional arguments, defaults and results agree.
-_SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and
-bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil celu cholesky_inverse
-cholesky_solve clone copysign cos cosh cosine_similarity deg2rad det digamma dist dropout
-empty_like erf erfc exp exp2 expm1 flatten floor floor_divide fmax fmin fmod frac greater
-greater_equal heaviside hypot imag inner isfinite isinf isnan isneginf isposinf kron less
-less_equal lgamma log log10 log1p log2 logaddexp2 logdet logical_and logical_not logical_or
-logical_xor masked_fill masked_select matmul matrix_exp matrix_power maximum minimum movedim
-multinomial multiply negative nextafter not_equal ones_like outer pairwise_distance permute
-pixel_shuffle pixel_unshuffle polygamma pow prelu rad2deg randperm reciprocal relu remainder
-renorm reshape round rsqrt select selu sin sinc sinh slogdet sqrt square stack subtract tan tanh
-threshold trace tril triu trunc unbind unsqueeze vander xlogy zeros_like""".split()
-
-# Attributes of Tenon that are the thing itself.
-_OURS = {
-    name: name
-    for name in """Generator Tensor bfloat16 bool broadcast_shapes complex64 complex128 device dtype e
-    enable_grad finfo float8_e4m3 float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float16 float32
-    float64 from_numpy func get_default_dtype get_num_threads hstack iinfo inf inference_mode
-    int8 int16 int32 int64 is_complex is_floating_point is_grad_enabled is_tensor isin
-    manual_seed moveaxis nan newaxis no_grad numel optim pi promote_types random ravel
-    set_default_dtype set_grad_enabled set_num_threads swapaxes uint8 uint16 uint32 uint64
-    vstack""".split()
-} | {
-    "autograd": "autograd",
-    "fft": "compat.torch.fft",
-    "linalg": "compat.torch.linalg",
-    "masked": "compat.torch.masked",
-    "nn": "compat.torch.nn",
-    "signal": "compat.torch.signal",
-    "special": "compat.torch.special",
-    "concat": "concat",
-    "concatenate": "concat",
-    "double": "float64",
-    "float": "float32",
-    "float8_e4m3fn": "float8_e4m3",
-    "float8_e5m2": "float8_e5m2",
-    "float8_e8m0fnu": "float8_e8m0",
-    "float4_e2m1fn_x2": "float4_e2m1_x2",
-    "half": "float16",
-    "int": "int32",
-    "initial_seed": "random.initial_seed",
-    "inverse": "linalg.inv",
-    "pinverse": "linalg.pinv",
-    "get_rng_state": "random.get_state",
-    "set_rng_state": "random.set_state",
-    "long": "int64",
-    "matrix_transpose": "matrix_transpose",
-    "seed": "random.seed",
-    "short": "int16",
-}
-
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
     for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
     _moments _state""".split()
 )
-_namespace = Namespace(
-    "torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"], adapt=_signatures.adapted
-)
+_SUBMODULES = ("fft", "linalg", "masked", "nn", "signal", "special")
+_namespace = Namespace("torch", _FUNCTIONS, adapt=_signatures.adapted)
 
 # Functions that PyTorch also has in place, with a name that ends in "_".
 _IN_PLACE = """abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp
@@ -104,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_namespace.names(), *(f"{each}_" for each in _IN_PLACE)})
+    return sorted({*_namespace.names(), *_SUBMODULES, *(f"{each}_" for each in _IN_PLACE)})

@@ -10,22 +10,24 @@ import tenon
 from tenon import _core
 from tenon import linalg as _linalg
 from tenon._core import Tensor
+from tenon.compat._adapt import at, functions_of, operators_of
 from tenon.compat.torch import _checked, _signatures
 from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
 from tenon.compat.torch._checked import inv_ex as inv_ex
 from tenon.compat.torch._options import kind
 
-_SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
-matrix_power multi_dot slogdet tensorinv""".split()
+_OPERATORS = operators_of("torch", "linalg.")
+_FUNCTIONS = functions_of("torch", "linalg.")
 
 __all__ = (
     """cross diagonal eigh eigvalsh ldl_factor ldl_factor_ex ldl_solve lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank matrix_sqrth norm
 pinv polar qr solve solve_triangular svd svdvals tensorsolve vander vecdot vector_norm""".split()
-    + _SAME
+    + [*_OPERATORS, *_FUNCTIONS]
     + _checked.__all__
 )
 
-globals().update({name: getattr(_linalg, name) for name in _SAME})
+globals().update({name: _core.operator(ours) for name, ours in _OPERATORS.items()})
+globals().update({name: at(path) for name, path in _FUNCTIONS.items()})
 
 
 class LDLFactorEx(NamedTuple):

@@ -7,24 +7,15 @@ from typing import Any
 
 import tenon
 from tenon import _core
+from tenon.compat._adapt import operators_of
 from tenon.compat.torch import _airy, _bessel, _functions, _moments, _polynomials, _signatures
-
-_SAME = """digamma entr erf erfc erfcx erfinv exp2 expm1 gammainc gammaincc i0 i0e i1 i1e log1p
-log_ndtr multigammaln ndtr ndtri sinc xlog1py xlogy zeta""".split()
 
 _OF_TORCH = "log_softmax round softmax".split()
 
-_BY_ANOTHER_NAME = {
-    "expit": "sigmoid",
-    "gammaln": "lgamma",
-    "modified_bessel_i0": "i0",
-    "modified_bessel_i1": "i1",
-    "psi": "digamma",
-}
+_OPERATORS = operators_of("torch", "special.")
 
 __all__ = [
-    *_SAME,
-    *_BY_ANOTHER_NAME,
+    *_OPERATORS,
     *_airy.__all__,
     *_bessel.__all__,
     *_polynomials.__all__,
@@ -34,8 +25,7 @@ __all__ = [
     "polygamma",
 ]
 
-globals().update({name: _core.operator(name) for name in _SAME})
-globals().update({theirs: _core.operator(ours) for theirs, ours in _BY_ANOTHER_NAME.items()})
+globals().update({theirs: _core.operator(ours) for theirs, ours in _OPERATORS.items()})
 globals().update({name: getattr(_functions, name) for name in _OF_TORCH})
 logsumexp = _moments.logsumexp
 for _module in (_airy, _bessel, _polynomials):

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tenon
+from tenon import _core
 from tenon._core import Tensor
+from tenon.compat._adapt import at, functions_of, operators_of
 from tenon.compat.torch import (
     _conversions,
     _functions,
@@ -179,15 +181,17 @@ def gumbel_softmax(
 
 
 _OWN = set(__all__)
-_SHARED = set(_signatures.in_space("nn.functional")) - _OWN
-_SHARED |= set("ctc_loss pairwise_distance triplet_margin_with_distance_loss".split())
+_OPERATORS = operators_of("torch", "nn.functional.")
+_FUNCTIONS = functions_of("torch", "nn.functional.")
+_SHARED = {*_OPERATORS, *_FUNCTIONS} - _OWN
 _signatures.adapt_all("nn.functional", __all__, globals())
 
 
 def __getattr__(name: str) -> Any:
     if name in _SHARED:
-        # The operator or function of tenon.nn.functional by the same name, called by PyTorch's signature.
-        function = _signatures.adapted(f"nn.functional.{name}", getattr(_functional, name))
+        # An operator or function of Tenon, called by PyTorch's signature.
+        shared = _core.operator(_OPERATORS[name]) if name in _OPERATORS else at(_FUNCTIONS[name])
+        function = _signatures.adapted(f"nn.functional.{name}", shared)
         globals()[name] = function
         return function
     if name.endswith("_") and name[:-1] in _IN_PLACE:

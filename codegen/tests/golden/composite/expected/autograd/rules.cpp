@@ -8,7 +8,7 @@ using namespace ::tenon;
 
 namespace {
 
-// input.yaml:6
+// input.yaml
 tenon_status backward_add(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -17,10 +17,10 @@ tenon_status backward_add(const tenon_host*, [[maybe_unused]] const tenon_value*
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_y;
-  if (needs & 1) {  // input.yaml:11
+  if (needs & 1) {  // input.yaml
     gradient_x = dout;
   }
-  if (needs & 2) {  // input.yaml:11
+  if (needs & 2) {  // input.yaml
     gradient_y = dout;
   }
   if (!scope.ok()) return scope.status();
@@ -31,7 +31,7 @@ tenon_status backward_add(const tenon_host*, [[maybe_unused]] const tenon_value*
 const uint64_t arg_reads_add[] = {0, 0};
 const uint64_t out_reads_add[] = {0, 0};
 
-// input.yaml:13
+// input.yaml
 tenon_status backward_subtract(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -40,10 +40,10 @@ tenon_status backward_subtract(const tenon_host*, [[maybe_unused]] const tenon_v
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_y;
-  if (needs & 1) {  // input.yaml:19
+  if (needs & 1) {  // input.yaml
     gradient_x = dout;
   }
-  if (needs & 2) {  // input.yaml:19
+  if (needs & 2) {  // input.yaml
     gradient_y = tenon::ops::negative(scope, dout);
   }
   if (!scope.ok()) return scope.status();
@@ -54,7 +54,7 @@ tenon_status backward_subtract(const tenon_host*, [[maybe_unused]] const tenon_v
 const uint64_t arg_reads_subtract[] = {0, 0};
 const uint64_t out_reads_subtract[] = {0, 0};
 
-// input.yaml:21
+// input.yaml
 tenon_status backward_negative(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -62,7 +62,7 @@ tenon_status backward_negative(const tenon_host*, [[maybe_unused]] const tenon_v
   Scope scope(err);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
-  if (needs & 1) {  // input.yaml:27
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::negative(scope, dout);
   }
   if (!scope.ok()) return scope.status();
@@ -70,7 +70,7 @@ tenon_status backward_negative(const tenon_host*, [[maybe_unused]] const tenon_v
   return TENON_OK;
 }
 
-// input.yaml:29
+// input.yaml
 tenon_status backward_multiply(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -81,10 +81,10 @@ tenon_status backward_multiply(const tenon_host*, [[maybe_unused]] const tenon_v
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_y;
-  if (needs & 1) {  // input.yaml:35
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::multiply(scope, dout, y);
   }
-  if (needs & 2) {  // input.yaml:35
+  if (needs & 2) {  // input.yaml
     gradient_y = tenon::ops::multiply(scope, dout, x);
   }
   if (!scope.ok()) return scope.status();
@@ -95,7 +95,7 @@ tenon_status backward_multiply(const tenon_host*, [[maybe_unused]] const tenon_v
 const uint64_t arg_reads_multiply[] = {2, 1};
 const uint64_t out_reads_multiply[] = {0, 0};
 
-// input.yaml:37
+// input.yaml
 tenon_status backward_pow(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -105,7 +105,7 @@ tenon_status backward_pow(const tenon_host*, [[maybe_unused]] const tenon_value*
   const TensorArg y(args[1]);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
-  if (needs & 1) {  // input.yaml:43
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::multiply(scope, tenon::ops::multiply(scope, dout, y), tenon::ops::pow(scope, x, expression::fold_subtract(scope, y, 1, tenon::ops::subtract)));
   }
   if (!scope.ok()) return scope.status();
@@ -113,7 +113,7 @@ tenon_status backward_pow(const tenon_host*, [[maybe_unused]] const tenon_value*
   return TENON_OK;
 }
 
-// input.yaml:70
+// input.yaml
 tenon_status backward_norm(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -131,7 +131,7 @@ tenon_status backward_norm(const tenon_host*, [[maybe_unused]] const tenon_value
   const Tensor dmean = grad_outs[1] ? Tensor::borrow(grad_outs[1]) : tenon::ops::zeros_like(scope, mean);
   Tensor gradient_x;
   Tensor gradient_weight;
-  if ((needs & 3) && (grad_outs[0] || grad_outs[1])) {  // input.yaml:77
+  if ((needs & 3) && (grad_outs[0] || grad_outs[1])) {  // input.yaml
     const auto result = tenon::ops::norm_grad(scope, dout, dmean, x, weight, var, eps);
     if (needs & 1) gradient_x = result.dx;
     if (needs & 2) gradient_weight = result.dweight;
@@ -142,7 +142,7 @@ tenon_status backward_norm(const tenon_host*, [[maybe_unused]] const tenon_value
   return TENON_OK;
 }
 
-// input.yaml:106
+// input.yaml
 tenon_status backward_embed(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -151,7 +151,7 @@ tenon_status backward_embed(const tenon_host*, [[maybe_unused]] const tenon_valu
   const TensorArg weight(args[0]);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_weight;
-  if (needs & 1) {  // input.yaml:112
+  if (needs & 1) {  // input.yaml
     gradient_weight = tenon::ops::multiply(scope, tenon::ops::full(scope, expression::shape_of(weight), 1, expression::dtype_of(dout), expression::device_of_any(grad_outs, 1)), dout);
   }
   if (!scope.ok()) return scope.status();

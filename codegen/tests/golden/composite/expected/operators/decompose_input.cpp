@@ -6,7 +6,7 @@
 namespace tenon::operators {
 using namespace ::tenon;
 
-// input.yaml:57
+// input.yaml
 tenon_status decompose_zeros_like(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -16,7 +16,7 @@ tenon_status decompose_zeros_like(tenon_ctx*, [[maybe_unused]] const tenon_value
   return expression::give(scope, outs, {tenon::ops::full(scope, expression::shape_of(x), 0, (dtype < 0 ? expression::dtype_of(x) : dtype), (device < 0 ? expression::device_of(x) : device))});
 }
 
-// input.yaml:64
+// input.yaml
 tenon_status decompose_affine(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -32,7 +32,7 @@ tenon_status decompose_affine(tenon_ctx*, [[maybe_unused]] const tenon_value* ar
   return expression::give(scope, outs, {(!expression::present(bias) ? tenon::ops::add(scope, scaled, extra) : tenon::ops::add(scope, tenon::ops::add(scope, scaled, extra), bias))});
 }
 
-// input.yaml:76
+// input.yaml
 tenon_status decompose_norm(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -42,7 +42,7 @@ tenon_status decompose_norm(tenon_ctx*, [[maybe_unused]] const tenon_value* args
   return expression::give(scope, outs, {expression::tensor(scope, x), expression::tensor(scope, expression::fold_multiply(scope, x, eps, tenon::ops::multiply)), (!expression::present(weight) ? expression::tensor(scope, x) : expression::tensor(scope, expression::fold_multiply(scope, x, weight, tenon::ops::multiply)))});
 }
 
-// input.yaml:90
+// input.yaml
 tenon_status decompose_steps(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -51,7 +51,7 @@ tenon_status decompose_steps(tenon_ctx*, [[maybe_unused]] const tenon_value* arg
   return expression::give(scope, outs, {(!expression::present(weight) ? expression::tensor(scope, expression::fold_add(scope, expression::fold_multiply(scope, x, x, tenon::ops::multiply), x, tenon::ops::add)) : expression::tensor(scope, expression::fold_add(scope, expression::fold_multiply(scope, x, weight, tenon::ops::multiply), x, tenon::ops::add)))});
 }
 
-// input.yaml:104
+// input.yaml
 tenon_status decompose_norm_only(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -59,7 +59,7 @@ tenon_status decompose_norm_only(tenon_ctx*, [[maybe_unused]] const tenon_value*
   return expression::give(scope, outs, {tenon::ops::norm(scope, x, nullptr, 0.0).out});
 }
 
-// input.yaml:6
+// input.yaml
 tenon_status decompose_add(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -81,7 +81,7 @@ tenon_status decompose_add(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:13
+// input.yaml
 tenon_status decompose_subtract(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -97,7 +97,7 @@ tenon_status decompose_subtract(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:21
+// input.yaml
 tenon_status decompose_negative(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -112,7 +112,7 @@ tenon_status decompose_negative(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:29
+// input.yaml
 tenon_status decompose_multiply(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -128,7 +128,7 @@ tenon_status decompose_multiply(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:37
+// input.yaml
 tenon_status decompose_pow(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;

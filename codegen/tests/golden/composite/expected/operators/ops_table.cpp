@@ -90,36 +90,36 @@ tenon_status invoke_tensor_to_1(
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_out_tensor(&outs[0]), err);
 }
 
-// input.yaml:6
+// input.yaml
 const tenon_param_def params_add[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_add[] = {"out"};
-// input.yaml:13
+// input.yaml
 const tenon_param_def params_subtract[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_subtract[] = {"out"};
-// input.yaml:21
+// input.yaml
 const tenon_param_def params_negative[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_negative[] = {"out"};
-// input.yaml:29
+// input.yaml
 const tenon_param_def params_multiply[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_multiply[] = {"out"};
-// input.yaml:37
+// input.yaml
 const tenon_param_def params_pow[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_pow[] = {"out"};
-// input.yaml:45
+// input.yaml
 const tenon_param_def params_full[] = {
     {"shape", TENON_PARAM_INTS, 0, {}},
     {"value", TENON_PARAM_SCALAR, 0, {}},
@@ -134,14 +134,14 @@ tenon_status rule_full([[maybe_unused]] const tenon_value* args, [[maybe_unused]
   TENON_TRY(shapes::of("full", "shape", args[0], outs[0], err));
   return TENON_OK;
 }
-// input.yaml:53
+// input.yaml
 const tenon_param_def params_zeros_like[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"dtype", TENON_PARAM_DTYPE, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
     {"device", TENON_PARAM_DEVICE, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
 };
 const char* const outs_zeros_like[] = {"out"};
-// input.yaml:59
+// input.yaml
 const tenon_param_def params_affine[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"weight", TENON_PARAM_TENSOR, 0, {}},
@@ -150,7 +150,7 @@ const tenon_param_def params_affine[] = {
     {"axis", TENON_PARAM_INTS, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
 };
 const char* const outs_affine[] = {"out"};
-// input.yaml:70
+// input.yaml
 const tenon_param_def params_norm[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"weight", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
@@ -165,7 +165,7 @@ tenon_status rule_norm([[maybe_unused]] const tenon_value* args, [[maybe_unused]
   shapes::set_new(outs[2], compute);
   return infer_norm(args, nargs, outs, nouts, err);
 }
-// input.yaml:79
+// input.yaml
 const tenon_param_def params_norm_grad[] = {
     {"dy", TENON_PARAM_TENSOR, 0, {}},
     {"dm", TENON_PARAM_TENSOR, 0, {}},
@@ -175,7 +175,7 @@ const tenon_param_def params_norm_grad[] = {
     {"eps", TENON_PARAM_FLOAT, 0, {}},
 };
 const char* const outs_norm_grad[] = {"dx", "dweight"};
-// input.yaml:85
+// input.yaml
 const tenon_param_def params_steps[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"index", TENON_PARAM_TENSOR, 0, {}},
@@ -188,7 +188,7 @@ tenon_status decompose_steps_in_float32(tenon_ctx* ctx, const tenon_value* args,
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_steps(ctx, wide, nargs, outs, nouts, err); });
 }
-// input.yaml:92
+// input.yaml
 const tenon_param_def params_statistics[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"weight", TENON_PARAM_TENSOR, 0, {}},
@@ -209,12 +209,12 @@ tenon_status decompose_statistics_in_float32(tenon_ctx* ctx, const tenon_value* 
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_statistics(ctx, wide, nargs, outs, nouts, err); });
 }
-// input.yaml:100
+// input.yaml
 const tenon_param_def params_norm_only[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
 };
 const char* const outs_norm_only[] = {"out"};
-// input.yaml:106
+// input.yaml
 const tenon_param_def params_embed[] = {
     {"weight", TENON_PARAM_TENSOR, 0, {}},
     {"index", TENON_PARAM_TENSOR, 0, {}},
@@ -231,7 +231,7 @@ tenon_status rule_embed([[maybe_unused]] const tenon_value* args, [[maybe_unused
 }  // namespace
 
 extern const tenon_op_def kOperators[] = {
-    {  // input.yaml:6
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::add",
@@ -253,7 +253,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:13
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::subtract",
@@ -275,7 +275,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_subtract,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:21
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::negative",
@@ -297,7 +297,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_negative,
         .invoke = invoke_tensor_to_1,
     },
-    {  // input.yaml:29
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::multiply",
@@ -319,7 +319,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:37
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::pow",
@@ -341,7 +341,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_pow,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:45
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_NO_GRAD,
         .name = "tenon::full",
@@ -363,7 +363,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_ints_value_id_id_to_1,
     },
-    {  // input.yaml:53
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "tenon::zeros_like",
@@ -385,7 +385,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_zeros_like,
         .invoke = invoke_tensor_id_id_to_1,
     },
-    {  // input.yaml:59
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "tenon::affine",
@@ -407,7 +407,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_affine,
         .invoke = invoke_tensor_tensor_tensor_value_ints_to_1,
     },
-    {  // input.yaml:70
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::norm",
@@ -429,7 +429,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_norm,
         .invoke = invoke_tensor_tensor_float_to_3,
     },
-    {  // input.yaml:79
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "tenon::norm_grad",
@@ -451,7 +451,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_norm_grad,
         .invoke = invoke_tensor_tensor_tensor_tensor_tensor_float_to_2,
     },
-    {  // input.yaml:85
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "tenon::steps",
@@ -473,7 +473,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_steps_in_float32,
         .invoke = invoke_tensor_tensor_tensor_to_1,
     },
-    {  // input.yaml:92
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "tenon::statistics",
@@ -495,7 +495,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_statistics_in_float32,
         .invoke = invoke_tensor_tensor_to_2,
     },
-    {  // input.yaml:100
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "tenon::norm_only",
@@ -517,7 +517,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_norm_only,
         .invoke = invoke_tensor_to_1,
     },
-    {  // input.yaml:106
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::embed",

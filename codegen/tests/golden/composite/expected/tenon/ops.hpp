@@ -8,7 +8,7 @@
 
 namespace tenon::ops {
 
-// input.yaml:6
+// input.yaml
 // Sum.
 inline constinit call::Operator operator_add{"tenon::add"};
 inline Tensor add(Scope& scope, TensorArg x, TensorArg y) {
@@ -24,7 +24,7 @@ inline void add_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_add, args, 2, {x.get()});
 }
 
-// input.yaml:13
+// input.yaml
 // Difference.
 inline constinit call::Operator operator_subtract{"tenon::subtract"};
 inline Tensor subtract(Scope& scope, TensorArg x, TensorArg y) {
@@ -40,7 +40,7 @@ inline void subtract_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_subtract, args, 2, {x.get()});
 }
 
-// input.yaml:21
+// input.yaml
 // Negation.
 inline constinit call::Operator operator_negative{"tenon::negative"};
 inline Tensor negative(Scope& scope, TensorArg x) {
@@ -56,7 +56,7 @@ inline void negative_(Scope& scope, const Tensor& x) {
   call::into<1>(scope, operator_negative, args, 1, {x.get()});
 }
 
-// input.yaml:29
+// input.yaml
 // Product.
 inline constinit call::Operator operator_multiply{"tenon::multiply"};
 inline Tensor multiply(Scope& scope, TensorArg x, TensorArg y) {
@@ -72,7 +72,7 @@ inline void multiply_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_multiply, args, 2, {x.get()});
 }
 
-// input.yaml:37
+// input.yaml
 // Power.
 inline constinit call::Operator operator_pow{"tenon::pow"};
 inline Tensor pow(Scope& scope, TensorArg x, TensorArg y) {
@@ -88,7 +88,7 @@ inline void pow_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_pow, args, 2, {x.get()});
 }
 
-// input.yaml:45
+// input.yaml
 // A tensor of one value.
 inline constinit call::Operator operator_full{"tenon::full"};
 inline Tensor full(Scope& scope, IntList shape, ScalarArg value, int32_t dtype = -1, int32_t device = -1) {
@@ -100,7 +100,7 @@ inline void full_out(Scope& scope, const Tensor& out, IntList shape, ScalarArg v
   call::into<1>(scope, operator_full, args, 4, {out.get()});
 }
 
-// input.yaml:53
+// input.yaml
 // Zeros in the shape of `x`.
 inline constinit call::Operator operator_zeros_like{"tenon::zeros_like"};
 inline Tensor zeros_like(Scope& scope, TensorArg x, int32_t dtype = -1, int32_t device = -1) {
@@ -112,7 +112,7 @@ inline void zeros_like_out(Scope& scope, const Tensor& out, TensorArg x, int32_t
   call::into<1>(scope, operator_zeros_like, args, 3, {out.get()});
 }
 
-// input.yaml:59
+// input.yaml
 // `x * weight + bias`.
 inline constinit call::Operator operator_affine{"tenon::affine"};
 inline Tensor affine(Scope& scope, TensorArg x, TensorArg weight, TensorArg bias = nullptr, std::optional<ScalarArg> alpha = {}, OptionalInts axis = {}) {
@@ -124,7 +124,7 @@ inline void affine_out(Scope& scope, const Tensor& out, TensorArg x, TensorArg w
   call::into<1>(scope, operator_affine, args, 5, {out.get()});
 }
 
-// input.yaml:70
+// input.yaml
 // Statistics.
 inline constinit call::Operator operator_norm{"tenon::norm"};
 struct NormResult {
@@ -140,7 +140,7 @@ inline void norm_out(Scope& scope, const Tensor& out, const Tensor& mean, const 
   call::into<3>(scope, operator_norm, args, 3, {out.get(), mean.get(), var.get()});
 }
 
-// input.yaml:79
+// input.yaml
 // Gradients of norm.
 inline constinit call::Operator operator_norm_grad{"tenon::norm_grad"};
 struct NormGradResult {
@@ -156,7 +156,7 @@ inline void norm_grad_out(Scope& scope, const Tensor& dx, const Tensor& dweight,
   call::into<2>(scope, operator_norm_grad, args, 6, {dx.get(), dweight.get()});
 }
 
-// input.yaml:85
+// input.yaml
 // Two steps, in float32 for smaller floats.
 inline constinit call::Operator operator_steps{"tenon::steps"};
 inline Tensor steps(Scope& scope, TensorArg x, TensorArg index, TensorArg weight = nullptr) {
@@ -168,7 +168,7 @@ inline void steps_out(Scope& scope, const Tensor& out, TensorArg x, TensorArg in
   call::into<1>(scope, operator_steps, args, 3, {out.get()});
 }
 
-// input.yaml:92
+// input.yaml
 // C++, of the first tensor's dtype; one result has its own.
 inline constinit call::Operator operator_statistics{"tenon::statistics"};
 struct StatisticsResult {
@@ -184,7 +184,7 @@ inline void statistics_out(Scope& scope, const Tensor& out, const Tensor& var, T
   call::into<2>(scope, operator_statistics, args, 2, {out.get(), var.get()});
 }
 
-// input.yaml:100
+// input.yaml
 // The first result of norm.
 inline constinit call::Operator operator_norm_only{"tenon::norm_only"};
 inline Tensor norm_only(Scope& scope, TensorArg x) {
@@ -196,7 +196,7 @@ inline void norm_only_out(Scope& scope, const Tensor& out, TensorArg x) {
   call::into<1>(scope, operator_norm_only, args, 1, {out.get()});
 }
 
-// input.yaml:106
+// input.yaml
 // A gradient that needs a shape only.
 inline constinit call::Operator operator_embed{"tenon::embed"};
 inline Tensor embed(Scope& scope, TensorArg weight, TensorArg index) {

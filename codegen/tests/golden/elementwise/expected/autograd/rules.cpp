@@ -8,7 +8,7 @@ using namespace ::tenon;
 
 namespace {
 
-// input.yaml:5
+// input.yaml
 tenon_status backward_add(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -17,10 +17,10 @@ tenon_status backward_add(const tenon_host*, [[maybe_unused]] const tenon_value*
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_y;
-  if (needs & 1) {  // input.yaml:11
+  if (needs & 1) {  // input.yaml
     gradient_x = dout;
   }
-  if (needs & 2) {  // input.yaml:11
+  if (needs & 2) {  // input.yaml
     gradient_y = dout;
   }
   if (!scope.ok()) return scope.status();
@@ -31,7 +31,7 @@ tenon_status backward_add(const tenon_host*, [[maybe_unused]] const tenon_value*
 const uint64_t arg_reads_add[] = {0, 0};
 const uint64_t out_reads_add[] = {0, 0};
 
-// input.yaml:16
+// input.yaml
 tenon_status backward_multiply(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -42,10 +42,10 @@ tenon_status backward_multiply(const tenon_host*, [[maybe_unused]] const tenon_v
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_y;
-  if (needs & 1) {  // input.yaml:22
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::multiply(scope, dout, y);
   }
-  if (needs & 2) {  // input.yaml:22
+  if (needs & 2) {  // input.yaml
     gradient_y = tenon::ops::multiply(scope, dout, x);
   }
   if (!scope.ok()) return scope.status();
@@ -56,7 +56,7 @@ tenon_status backward_multiply(const tenon_host*, [[maybe_unused]] const tenon_v
 const uint64_t arg_reads_multiply[] = {2, 1};
 const uint64_t out_reads_multiply[] = {0, 0};
 
-// input.yaml:48
+// input.yaml
 tenon_status backward_where(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -66,10 +66,10 @@ tenon_status backward_where(const tenon_host*, [[maybe_unused]] const tenon_valu
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_y;
-  if (needs & 2) {  // input.yaml:54
+  if (needs & 2) {  // input.yaml
     gradient_x = tenon::ops::where(scope, condition, dout, 0);
   }
-  if (needs & 4) {  // input.yaml:54
+  if (needs & 4) {  // input.yaml
     gradient_y = tenon::ops::where(scope, condition, 0, dout);
   }
   if (!scope.ok()) return scope.status();

@@ -9,12 +9,12 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// input.yaml:10: (x || y)
+// input.yaml: (x || y)
 template <class T>
 void loop_add_0(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, T, T>(data, strides, n, [=](T x, T y) { return (x | y); });
 }
-// input.yaml:10: (x + y)
+// input.yaml: (x + y)
 template <class T>
 void loop_add_1(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, T, T>(data, strides, n, [=](T x, T y) { return T(x + y); });
@@ -32,7 +32,7 @@ tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
   return run_elementwise(kernel_add, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:21: (x * y)
+// input.yaml: (x * y)
 template <class T>
 void loop_multiply(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, T, T>(data, strides, n, [=](T x, T y) { return T(x * y); });
@@ -50,7 +50,7 @@ tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t narg
   return run_elementwise(kernel_multiply, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:39: abs(x)
+// input.yaml: abs(x)
 template <class T>
 void loop_abs(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   using R = decltype(math::real(T()));
@@ -69,7 +69,7 @@ tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
   return run_elementwise(kernel_abs, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:46: (x < y)
+// input.yaml: (x < y)
 template <class T>
 void loop_less(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<bool, T, T>(data, strides, n, [=](T x, T y) { return (x < y); });
@@ -86,7 +86,7 @@ tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, t
   return run_elementwise(kernel_less, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:53: (condition ? x : y)
+// input.yaml: (condition ? x : y)
 template <class T>
 void loop_where(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, bool, T, T>(data, strides, n, [=](bool condition, T x, T y) { return math::select(condition, x, y); });
@@ -103,7 +103,7 @@ tenon_status run_where(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, 
   return run_elementwise(kernel_where, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:65: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
+// input.yaml: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
 template <class T>
 void loop_gelu(char* const* data, const int64_t* strides, int64_t n, const tenon_value* attributes) {
   const bool attribute3_is_none = attributes[3].tag == TENON_VALUE_NONE;
@@ -129,7 +129,7 @@ tenon_status run_gelu(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, t
   return run_elementwise(kernel_gelu, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:92: (is_near ? near : exp(t))
+// input.yaml: (is_near ? near : exp(t))
 template <class T>
 void loop_smooth(char* const* data, const int64_t* strides, int64_t n, const tenon_value* attributes) {
   const double rate = attribute_float(attributes[0]);
@@ -147,7 +147,7 @@ tenon_status run_smooth(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
   return run_elementwise(kernel_smooth, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:68
+// input.yaml
 template <class T>
 void loop_blend(char* const* data, int64_t n, const tenon_value* attributes) {
   const double rate = attribute_float(attributes[0]);

@@ -8,9 +8,9 @@
 namespace tenon::kernel_c {
 namespace {
 
-// input.yaml:10: (x || y)
-// input.yaml:10: (x + y)
-// input.yaml:10: (x + y)
+// input.yaml: (x || y)
+// input.yaml: (x + y)
+// input.yaml: (x + y)
 constexpr ElementwiseCase cases_add[] = {
     {UINT64_C(0x1), "", "(e_x || e_y)", 0, {}, nullptr},
     {UINT64_C(0x79fe), "", "((T)(e_x + e_y))", 0, {}, nullptr},
@@ -24,8 +24,8 @@ tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return run_elementwise(elementwise_add, ctx, args, outs, err);
 }
 
-// input.yaml:21: (x * y)
-// input.yaml:21: (x * y)
+// input.yaml: (x * y)
+// input.yaml: (x * y)
 constexpr ElementwiseCase cases_multiply[] = {
     {UINT64_C(0x79fe), "", "((T)(e_x * e_y))", 0, {}, nullptr},
     {UINT64_C(0x18000), "", "k_mul(e_x, e_y)", 0, {}, nullptr},
@@ -38,8 +38,8 @@ tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
   return run_elementwise(elementwise_multiply, ctx, args, outs, err);
 }
 
-// input.yaml:39: abs(x)
-// input.yaml:39: abs(x)
+// input.yaml: abs(x)
+// input.yaml: abs(x)
 constexpr ElementwiseCase cases_abs[] = {
     {UINT64_C(0x79fe), "", "k_abs(e_x)", 0, {}, nullptr},
     {UINT64_C(0x18000), "", "k_abs(e_x)", 0, {}, nullptr},
@@ -52,7 +52,7 @@ tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return run_elementwise(elementwise_abs, ctx, args, outs, err);
 }
 
-// input.yaml:46: (x < y)
+// input.yaml: (x < y)
 constexpr ElementwiseCase cases_less[] = {
     {UINT64_C(0x79ff), "", "(e_x < e_y)", 0, {}, nullptr},
 };
@@ -64,8 +64,8 @@ tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   return run_elementwise(elementwise_less, ctx, args, outs, err);
 }
 
-// input.yaml:53: (condition ? x : y)
-// input.yaml:53: (condition ? x : y)
+// input.yaml: (condition ? x : y)
+// input.yaml: (condition ? x : y)
 constexpr ElementwiseCase cases_where[] = {
     {UINT64_C(0x79ff), "", "(e_condition ? e_x : e_y)", 0, {}, nullptr},
     {UINT64_C(0x18000), "", "(e_condition ? e_x : e_y)", 0, {}, nullptr},
@@ -78,7 +78,7 @@ tenon_status run_where(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_
   return run_elementwise(elementwise_where, ctx, args, outs, err);
 }
 
-// input.yaml:65: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
+// input.yaml: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
 void values_gelu_0(const tenon_value* attributes, tenon_value* values) {
   const bool attribute3_is_none = attributes[3].tag == TENON_VALUE_NONE;
   const bool approximate = attribute_bool(attributes[0]);
@@ -100,7 +100,7 @@ tenon_status run_gelu(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   return run_elementwise(elementwise_gelu, ctx, args, outs, err);
 }
 
-// input.yaml:68
+// input.yaml
 void values_blend(const tenon_value* attributes, tenon_value* values) {
   const double rate = attribute_float(attributes[0]);
   const int64_t step = attribute_int(attributes[1]);
@@ -117,7 +117,7 @@ tenon_status run_blend(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_
   return run_several_results(several_results_blend, ctx, args, outs, err);
 }
 
-// input.yaml:92: (is_near ? near : exp(t))
+// input.yaml: (is_near ? near : exp(t))
 void values_smooth_0(const tenon_value* attributes, tenon_value* values) {
   const double rate = attribute_float(attributes[0]);
   values[0] = number((rate * 2));

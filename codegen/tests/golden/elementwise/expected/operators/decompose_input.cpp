@@ -6,7 +6,7 @@
 namespace tenon::operators {
 using namespace ::tenon;
 
-// input.yaml:76
+// input.yaml
 tenon_status decompose_blend(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -22,7 +22,7 @@ tenon_status decompose_blend(tenon_ctx*, [[maybe_unused]] const tenon_value* arg
   return expression::give(scope, outs, {new_x, new_state});
 }
 
-// input.yaml:5
+// input.yaml
 tenon_status decompose_add(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -44,7 +44,7 @@ tenon_status decompose_add(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:16
+// input.yaml
 tenon_status decompose_multiply(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -60,7 +60,7 @@ tenon_status decompose_multiply(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:34
+// input.yaml
 tenon_status decompose_abs(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -75,7 +75,7 @@ tenon_status decompose_abs(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:41
+// input.yaml
 tenon_status decompose_less(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -91,7 +91,7 @@ tenon_status decompose_less(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:48
+// input.yaml
 tenon_status decompose_where(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -108,7 +108,7 @@ tenon_status decompose_where(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:82
+// input.yaml
 tenon_status decompose_smooth(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;

@@ -61,30 +61,30 @@ tenon_status invoke_tensor_to_1(
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_out_tensor(&outs[0]), err);
 }
 
-// input.yaml:5
+// input.yaml
 const tenon_param_def params_add[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_add[] = {"out"};
-// input.yaml:16
+// input.yaml
 const tenon_param_def params_multiply[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_multiply[] = {"out"};
-// input.yaml:34
+// input.yaml
 const tenon_param_def params_abs[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_abs[] = {"out"};
-// input.yaml:41
+// input.yaml
 const tenon_param_def params_less[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_less[] = {"out"};
-// input.yaml:48
+// input.yaml
 const tenon_param_def params_where[] = {
     {"condition", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_BROADCAST, {}},
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
@@ -99,7 +99,7 @@ tenon_status rule_where([[maybe_unused]] const tenon_value* args, [[maybe_unused
   TENON_TRY(shapes::broadcast("where", {&args[0], &args[1], &args[2]}, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:57
+// input.yaml
 const tenon_param_def params_gelu[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"approximate", TENON_PARAM_BOOL, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_BOOL, 0, {.i = 0}}},
@@ -108,7 +108,7 @@ const tenon_param_def params_gelu[] = {
     {"limit", TENON_PARAM_SCALAR, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
 };
 const char* const outs_gelu[] = {"out"};
-// input.yaml:68
+// input.yaml
 const tenon_param_def params_blend[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"state", TENON_PARAM_TENSOR, 0, {}},
@@ -127,7 +127,7 @@ tenon_status rule_blend([[maybe_unused]] const tenon_value* args, [[maybe_unused
   outs[1].dtype = static_cast<uint8_t>(compute);
   return TENON_OK;
 }
-// input.yaml:82
+// input.yaml
 const tenon_param_def params_smooth[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"rate", TENON_PARAM_FLOAT, TENON_PARAM_FLAG_HAS_DEFAULT, {TENON_VALUE_FLOAT, 0, {.f = 1.0}}},
@@ -137,7 +137,7 @@ const char* const outs_smooth[] = {"out"};
 }  // namespace
 
 extern const tenon_op_def kOperators[] = {
-    {  // input.yaml:5
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::add",
@@ -159,7 +159,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:16
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::multiply",
@@ -181,7 +181,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:34
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::abs",
@@ -203,7 +203,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_abs,
         .invoke = invoke_tensor_to_1,
     },
-    {  // input.yaml:41
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
         .name = "tenon::less",
@@ -225,7 +225,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_less,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:48
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::where",
@@ -247,7 +247,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_where,
         .invoke = invoke_tensor_tensor_tensor_to_1,
     },
-    {  // input.yaml:57
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_METHOD | TENON_OP_AMP_WIDEST,
         .name = "tenon::gelu",
@@ -269,7 +269,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_tensor_bool_float_string_value_to_1,
     },
-    {  // input.yaml:68
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_GRAD,
         .name = "tenon::blend",
@@ -291,7 +291,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_blend,
         .invoke = invoke_tensor_tensor_float_int_bool_to_2,
     },
-    {  // input.yaml:82
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD | TENON_OP_AMP_WIDEST,
         .name = "tenon::smooth",

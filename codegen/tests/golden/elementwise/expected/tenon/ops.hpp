@@ -8,7 +8,7 @@
 
 namespace tenon::ops {
 
-// input.yaml:5
+// input.yaml
 // Sum of `x` and `y`. Booleans add as logical or.
 inline constinit call::Operator operator_add{"tenon::add"};
 inline Tensor add(Scope& scope, TensorArg x, TensorArg y) {
@@ -24,7 +24,7 @@ inline void add_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_add, args, 2, {x.get()});
 }
 
-// input.yaml:16
+// input.yaml
 // Product of `x` and `y`.
 inline constinit call::Operator operator_multiply{"tenon::multiply"};
 inline Tensor multiply(Scope& scope, TensorArg x, TensorArg y) {
@@ -40,7 +40,7 @@ inline void multiply_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_multiply, args, 2, {x.get()});
 }
 
-// input.yaml:34
+// input.yaml
 // Magnitude of `x`.
 inline constinit call::Operator operator_abs{"tenon::abs"};
 inline Tensor abs(Scope& scope, TensorArg x) {
@@ -56,7 +56,7 @@ inline void abs_(Scope& scope, const Tensor& x) {
   call::into<1>(scope, operator_abs, args, 1, {x.get()});
 }
 
-// input.yaml:41
+// input.yaml
 // Is `x` less than `y`?
 inline constinit call::Operator operator_less{"tenon::less"};
 inline Tensor less(Scope& scope, TensorArg x, TensorArg y) {
@@ -72,7 +72,7 @@ inline void less_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_less, args, 2, {x.get()});
 }
 
-// input.yaml:48
+// input.yaml
 // `x` where `condition` is true, else `y`.
 inline constinit call::Operator operator_where{"tenon::where"};
 inline Tensor where(Scope& scope, TensorArg condition, TensorArg x, TensorArg y) {
@@ -84,7 +84,7 @@ inline void where_out(Scope& scope, const Tensor& out, TensorArg condition, Tens
   call::into<1>(scope, operator_where, args, 3, {out.get()});
 }
 
-// input.yaml:57
+// input.yaml
 // `x * Phi(x)` with the normal distribution function.
 // 
 // `approximate` uses the tanh form.
@@ -102,7 +102,7 @@ inline void gelu_(Scope& scope, const Tensor& x, bool approximate = false, doubl
   call::into<1>(scope, operator_gelu, args, 5, {x.get()});
 }
 
-// input.yaml:68
+// input.yaml
 // Two results that share a part, and a number of the attributes.
 inline constinit call::Operator operator_blend{"tenon::blend"};
 struct BlendResult {
@@ -118,7 +118,7 @@ inline void blend_out(Scope& scope, const Tensor& new_x, const Tensor& new_state
   call::into<2>(scope, operator_blend, args, 5, {new_x.get(), new_state.get()});
 }
 
-// input.yaml:82
+// input.yaml
 // Several lines, a polynomial, a condition with a name, and a number of the attributes.
 inline constinit call::Operator operator_smooth{"tenon::smooth"};
 inline Tensor smooth(Scope& scope, TensorArg x, double rate = 1.0) {

@@ -8,7 +8,7 @@ using namespace ::tenon;
 
 namespace {
 
-// input.yaml:5
+// input.yaml
 tenon_status backward_sum(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -19,7 +19,7 @@ tenon_status backward_sum(const tenon_host*, [[maybe_unused]] const tenon_value*
   const bool keepdim = expression::arg_bool(args[2]);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
-  if (needs & 1) {  // input.yaml:12
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::expand_reduced(scope, dout, expression::shape_of(x), axis, keepdim);
   }
   if (!scope.ok()) return scope.status();
@@ -27,7 +27,7 @@ tenon_status backward_sum(const tenon_host*, [[maybe_unused]] const tenon_value*
   return TENON_OK;
 }
 
-// input.yaml:40
+// input.yaml
 tenon_status backward_expand_reduced(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -37,7 +37,7 @@ tenon_status backward_expand_reduced(const tenon_host*, [[maybe_unused]] const t
   const bool keepdim = expression::arg_bool(args[3]);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
-  if (needs & 1) {  // input.yaml:45
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::sum(scope, dout, axis, keepdim);
   }
   if (!scope.ok()) return scope.status();
@@ -45,7 +45,7 @@ tenon_status backward_expand_reduced(const tenon_host*, [[maybe_unused]] const t
   return TENON_OK;
 }
 
-// input.yaml:48
+// input.yaml
 tenon_status backward_sort(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -55,7 +55,7 @@ tenon_status backward_sort(const tenon_host*, [[maybe_unused]] const tenon_value
   [[maybe_unused]] const Tensor indices = Tensor::borrow(outs[1]);
   const Tensor dvalues = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
-  if ((needs & 1) && (grad_outs[0])) {  // input.yaml:54
+  if ((needs & 1) && (grad_outs[0])) {  // input.yaml
     gradient_x = tenon::ops::scatter(scope, dvalues, indices, dvalues, axis);
   }
   if (!scope.ok()) return scope.status();
@@ -63,7 +63,7 @@ tenon_status backward_sort(const tenon_host*, [[maybe_unused]] const tenon_value
   return TENON_OK;
 }
 
-// input.yaml:63
+// input.yaml
 tenon_status backward_concat(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -73,7 +73,7 @@ tenon_status backward_concat(const tenon_host*, [[maybe_unused]] const tenon_val
   const int64_t axis = expression::arg_int(args[1]);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   std::vector<Tensor> gradient_tensors;
-  if (needs & 1) {  // input.yaml:69
+  if (needs & 1) {  // input.yaml
     gradient_tensors = tenon::ops::split(scope, dout, expression::extents(tensors, axis), axis);
   }
   if (!scope.ok()) return scope.status();

@@ -9,7 +9,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// input.yaml:5
+// input.yaml
 template <class T>
 struct Sum {
   using In = T;
@@ -32,7 +32,7 @@ tenon_status run_sum(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
   return run_reduction(kernel_sum, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:15
+// input.yaml
 template <class T>
 struct Mean {
   using In = T;
@@ -55,7 +55,7 @@ tenon_status run_mean(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, t
   return run_reduction(kernel_mean, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:23
+// input.yaml
 template <class T>
 struct Max {
   using In = T;
@@ -78,7 +78,7 @@ tenon_status run_max(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
   return run_reduction(kernel_max, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:31
+// input.yaml
 template <class T>
 struct Any {
   using In = T;

@@ -4,7 +4,7 @@
 namespace tenon::operators {
 using namespace ::tenon;
 
-// input.yaml:5
+// input.yaml
 tenon_status decompose_sum(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -23,7 +23,7 @@ tenon_status decompose_sum(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:15
+// input.yaml
 tenon_status decompose_mean(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -44,7 +44,7 @@ tenon_status decompose_mean(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:23
+// input.yaml
 tenon_status decompose_max(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -60,7 +60,7 @@ tenon_status decompose_max(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:31
+// input.yaml
 tenon_status decompose_any(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;

@@ -70,7 +70,7 @@ tenon_status invoke_tensors_int_to_1(
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensors(&args[0]), tenon_arg_count(&args[0]), tenon_arg_int(&args[1]), tenon_out_tensor(&outs[0]), err);
 }
 
-// input.yaml:5
+// input.yaml
 const tenon_param_def params_sum[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"axis", TENON_PARAM_INTS, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
@@ -84,7 +84,7 @@ tenon_status rule_sum([[maybe_unused]] const tenon_value* args, [[maybe_unused]]
   TENON_TRY(shapes::reduce("sum", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:15
+// input.yaml
 const tenon_param_def params_mean[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE, {}},
     {"axis", TENON_PARAM_INTS, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
@@ -98,7 +98,7 @@ tenon_status rule_mean([[maybe_unused]] const tenon_value* args, [[maybe_unused]
   TENON_TRY(shapes::reduce("mean", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:23
+// input.yaml
 const tenon_param_def params_max[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"axis", TENON_PARAM_INTS, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
@@ -111,7 +111,7 @@ tenon_status rule_max([[maybe_unused]] const tenon_value* args, [[maybe_unused]]
   shapes::set_new(outs[0], compute);
   return infer_max(args, nargs, outs, nouts, err);
 }
-// input.yaml:31
+// input.yaml
 const tenon_param_def params_any[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"axis", TENON_PARAM_INTS, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
@@ -125,7 +125,7 @@ tenon_status rule_any([[maybe_unused]] const tenon_value* args, [[maybe_unused]]
   TENON_TRY(shapes::reduce("any", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:40
+// input.yaml
 const tenon_param_def params_expand_reduced[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"shape", TENON_PARAM_INTS, 0, {}},
@@ -139,7 +139,7 @@ tenon_status rule_expand_reduced([[maybe_unused]] const tenon_value* args, [[may
   shapes::set_view(outs[0], compute, 0);
   return infer_expand_reduced(args, nargs, outs, nouts, err);
 }
-// input.yaml:48
+// input.yaml
 const tenon_param_def params_sort[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"axis", TENON_PARAM_INT, TENON_PARAM_FLAG_HAS_DEFAULT, {TENON_VALUE_INT, 0, {.i = -1}}},
@@ -154,7 +154,7 @@ tenon_status rule_sort([[maybe_unused]] const tenon_value* args, [[maybe_unused]
   shapes::same(args[0], outs[1]);
   return TENON_OK;
 }
-// input.yaml:56
+// input.yaml
 const tenon_param_def params_scatter[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"index", TENON_PARAM_TENSOR, 0, {}},
@@ -170,7 +170,7 @@ tenon_status rule_scatter([[maybe_unused]] const tenon_value* args, [[maybe_unus
   shapes::same(args[0], outs[0]);
   return TENON_OK;
 }
-// input.yaml:63
+// input.yaml
 const tenon_param_def params_concat[] = {
     {"tensors", TENON_PARAM_TENSORS, TENON_PARAM_FLAG_PROMOTE, {}},
     {"axis", TENON_PARAM_INT, TENON_PARAM_FLAG_HAS_DEFAULT, {TENON_VALUE_INT, 0, {.i = 0}}},
@@ -182,14 +182,14 @@ tenon_status rule_concat([[maybe_unused]] const tenon_value* args, [[maybe_unuse
   shapes::set_new(outs[0], compute);
   return infer_concat(args, nargs, outs, nouts, err);
 }
-// input.yaml:71
+// input.yaml
 const tenon_param_def params_split[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"sizes", TENON_PARAM_INTS, 0, {}},
     {"axis", TENON_PARAM_INT, TENON_PARAM_FLAG_HAS_DEFAULT, {TENON_VALUE_INT, 0, {.i = 0}}},
 };
 const char* const outs_split[] = {"out"};
-// input.yaml:77
+// input.yaml
 const tenon_param_def params_full[] = {
     {"shape", TENON_PARAM_INTS, 0, {}},
     {"value", TENON_PARAM_SCALAR, 0, {}},
@@ -204,12 +204,12 @@ tenon_status rule_full([[maybe_unused]] const tenon_value* args, [[maybe_unused]
   TENON_TRY(shapes::of("full", "shape", args[0], outs[0], err));
   return TENON_OK;
 }
-// input.yaml:85
+// input.yaml
 const tenon_param_def params_nonzero[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
 };
 const char* const outs_nonzero[] = {"out"};
-// input.yaml:92
+// input.yaml
 const int64_t default_pool_size[] = {2, 2};
 const double default_pool_scales[] = {0.5, 1.0};
 const tenon_param_def params_pool[] = {
@@ -230,7 +230,7 @@ tenon_status rule_pool([[maybe_unused]] const tenon_value* args, [[maybe_unused]
 }  // namespace
 
 extern const tenon_op_def kOperators[] = {
-    {  // input.yaml:5
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_TO_PRIMITIVES,
         .name = "tenon::sum",
@@ -253,7 +253,7 @@ extern const tenon_op_def kOperators[] = {
         .invoke = invoke_tensor_ints_bool_to_1,
         .traits = "rows: axis\n",
     },
-    {  // input.yaml:15
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_TO_PRIMITIVES,
         .name = "tenon::mean",
@@ -276,7 +276,7 @@ extern const tenon_op_def kOperators[] = {
         .invoke = invoke_tensor_ints_bool_to_1,
         .traits = "rows: axis\n",
     },
-    {  // input.yaml:23
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_TO_PRIMITIVES,
         .name = "tenon::max",
@@ -299,7 +299,7 @@ extern const tenon_op_def kOperators[] = {
         .invoke = invoke_tensor_ints_bool_to_1,
         .traits = "rows: axis\n",
     },
-    {  // input.yaml:31
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
         .name = "tenon::any",
@@ -322,7 +322,7 @@ extern const tenon_op_def kOperators[] = {
         .invoke = invoke_tensor_ints_bool_to_1,
         .traits = "rows: axis\n",
     },
-    {  // input.yaml:40
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_VIEW | TENON_OP_INTERNAL | TENON_OP_NO_METHOD,
         .name = "tenon::expand_reduced",
@@ -344,7 +344,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = nullptr,
     },
-    {  // input.yaml:48
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::sort",
@@ -366,7 +366,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_tensor_int_to_2,
     },
-    {  // input.yaml:56
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::scatter",
@@ -389,7 +389,7 @@ extern const tenon_op_def kOperators[] = {
         .invoke = invoke_tensor_tensor_tensor_int_to_1,
         .traits = "in_place: by_copy\n",
     },
-    {  // input.yaml:63
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::concat",
@@ -411,7 +411,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_tensors_int_to_1,
     },
-    {  // input.yaml:71
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE | TENON_OP_LIST_OUTPUT,
         .name = "tenon::split",
@@ -433,7 +433,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_split,
         .invoke = nullptr,
     },
-    {  // input.yaml:77
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_NO_GRAD,
         .name = "tenon::full",
@@ -455,7 +455,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_ints_value_id_id_to_1,
     },
-    {  // input.yaml:85
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_DATA_DEPENDENT | TENON_OP_NO_GRAD,
         .name = "tenon::nonzero",
@@ -477,7 +477,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_tensor_to_0,
     },
-    {  // input.yaml:92
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::pool",

@@ -8,7 +8,7 @@
 
 namespace tenon::ops {
 
-// input.yaml:5
+// input.yaml
 // Sum over `axis`.
 inline constinit call::Operator operator_sum{"tenon::sum"};
 inline Tensor sum(Scope& scope, TensorArg x, OptionalInts axis = {}, bool keepdim = false) {
@@ -20,7 +20,7 @@ inline void sum_out(Scope& scope, const Tensor& out, TensorArg x, OptionalInts a
   call::into<1>(scope, operator_sum, args, 3, {out.get()});
 }
 
-// input.yaml:15
+// input.yaml
 // Mean over `axis`.
 inline constinit call::Operator operator_mean{"tenon::mean"};
 inline Tensor mean(Scope& scope, TensorArg x, OptionalInts axis = {}, bool keepdim = false) {
@@ -32,7 +32,7 @@ inline void mean_out(Scope& scope, const Tensor& out, TensorArg x, OptionalInts 
   call::into<1>(scope, operator_mean, args, 3, {out.get()});
 }
 
-// input.yaml:23
+// input.yaml
 // Largest element over `axis`.
 inline constinit call::Operator operator_max{"tenon::max"};
 inline Tensor max(Scope& scope, TensorArg x, OptionalInts axis = {}, bool keepdim = false) {
@@ -44,7 +44,7 @@ inline void max_out(Scope& scope, const Tensor& out, TensorArg x, OptionalInts a
   call::into<1>(scope, operator_max, args, 3, {out.get()});
 }
 
-// input.yaml:31
+// input.yaml
 // Is any element over `axis` non-zero?
 inline constinit call::Operator operator_any{"tenon::any"};
 inline Tensor any(Scope& scope, TensorArg x, OptionalInts axis = {}, bool keepdim = false) {
@@ -56,7 +56,7 @@ inline void any_out(Scope& scope, const Tensor& out, TensorArg x, OptionalInts a
   call::into<1>(scope, operator_any, args, 3, {out.get()});
 }
 
-// input.yaml:40
+// input.yaml
 // Undo the shape of a reduction.
 inline constinit call::Operator operator_expand_reduced{"tenon::expand_reduced"};
 inline Tensor expand_reduced(Scope& scope, TensorArg x, IntList shape, OptionalInts axis = {}, bool keepdim = false) {
@@ -64,7 +64,7 @@ inline Tensor expand_reduced(Scope& scope, TensorArg x, IntList shape, OptionalI
   return call::result(scope, operator_expand_reduced, args, 4);
 }
 
-// input.yaml:48
+// input.yaml
 // Sorted elements and their positions.
 inline constinit call::Operator operator_sort{"tenon::sort"};
 struct SortResult {
@@ -80,7 +80,7 @@ inline void sort_out(Scope& scope, const Tensor& values, const Tensor& indices, 
   call::into<2>(scope, operator_sort, args, 2, {values.get(), indices.get()});
 }
 
-// input.yaml:56
+// input.yaml
 // `x` with `source` at the indices `index`.
 inline constinit call::Operator operator_scatter{"tenon::scatter"};
 inline Tensor scatter(Scope& scope, TensorArg x, TensorArg index, TensorArg source, int64_t axis = -1) {
@@ -96,7 +96,7 @@ inline void scatter_(Scope& scope, const Tensor& x, TensorArg index, TensorArg s
   call::into<1>(scope, operator_scatter, args, 4, {x.get()});
 }
 
-// input.yaml:63
+// input.yaml
 // Tensors joined along `axis`.
 inline constinit call::Operator operator_concat{"tenon::concat"};
 inline Tensor concat(Scope& scope, TensorList tensors, int64_t axis = 0) {
@@ -108,7 +108,7 @@ inline void concat_out(Scope& scope, const Tensor& out, TensorList tensors, int6
   call::into<1>(scope, operator_concat, args, 2, {out.get()});
 }
 
-// input.yaml:71
+// input.yaml
 // Pieces of `x`.
 inline constinit call::Operator operator_split{"tenon::split"};
 inline std::vector<Tensor> split(Scope& scope, TensorArg x, IntList sizes, int64_t axis = 0) {
@@ -116,7 +116,7 @@ inline std::vector<Tensor> split(Scope& scope, TensorArg x, IntList sizes, int64
   return call::list(scope, operator_split, args, 3);
 }
 
-// input.yaml:77
+// input.yaml
 // A tensor of one value.
 inline constinit call::Operator operator_full{"tenon::full"};
 inline Tensor full(Scope& scope, IntList shape, ScalarArg value, int32_t dtype = -1, int32_t device = -1) {
@@ -128,7 +128,7 @@ inline void full_out(Scope& scope, const Tensor& out, IntList shape, ScalarArg v
   call::into<1>(scope, operator_full, args, 4, {out.get()});
 }
 
-// input.yaml:85
+// input.yaml
 // Positions of non-zero elements.
 inline constinit call::Operator operator_nonzero{"tenon::nonzero"};
 inline Tensor nonzero(Scope& scope, TensorArg x) {
@@ -136,7 +136,7 @@ inline Tensor nonzero(Scope& scope, TensorArg x) {
   return call::result(scope, operator_nonzero, args, 1);
 }
 
-// input.yaml:92
+// input.yaml
 // A kernel with lists as defaults.
 inline constinit call::Operator operator_pool{"tenon::pool"};
 inline Tensor pool(Scope& scope, TensorArg x, IntList size = IntList{2, 2}, FloatList scales = FloatList{0.5, 1.0}, std::optional<int64_t> stride = {}, int32_t dtype = TENON_DTYPE_F32) {

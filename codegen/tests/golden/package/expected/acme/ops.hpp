@@ -9,7 +9,7 @@
 namespace acme::ops {
 using namespace ::tenon;
 
-// input.yaml:5
+// input.yaml
 // `x * sigmoid(gate)`, with `a * / b` in its doc.
 inline constinit call::Operator operator_swiglu{"acme::swiglu"};
 inline Tensor swiglu(Scope& scope, TensorArg x, TensorArg gate) {
@@ -21,7 +21,7 @@ inline void swiglu_out(Scope& scope, const Tensor& out, TensorArg x, TensorArg g
   call::into<1>(scope, operator_swiglu, args, 2, {out.get()});
 }
 
-// input.yaml:15
+// input.yaml
 // Twice `x`.
 inline constinit call::Operator operator_twice{"acme::twice"};
 inline Tensor twice(Scope& scope, TensorArg x) {
@@ -33,7 +33,7 @@ inline void twice_out(Scope& scope, const Tensor& out, TensorArg x) {
   call::into<1>(scope, operator_twice, args, 1, {out.get()});
 }
 
-// input.yaml:21
+// input.yaml
 // Clipped `x`.
 inline constinit call::Operator operator_relu6{"acme::relu6"};
 inline Tensor relu6(Scope& scope, TensorArg x, ScalarArg top = int64_t{6}) {
@@ -49,7 +49,7 @@ inline void relu6_(Scope& scope, const Tensor& x, ScalarArg top = int64_t{6}) {
   call::into<1>(scope, operator_relu6, args, 2, {x.get()});
 }
 
-// input.yaml:29
+// input.yaml
 // Every kind of parameter.
 inline constinit call::Operator operator_pick{"acme::pick"};
 struct PickResult {

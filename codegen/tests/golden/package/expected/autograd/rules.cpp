@@ -9,7 +9,7 @@ using namespace ::tenon;
 
 namespace {
 
-// input.yaml:5
+// input.yaml
 tenon_status backward_swiglu(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -20,10 +20,10 @@ tenon_status backward_swiglu(const tenon_host*, [[maybe_unused]] const tenon_val
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_gate;
-  if (needs & 1) {  // input.yaml:13
+  if (needs & 1) {  // input.yaml
     gradient_x = tenon::ops::multiply(scope, dout, gate);
   }
-  if (needs & 2) {  // input.yaml:13
+  if (needs & 2) {  // input.yaml
     gradient_gate = tenon::ops::multiply(scope, dout, x);
   }
   if (!scope.ok()) return scope.status();

@@ -9,7 +9,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// input.yaml:27: max(x, 0)
+// input.yaml: max(x, 0)
 template <class T>
 void loop_relu6(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, T>(data, strides, n, [=](T x) { return math::max(x, T(0)); });

@@ -7,7 +7,7 @@
 namespace acme::operators {
 using namespace ::tenon;
 
-// input.yaml:12
+// input.yaml
 tenon_status decompose_swiglu(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -16,7 +16,7 @@ tenon_status decompose_swiglu(tenon_ctx*, [[maybe_unused]] const tenon_value* ar
   return expression::give(scope, outs, {tenon::ops::multiply(scope, x, acme::ops::twice(scope, gate))});
 }
 
-// input.yaml:19
+// input.yaml
 tenon_status decompose_twice(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -24,7 +24,7 @@ tenon_status decompose_twice(tenon_ctx*, [[maybe_unused]] const tenon_value* arg
   return expression::give(scope, outs, {expression::tensor(scope, expression::fold_add(scope, x, x, tenon::ops::add))});
 }
 
-// input.yaml:21
+// input.yaml
 tenon_status decompose_relu6(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;

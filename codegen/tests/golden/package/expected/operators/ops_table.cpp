@@ -49,7 +49,7 @@ tenon_status invoke_tensor_value_to_1(
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_value(&args[1]), tenon_out_tensor(&outs[0]), err);
 }
 
-// input.yaml:5
+// input.yaml
 const tenon_param_def params_swiglu[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"gate", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
@@ -62,18 +62,18 @@ tenon_status rule_swiglu([[maybe_unused]] const tenon_value* args, [[maybe_unuse
   TENON_TRY(shapes::broadcast("swiglu", {&args[0], &args[1]}, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:15
+// input.yaml
 const tenon_param_def params_twice[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
 };
 const char* const outs_twice[] = {"out"};
-// input.yaml:21
+// input.yaml
 const tenon_param_def params_relu6[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"top", TENON_PARAM_SCALAR, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_INT, 0, {.i = 6}}},
 };
 const char* const outs_relu6[] = {"out"};
-// input.yaml:29
+// input.yaml
 const tenon_param_def params_pick[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"index", TENON_PARAM_TENSOR, 0, {}},
@@ -102,7 +102,7 @@ tenon_status rule_pick([[maybe_unused]] const tenon_value* args, [[maybe_unused]
 }  // namespace
 
 extern const tenon_op_def kOperators[] = {
-    {  // input.yaml:5
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "acme::swiglu",
@@ -124,7 +124,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_swiglu,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:15
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "acme::twice",
@@ -146,7 +146,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_twice,
         .invoke = invoke_tensor_to_1,
     },
-    {  // input.yaml:21
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "acme::relu6",
@@ -168,7 +168,7 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_relu6,
         .invoke = invoke_tensor_value_to_1,
     },
-    {  // input.yaml:29
+    {
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_STRIDED,
         .name = "acme::pick",

@@ -51,7 +51,7 @@ const tenon_plugin& completed() {
     kernel.device = "cpu";
     kernels[count++] = kernel;
   }
-  kernels[count++] = {  // input.yaml:11
+  kernels[count++] = {  // input.yaml
       .struct_size = sizeof(tenon_kernel_def),
       .traits = 0,
       .op = "acme::swiglu",
@@ -60,7 +60,7 @@ const tenon_plugin& completed() {
       .score = 0,
       .boxed = ::acme::kernels::swiglu_cpu};
 #ifdef TENON_WITH_CUDA
-  kernels[count++] = {  // input.yaml:11
+  kernels[count++] = {  // input.yaml
       .struct_size = sizeof(tenon_kernel_def),
       .traits = 0,
       .op = "acme::swiglu",
@@ -69,7 +69,7 @@ const tenon_plugin& completed() {
       .score = 0,
       .boxed = ::acme::kernels::swiglu_cuda};
 #endif
-  kernels[count++] = {  // input.yaml:26
+  kernels[count++] = {  // input.yaml
       .struct_size = sizeof(tenon_kernel_def),
       .traits = 0,
       .op = "acme::relu6",
@@ -77,7 +77,7 @@ const tenon_plugin& completed() {
       .dtype_mask = UINT64_C(0x2000),  // float32
       .score = 1,
       .boxed = ::acme::kernels::relu6_cpu};
-  kernels[count++] = {  // input.yaml:35
+  kernels[count++] = {  // input.yaml
       .struct_size = sizeof(tenon_kernel_def),
       .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
       .op = "acme::pick",
@@ -85,7 +85,7 @@ const tenon_plugin& completed() {
       .dtype_mask = UINT64_C(0x1fe00),  // floating|complex
       .score = 0,
       .boxed = ::acme::kernels::pick_cpu};
-  kernels[count++] = {  // input.yaml:35
+  kernels[count++] = {  // input.yaml
       .struct_size = sizeof(tenon_kernel_def),
       .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
       .op = "acme::pick",
