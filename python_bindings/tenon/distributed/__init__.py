@@ -42,6 +42,7 @@ from .errors import (
 )
 from .group import ProcessGroup
 from .local import LocalRanks, local
+from .pipelines import Pipeline, Schedule, pipeline
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
 from .work import Work
@@ -71,8 +72,10 @@ __all__ = [
     "LocalStore",
     "P2POp",
     "PeerFailed",
+    "Pipeline",
     "ProcessGroup",
     "ReduceOp",
+    "Schedule",
     "Store",
     "TcpStore",
     "Work",
@@ -101,6 +104,7 @@ __all__ = [
     "isend",
     "local",
     "new_group",
+    "pipeline",
     "recv",
     "reduce",
     "reduce_scatter_tensor",

@@ -178,6 +178,16 @@ class ZeroRedundancyOptimizer:
 
     # -- checkpoints
 
+    def own_offsets(self) -> list[tuple[_Shard, tuple[int, ...]]]:
+        """The parameters, and where in each the rows of this rank begin: tenon.distributed.checkpoint saves those."""
+        starts = []
+        for shard in self._shards:
+            start = shard.rows[self.group.rank].start
+            starts.append(
+                (shard, (start, *[0] * (shard.param.ndim - 1)) if shard.param.ndim else ())
+            )
+        return starts
+
     def state_dict(self) -> dict[str, Any]:
         """That of the same optimizer on one rank, on every rank. Every rank calls this."""
         own = self.inner.state_dict()
