@@ -4,6 +4,7 @@ named instead of waited for."""
 
 import time
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import tenon.distributed as dist
 from ranks import Processes
 from tenon import nn, optim
 from tenon.distributed.pipelines import SCHEDULES, Action, Schedule, schedule_of
+from tenon.distributed.pipelines.drawing import svg_of
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(3, 9, 6)).astype("f4")  # steps, samples, numbers
@@ -554,3 +556,11 @@ def test_activations_are_freed(monkeypatch):
         schedule = {name: schedule_of(name, 2, 8).peak_activations(rank) for name in sizes}
         assert kept["GPipe"] * schedule["1F1B"] == kept["1F1B"] * schedule["GPipe"], kept
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    "name, file", [("1F1B", "1f1b"), ("interleaved", "interleaved"), ("ZB-H1", "zb_h1")]
+)
+def test_pictures_of_the_page(name, file):
+    path = Path(__file__).parents[2] / "docs" / "images" / f"pipeline_{file}.svg"
+    assert path.read_text(encoding="utf-8") == svg_of(schedule_of(name, 4, 8))

@@ -10,13 +10,13 @@ namespace {
 
 constexpr uint64_t kPatience = 5 * kSecond;
 // Ranks say who they are as soon as they are connected, so that those that are dropped for new ones are strangers.
-constexpr size_t kMost = 1024;
+constexpr size_t kMaxArrivals = 1024;
 
 }  // namespace
 
 void Arrivals::accept(const Socket& listener) {
   while (Socket socket = accept_from(listener, 0)) {
-    if (arrivals_.size() == kMost) arrivals_.pop_front();
+    if (arrivals_.size() == kMaxArrivals) arrivals_.pop_front();
     arrivals_.push_back({std::move(socket), deadline_after(kPatience), {}});
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that were accepted and have not said yet who they are. Nobody waits for one of them: a stranger that
+// Connections that were accepted and have not said yet who they are. No rank waits for one of them: a stranger that
 // connects and says nothing, or says it slowly, costs the ranks no time.
 #pragma once
 

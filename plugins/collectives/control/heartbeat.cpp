@@ -63,14 +63,15 @@ void Meeting::watch() {
       if (entries[i].revents & ~POLLOUT) read_frames(rank);
     }
   }
+  // With the last call, which those who wait for this rank are told.
+  const tenon_group_record last = records_.last();
   std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
     if (!peer.is_here || !peer.control) continue;
     try {
-      const FrameHead head = {kGoodbye, 0};
-      const uint64_t deadline = deadline_after(kSecond / 2);
-      peer.control.write(peer.outbox.data(), peer.outbox.size(), deadline);
-      peer.control.write(&head, sizeof head, deadline);
+      append(peer, kHeartbeat, &last, sizeof last);
+      append(peer, kGoodbye, "", 0);
+      peer.control.write(peer.outbox.data(), peer.outbox.size(), deadline_after(kSecond / 2));
     } catch (const Error&) {  // it has left, too, or will see the connection end
     }
   }
@@ -98,10 +99,14 @@ void Meeting::send_heartbeats() {
       queue(peer, kHeartbeat, &last, sizeof last);
 }
 
-void Meeting::queue(Peer& peer, uint32_t kind, const void* data, size_t size) {
+void Meeting::append(Peer& peer, uint32_t kind, const void* data, size_t size) {
   const FrameHead head = {kind, static_cast<uint32_t>(size)};
   peer.outbox.append(reinterpret_cast<const char*>(&head), sizeof head);
   peer.outbox.append(static_cast<const char*>(data), size);
+}
+
+void Meeting::queue(Peer& peer, uint32_t kind, const void* data, size_t size) {
+  append(peer, kind, data, size);
   flush(peer);
 }
 

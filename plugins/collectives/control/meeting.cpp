@@ -262,7 +262,7 @@ std::string Meeting::gone_text(int32_t rank) const {
   const Peer& peer = peers_[static_cast<size_t>(rank)];
   std::string text = "rank " + std::to_string(rank) + " is gone: ";
   text += peer.said_goodbye ? "it left its groups" : "its process ended or its connection was lost";
-  if (!peer.last.sequence) return text + " before its first call";
+  if (!peer.last.sequence) return text + ", and no call of it was heard of";
   text += peer.last.end_ns ? " after " : " in ";
   return text + number_text(peer.last) + ", " + call_text(peer.last);
 }
@@ -276,7 +276,7 @@ std::string Meeting::state_text(int32_t rank) const {
     text += " was last heard of " + seconds_text(silent) + " ago,";
   else
     text += " is alive,";
-  if (!peer.last.sequence) return text + " before its first call";
+  if (!peer.last.sequence) return text + " no call of it was heard of";
   text += peer.last.end_ns ? " after " : " in ";
   return text + number_text(peer.last) + ", " + call_text(peer.last);
 }

@@ -105,6 +105,7 @@ class Meeting {
   bool accept_data();
   void read_arrivals();
   void send_heartbeats();
+  void append(Peer& peer, uint32_t kind, const void* data, size_t size);
   void queue(Peer& peer, uint32_t kind, const void* data, size_t size);
   void flush(Peer& peer);
   void read_frames(int32_t rank);

@@ -100,7 +100,7 @@ TEST_P(Calls, MoveWhatTheySay) {
   const Transport transport(GetParam());
   for (const int32_t size : {1, 2, 3, 4})
     expect_none(run_ranks(size, [](RankGroup& group) {
-      for (const size_t count : {0, 1, 511, 4097, 200'000})
+      for (const size_t count : {0, 1, 511, 4097, 70'000})
         for (const bool is_started : {false, true}) every_call(group, count, is_started);
     }));
 }

@@ -174,9 +174,10 @@ TEST(FalseRanks, FramesOfControl) {
       bytes += noise(random, std::min<uint32_t>(size, 4096));
     }
     const std::string text = beside(
-        [&](FalseRank& rank, const Socket&) {
+        [&](FalseRank& rank, const Socket& data) {
           say(rank.control(), bytes);
           rank.control().end_writing();
+          data.end_writing();
         },
         4);
     EXPECT_NE(text, "") << "round " << round;

@@ -186,7 +186,7 @@ class Pipeline:
         return rows, Mail(self.group, self.schedule, shapes)
 
     def clear_cache(self) -> None:
-        """Forget the shapes of what stages hand on, which are asked for once for each shape of a batch. Every rank calls
+        """Forget the shapes of what stages hand on, which are requested once for each shape of a batch. Every rank calls
         this after a change of the model that changes them."""
         self._shapes.clear()
 

@@ -39,20 +39,20 @@ def cut(
             f"{type(model).__name__} with {len(parts)}; give a list of modules, one for each stage"
         )
     if split is None:
-        places = _balanced([_size_of(module) for _, module in parts], stages)
+        begins = _balanced([_size_of(module) for _, module in parts], stages)
     else:
         names = [name for name, _ in parts]
         # "blocks.2" may be a Sequential itself: its first part.
-        places = [
+        begins = [
             next((i for i, name in enumerate(names) if f"{name}.".startswith(f"{cut}.")), -1)
             for cut in split
         ]
-        if len(split) != stages - 1 or -1 in places or [0, *places] != sorted({0, *places}):
+        if len(split) != stages - 1 or -1 in begins or [0, *begins] != sorted({0, *begins}):
             raise ValueError(
                 f"pipeline: expected split to name {stages - 1} modules, at which stages 1 to {stages - 1} begin, in "
                 f"their order, out of {', '.join(names[1:])}; got {list(split)}"
             )
-    bounds = [0, *places, len(parts)]
+    bounds = [0, *begins, len(parts)]
     return [parts[bounds[i] : bounds[i + 1]] for i in range(stages)]
 
 
@@ -75,12 +75,12 @@ def _balanced(sizes: list[int], stages: int) -> list[int]:
             best[k][i] = min(
                 (max(best[k - 1][j][0], sums[i] - sums[j]), j) for j in range(k - 1, i)
             )
-    places = []
+    begins = []
     end = count
     for k in range(stages, 1, -1):
         end = best[k][end][1]
-        places.append(end)
-    return places[::-1]
+        begins.append(end)
+    return begins[::-1]
 
 
 class Stage(Module):
