@@ -40,6 +40,7 @@ from .errors import (
     CollectiveTimeout,
     PeerFailed,
 )
+from .fully_shard import clip_grad_norm_, fully_shard, whole_parameters
 from .group import ProcessGroup
 from .local import LocalRanks, local
 from .pipelines import Pipeline, Schedule, pipeline
@@ -91,8 +92,10 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object",
+    "clip_grad_norm_",
     "destroy_process_group",
     "dump",
+    "fully_shard",
     "functional",
     "gather",
     "get_local_rank",
@@ -111,5 +114,6 @@ __all__ = [
     "scatter",
     "send",
     "serve_store",
+    "whole_parameters",
     "world",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core
-from tenon.optim import LBFGS, Lamb, Lars, LookAhead, Optimizer
+from tenon.optim import LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
@@ -16,9 +16,6 @@ from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
 from .work import Work
 from .world import world
-
-# Their updates need whole parameters, for norms of layers, or the whole model.
-_NEED_WHOLE = (LBFGS, Lamb, Lars, LookAhead)
 
 
 def own_rows(param: Tensor, rank: int, size: int) -> slice:
@@ -71,7 +68,7 @@ class ZeroRedundancyOptimizer:
             raise NotImplementedError(
                 f"ZeroRedundancyOptimizer: expected stage 1 or 2, got {stage}"
             )
-        if issubclass(optimizer_class, _NEED_WHOLE) or not optimizer_class.takes_complex:
+        if optimizer_class.needs_whole_parameters or issubclass(optimizer_class, LookAhead):
             raise NotImplementedError(
                 f"ZeroRedundancyOptimizer: expected an optimizer that updates every number of a parameter by itself, "
                 f"such as AdamW, got {optimizer_class.__name__}, which needs whole parameters"

@@ -41,10 +41,10 @@ def save(
     """Write `state` as the folder, which all ranks see; what was there before stays until the new one is whole.
 
     `state` is a dict of models, optimizers, tensors, Pieces, numbers, texts, containers of these, and objects with
-    state_dict(). Tensors have the names of their names in it; with the same name and shape they are the same tensor, of which
-    each rank has a Piece or all, and every element has to be on some rank. The state of an optimizer lies beside its
-    parameters, so that their model has to be in `state`, too. Of replicas one is written; buffers are those of the lowest
-    rank that has them. Values are equal on all ranks that have them.
+    state_dict(). The name of a tensor is its path in the dict; tensors of one name are one tensor, of which each rank has
+    a Piece or all, and every element has to be on some rank. The state of an optimizer lies beside its parameters, so
+    that their model has to be in `state`, too. Of replicas one is written; buffers are those of the lowest rank that has
+    them. Values are equal on all ranks that have them.
 
     `asynchronous=True` copies the tensors and returns a Pending, while a thread writes; the next save waits for it, and
     raises what went wrong. `timeout` limits, in seconds, how long a rank waits for the others' files then.

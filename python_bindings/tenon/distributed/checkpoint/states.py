@@ -12,10 +12,11 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon.nn import Module
+from tenon.nn import Module, Parameter
 from tenon.optim import Optimizer
 
 from ..data_parallel import DistributedDataParallel
+from ..fully_shard import ShardedParameter
 from ..pipelines import Pipeline
 from ..zero import ZeroRedundancyOptimizer
 from .boxes import Box, Piece, whole
@@ -124,6 +125,18 @@ def _models(state: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _models(value, _join(path, index))
 
 
+def _parameters_of(model: Module | Pipeline) -> dict[str, Tensor]:
+    """By all of their names: a parameter that is shared has several."""
+    if isinstance(model, Pipeline):
+        return dict(model.named_parameters())
+    found: dict[str, Tensor] = {}
+    for path, module in model._named_paths(""):
+        for name, value in vars(module).items():
+            if isinstance(value, Parameter):
+                found[_join(path, name)] = value
+    return found
+
+
 def _join(path: str, key: Any) -> str:
     return f"{path}.{key}" if path else str(key)
 
@@ -137,9 +150,11 @@ def collect(state: Any, path: str, names: Names, found: Found) -> None:
     elif isinstance(state, Tensor):
         found.add(path, _replica(state))
     elif isinstance(state, (Module, Pipeline)):
-        own = {name for name, _ in state.named_parameters()}
+        own = _parameters_of(state)
         for name, tensor in state.state_dict().items():
-            found.add(_join(path, name), _replica(tensor))
+            piece = _own_piece(tensor, own.get(name))
+            if piece is not None:
+                found.add(_join(path, name), piece)
             if name not in own:  # buffers may differ between ranks
                 found.first.add(_join(path, name))
     elif isinstance(state, (Optimizer, ZeroRedundancyOptimizer)):
@@ -165,8 +180,13 @@ def restore(state: Any, path: str, names: Names, source: Source) -> Any:
         source.fill(path, state if isinstance(state, Piece) else _replica(state))
         return state
     if isinstance(state, (Module, Pipeline)):
+        own = _parameters_of(state)
         for name, tensor in state.state_dict().items():
-            source.fill(_join(path, name), _replica(tensor))
+            piece = _own_piece(tensor, own.get(name))
+            if piece is None:
+                source.asked.add(_join(path, name))
+            else:
+                source.fill(_join(path, name), piece)
         return state
     if isinstance(state, (Optimizer, ZeroRedundancyOptimizer)):
         _OptimizerState(state, path, names).restore(source)
@@ -183,6 +203,23 @@ def restore(state: Any, path: str, names: Names, source: Source) -> Any:
         source.later(lambda: state.load_state_dict(loaded))
         return state
     return source.value(path)
+
+
+def _place(param: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape of the whole parameter, and where in it this one begins."""
+    if isinstance(param, ShardedParameter):
+        return param.whole_shape, param.offset
+    return tuple(param.shape), (0,) * param.ndim
+
+
+def _own_piece(tensor: Tensor, param: Tensor | None) -> Piece | None:
+    """Of a parameter; None if this rank has no row of it."""
+    if not isinstance(param, ShardedParameter):
+        return _replica(tensor)
+    if not param.size:
+        return None
+    own = param.detach() if param.whole_shape else param.detach().reshape([])
+    return Piece(own, param.whole_shape, param.offset)
 
 
 def _replica(tensor: Tensor) -> Piece:
@@ -214,7 +251,7 @@ class _OptimizerState:
         else:
             self._inner = optimizer
             self._places = {
-                id(param): (names.of(param), tuple(param.shape), (0,) * param.ndim)
+                id(param): (names.of(param), *_place(param))
                 for group in optimizer.param_groups
                 for param in group["params"]
             }
