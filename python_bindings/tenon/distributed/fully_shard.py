@@ -10,6 +10,7 @@ operators save of whole tensors is saved as a place in the unit, and gathered ag
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -39,7 +40,8 @@ class _Slot:
     def __init__(self, param: Parameter, group: ProcessGroup) -> None:
         self.shape = tuple(param.shape)
         self.dtype, self.device = param.dtype, param.device
-        self.owners: list[tuple[Module, str]] = []
+        # Modules own units, and not the other way round: memory is free when the model is.
+        self.owners: list[tuple[weakref.ref[Module], str]] = []
         # A number counts as one row.
         self.rows_shape = self.shape or (1,)
         self.rows = [own_rows(param, rank, group.size) for rank in range(group.size)]
@@ -51,8 +53,10 @@ class _Slot:
         self.shard.offset = (start, *[0] * (len(self.shape) - 1)) if self.shape else ()
 
     def put(self, tensor: Tensor) -> None:
-        for module, name in self.owners:
-            vars(module)[name] = tensor
+        for owner, name in self.owners:
+            module = owner()
+            if module is not None:
+                vars(module)[name] = tensor
 
 
 class Unit:
@@ -63,6 +67,12 @@ class Unit:
         self.gathers = 0  # how often, for those who count
         self._wholes: list[Tensor] | None = None  # while backward needs them
         self._owed = 0  # saved places that backward has not asked for yet
+
+    def __deepcopy__(self, memo: object) -> Unit:
+        raise TypeError(
+            "fully_shard: a sharded module cannot be copied, because its parameters are gathered with those of the other "
+            "ranks; copy it before, or load a checkpoint into another one"
+        )
 
     # -- whole tensors
 
@@ -225,7 +235,7 @@ def fully_shard(
     `reshard_after_forward=False` whole parameters stay from forward to backward, which saves gathering them again.
 
     Every rank calls the same modules in the same order, forward and backward. Optimizers that need whole parameters are
-    refused. `clip_grad_norm_` of torch's name is `dist.clip_grad_norm_`; `dist.whole_parameters(module)` gathers all.
+    refused. `dist.clip_grad_norm_` takes rows into account; inside `dist.whole_parameters(module)` all are whole.
     """
     group = process_group or world()
     if isinstance(module, FullyShardedModule):
@@ -244,7 +254,7 @@ def fully_shard(
                     _agree(names[-1], group)
                     group.broadcast(value)
                     slots[id(value)] = _Slot(value, group)
-                slots[id(value)].owners.append((owner, name))
+                slots[id(value)].owners.append((weakref.ref(owner), name))
     if not slots:
         raise ValueError(
             "fully_shard: expected a module with parameters that no unit has, got none"

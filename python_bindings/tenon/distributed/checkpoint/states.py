@@ -261,6 +261,8 @@ class _OptimizerState:
         saved = self._inner.state_dict()
         for index, state in saved["state"].items():
             param = self._params[index]
+            if not param.size:  # this rank has no row of it
+                continue
             name, shape, offset = self._places[id(param)]
             for key, value in state.items():
                 full = f"{self._path}.state.{name}.{key}"
