@@ -66,7 +66,7 @@ class Unit:
         self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
         self.gathers = 0  # how often, for those who count
         self._wholes: list[Tensor] | None = None  # while backward needs them
-        self._owed = 0  # saved places that backward has not asked for yet
+        self._owed = 0  # saved tensors that backward has not requested yet
 
     def __deepcopy__(self, memo: object) -> Unit:
         raise TypeError(

@@ -63,7 +63,7 @@ _OURS = {
     "is_grad_enabled": "is_grad_enabled",
 }
 
-_SUBMODULES = ("fft", "linalg", "nn", "signal")
+_SUBMODULES = ("distributed", "fft", "linalg", "nn", "signal")
 _namespace = _Namespace(
     "paddle",
     " ".join(f"{__name__}.{each}" for each in ("_functions", "_arrays", "_composed", "_selection")),
