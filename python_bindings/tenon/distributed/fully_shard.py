@@ -295,15 +295,15 @@ def clip_grad_norm_(
     """Scale gradients so that their 2-norm is `max_norm` at most, and return the norm before. Rows of sharded parameters
     count on each of the ranks that have them, whole ones once. Every rank of the group calls it."""
     group = group or world()
-    params = [p for p in parameters if p.grad is not None and p.grad.size]
+    with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.size]
     with tenon.no_grad():
         squares = {True: tenon.zeros([1]), False: tenon.zeros([1])}
-        for param in params:
-            wide = param.grad.to(tenon.float32)
+        for param, grad in with_grads:
+            wide = grad.to(tenon.float32)
             is_part = isinstance(param, ShardedParameter)
             squares[is_part] = squares[is_part] + (wide * wide).sum().to("cpu")
         norm = tenon.sqrt(group.all_reduce(squares[True]) + squares[False])
         scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
-        for param in params:
-            param.grad.copy_(param.grad * scale.to(param.grad.dtype).to(param.grad.device))
+        for _, grad in with_grads:
+            grad.copy_(grad * scale.to(grad.dtype).to(grad.device))
         return norm.reshape([])

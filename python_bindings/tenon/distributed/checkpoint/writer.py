@@ -226,13 +226,17 @@ class Pending:
     def _until(self, is_true: Any, mark: str) -> None:
         limit = time.monotonic() + self._timeout
         while not is_true():
+            gone = [] if self._group is None else self._gone()
+            # A rank that leaves because of another one has said so before.
             if os.path.exists(mark):
                 with open(mark, encoding="utf-8") as file:
                     raise _Told(file.read())
-            gone = [] if self._group is None else self._gone()
             if gone:
                 raise _Told(
-                    f"checkpoint: {self._folder} stays as it was: ranks {gone} are gone, before it was written"
+                    self._say(
+                        mark,
+                        f"checkpoint: {self._folder} stays as it was: ranks {gone} are gone, before it was written",
+                    )
                 )
             if time.monotonic() > limit:
                 raise _Told(
@@ -256,6 +260,10 @@ class Pending:
             f"checkpoint: expected to write {self._folder}, which stays as it was; rank {self._rank}: "
             f"{type(error).__name__}: {error}"
         )
+        return self._say(mark, text)
+
+    def _say(self, mark: str, text: str) -> str:
+        """To the other ranks."""
         with contextlib.suppress(OSError):
             if not os.path.exists(mark):
                 safetensors.write_whole(mark, [text.encode()])
