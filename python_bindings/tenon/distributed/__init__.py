@@ -9,7 +9,7 @@ Ranks that differ in a call, and ranks that died, hang or failed, are named on a
 What a rank says is neither encrypted nor hidden from other users of the network: trusted networks only.
 """
 
-from . import functional
+from . import checkpoint, functional
 from .calls import (
     P2POp,
     ReduceOp,
@@ -92,6 +92,7 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object",
+    "checkpoint",
     "clip_grad_norm_",
     "destroy_process_group",
     "dump",
