@@ -3,7 +3,7 @@
 # Without a stage all of them run. Each stage installs what it needs, writes build/nightly/STAGE.log and
 # goes on to the next; a table at the end says which passed. The exit status is 1 if one failed.
 #
-#   exhaustive  make test with every case on every device, and a hundred killed workers of data loaders
+#   exhaustive  make test with every case on every device, and a hundred killed workers of data loaders and savers of checkpoints
 #   large       tensors of more than 2^31 elements (16 GiB of memory)
 #   guard       ratios between Tenon's own paths; wants a quiet machine
 #   mutation    counts how many small wrong changes the tests notice

@@ -26,15 +26,21 @@ void Meeting::poke() {
 
 void Meeting::watch() {
   uint64_t next_beat = now_ns();
+  bool can_accept = true;
   while (!is_stopping_) {
-    std::vector<pollfd> entries = {{pokes_, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
-    std::vector<int32_t> ranks = {-1, -1};
+    std::vector<pollfd> entries = {{pokes_, POLLIN, 0}};
+    std::vector<int32_t> ranks;
+    size_t first = 0;  // entry of a peer
     {
       std::lock_guard lock(mutex_);
       if (now_ns() >= next_beat) {
         send_heartbeats();
         next_beat = now_ns() + kBeat;
+        can_accept = true;
       }
+      if (can_accept) entries.push_back({listener_.get(), POLLIN, 0});
+      arrivals_.add_to(entries);
+      first = entries.size();
       for (int32_t rank = 0; rank < options_.size; ++rank) {
         const Peer& peer = peers_[static_cast<size_t>(rank)];
         if (!peer.is_here || !peer.control) continue;
@@ -47,37 +53,43 @@ void Meeting::watch() {
     uint64_t pokes;
     if (entries[0].revents) [[maybe_unused]]
       const ssize_t count = read(pokes_, &pokes, sizeof pokes);
-    if (entries[1].revents) accept_data();
     std::lock_guard lock(mutex_);
-    for (size_t i = 2; i < entries.size(); ++i) {
-      if (entries[i].revents & POLLOUT) flush(peers_[static_cast<size_t>(ranks[i])]);
-      if (entries[i].revents & ~POLLOUT) read_frames(ranks[i]);
+    // Who waits at the listener and gets no descriptor would wake this thread without end: not before the next beat.
+    if (can_accept && entries[1].revents) can_accept = accept_data();
+    read_arrivals();
+    for (size_t i = first; i < entries.size(); ++i) {
+      const int32_t rank = ranks[i - first];
+      if (entries[i].revents & POLLOUT) flush(peers_[static_cast<size_t>(rank)]);
+      if (entries[i].revents & ~POLLOUT) read_frames(rank);
     }
   }
+  // With the last call, which those who wait for this rank are told.
+  const tenon_group_record last = records_.last();
   std::lock_guard lock(mutex_);
   for (Peer& peer : peers_) {
     if (!peer.is_here || !peer.control) continue;
     try {
-      const FrameHead head = {kGoodbye, 0};
-      const uint64_t deadline = deadline_after(kSecond / 2);
-      peer.control.write(peer.outbox.data(), peer.outbox.size(), deadline);
-      peer.control.write(&head, sizeof head, deadline);
+      append(peer, kHeartbeat, &last, sizeof last);
+      append(peer, kGoodbye, "", 0);
+      peer.control.write(peer.outbox.data(), peer.outbox.size(), deadline_after(kSecond / 2));
     } catch (const Error&) {  // it has left, too, or will see the connection end
     }
   }
 }
 
-void Meeting::accept_data() {
+bool Meeting::accept_data() {
   try {
-    Socket socket = accept_from(listener_, now_ns());
-    if (!socket) return;
-    Hello hello;
-    socket.read(&hello, sizeof hello, deadline_after(kSecond / 2));
-    if (!is_valid(hello, token_, options_.size) || hello.purpose != kData) return;
-    std::lock_guard lock(mutex_);
-    data_[{hello.from, text_of(hello.group)}] = std::move(socket);
-  } catch (const Error&) {  // the other side is no rank
+    arrivals_.accept(listener_);
+    return true;
+  } catch (const Error&) {  // out of descriptors
+    return false;
   }
+}
+
+void Meeting::read_arrivals() {
+  arrivals_.read(token_, options_.size, [this](const Hello& hello, Socket socket) {
+    if (hello.purpose == kData) data_[{hello.from, text_of(hello.group)}] = std::move(socket);
+  });
 }
 
 void Meeting::send_heartbeats() {
@@ -87,10 +99,14 @@ void Meeting::send_heartbeats() {
       queue(peer, kHeartbeat, &last, sizeof last);
 }
 
-void Meeting::queue(Peer& peer, uint32_t kind, const void* data, size_t size) {
+void Meeting::append(Peer& peer, uint32_t kind, const void* data, size_t size) {
   const FrameHead head = {kind, static_cast<uint32_t>(size)};
   peer.outbox.append(reinterpret_cast<const char*>(&head), sizeof head);
   peer.outbox.append(static_cast<const char*>(data), size);
+}
+
+void Meeting::queue(Peer& peer, uint32_t kind, const void* data, size_t size) {
+  append(peer, kind, data, size);
   flush(peer);
 }
 
@@ -130,14 +146,23 @@ void Meeting::take_frame(int32_t rank, uint32_t kind, const char* data, size_t s
   Peer& peer = peers_[static_cast<size_t>(rank)];
   peer.heard_at = now_ns();
   int32_t failure = 0;
-  if (kind == kHeartbeat && size == sizeof peer.last) memcpy(&peer.last, data, size);
+  if (kind == kHeartbeat && size == sizeof peer.last) {
+    memcpy(&peer.last, data, size);
+    make_readable(peer.last);
+    const bool is_call = peer.last.kind >= 0 && peer.last.kind < TENON_CALL_COUNT &&
+                         peer.last.dtype >= 0 && peer.last.dtype < TENON_DTYPE_COUNT;
+    if (!is_call) peer.last = {};
+  }
   if (kind == kGoodbye) {
     peer.said_goodbye = true;
     peer.is_here = false;
   }
   if (kind == kFailure && size >= sizeof failure) {
     memcpy(&failure, data, sizeof failure);
-    record_failure(failure, std::string(data + sizeof failure, size - sizeof failure));
+    if (failure > TENON_COLLECTIVE_WORKS && failure <= TENON_COLLECTIVE_TIMEOUT)
+      record_failure(failure, readable({data + sizeof failure, size - sizeof failure}));
+    else
+      peer.is_here = false;  // no rank says that
   }
 }
 

@@ -2,6 +2,7 @@
 // How ranks meet, and what is known of them. The thread is in heartbeat.cpp.
 #include "control/meeting.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,7 @@ void Meeting::go_on_in_child() {
     meeting->is_forked_ = true;
     meeting->listener_ = Socket();
     for (Peer& peer : meeting->peers_) peer.control = Socket();
+    meeting->arrivals_ = Arrivals();
     meeting->data_.clear();
     close(std::exchange(meeting->pokes_, -1));
   }
@@ -193,25 +195,20 @@ void Meeting::await_higher_ranks(uint64_t deadline) {
       if (!peers_[static_cast<size_t>(rank)].control) missing.push_back(rank);
     if (missing.empty()) return;
     check_interrupt();
-    Socket socket = accept_from(listener_, std::min(deadline, deadline_after(kSecond / 4)));
-    if (!socket) {
-      if (time_left(deadline) == 0) never_came(missing);
-      continue;
-    }
-    Hello hello;
-    try {
-      socket.read(&hello, sizeof hello, deadline_after(5 * kSecond));
-    } catch (const Error&) {
-      continue;  // the other side is no rank
-    }
-    if (!is_valid(hello, token_, options_.size)) continue;
-    if (hello.purpose == kData) {  // that rank is ahead of this one
-      data_[{hello.from, text_of(hello.group)}] = std::move(socket);
-      continue;
-    }
-    Peer& peer = peers_[static_cast<size_t>(hello.from)];
-    peer.machine = text_of(hello.machine);
-    peer.control = std::move(socket);
+    if (time_left(deadline) == 0) never_came(missing);
+    std::vector<pollfd> entries = {{listener_.get(), POLLIN, 0}};
+    arrivals_.add_to(entries);
+    poll(entries.data(), entries.size(), milliseconds_left(deadline, 250));
+    if (entries[0].revents) arrivals_.accept(listener_);
+    arrivals_.read(token_, options_.size, [this](const Hello& hello, Socket socket) {
+      if (hello.purpose == kData) {  // that rank is ahead of this one
+        data_[{hello.from, text_of(hello.group)}] = std::move(socket);
+        return;
+      }
+      Peer& peer = peers_[static_cast<size_t>(hello.from)];
+      peer.machine = text_of(hello.machine);
+      peer.control = std::move(socket);
+    });
   }
 }
 
@@ -265,7 +262,7 @@ std::string Meeting::gone_text(int32_t rank) const {
   const Peer& peer = peers_[static_cast<size_t>(rank)];
   std::string text = "rank " + std::to_string(rank) + " is gone: ";
   text += peer.said_goodbye ? "it left its groups" : "its process ended or its connection was lost";
-  if (!peer.last.sequence) return text + " before its first call";
+  if (!peer.last.sequence) return text + ", and no call of it was heard of";
   text += peer.last.end_ns ? " after " : " in ";
   return text + number_text(peer.last) + ", " + call_text(peer.last);
 }
@@ -279,7 +276,7 @@ std::string Meeting::state_text(int32_t rank) const {
     text += " was last heard of " + seconds_text(silent) + " ago,";
   else
     text += " is alive,";
-  if (!peer.last.sequence) return text + " before its first call";
+  if (!peer.last.sequence) return text + " no call of it was heard of";
   text += peer.last.end_ns ? " after " : " in ";
   return text + number_text(peer.last) + ", " + call_text(peer.last);
 }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/arrivals.hpp"
 #include "control/record.hpp"
 #include "control/socket.hpp"
 #include "control/store.hpp"
@@ -101,8 +102,10 @@ class Meeting {
   std::string get_patiently(Store& store, const std::string& key, int32_t from, uint64_t deadline);
 
   void watch();  // the thread
-  void accept_data();
+  bool accept_data();
+  void read_arrivals();
   void send_heartbeats();
+  void append(Peer& peer, uint32_t kind, const void* data, size_t size);
   void queue(Peer& peer, uint32_t kind, const void* data, size_t size);
   void flush(Peer& peer);
   void read_frames(int32_t rank);
@@ -121,7 +124,8 @@ class Meeting {
   int pokes_ = -1;  // an eventfd that the thread waits for
   RecordRing records_;
   mutable std::mutex mutex_;  // of everything below
-  std::vector<Peer> peers_;   // the one of this rank stays empty
+  Arrivals arrivals_;
+  std::vector<Peer> peers_;  // the one of this rank stays empty
   Failure failure_;
   std::set<Sleeper*> sleepers_;
   std::map<std::pair<int32_t, std::string>, Socket> data_;  // accepted, not yet taken

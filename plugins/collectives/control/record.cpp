@@ -48,6 +48,11 @@ std::string call_text(const tenon_group_record& record) {
   return text;
 }
 
+void make_readable(tenon_group_record& record) {
+  copy_text(record.group, readable(text_of(record.group, sizeof record.group)));
+  copy_text(record.site, readable(text_of(record.site, sizeof record.site)));
+}
+
 std::string number_text(const tenon_group_record& record) {
   return "call " + std::to_string(record.sequence) + " of " +
          text_of(record.group, sizeof record.group);

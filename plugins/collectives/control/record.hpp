@@ -7,20 +7,16 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "control/text.hpp"
 
 namespace tenon::collectives {
 
-// Cut to the room that there is, with a 0 behind it.
-template <size_t kSize>
-void copy_text(char (&to)[kSize], std::string_view text) {
-  const size_t count = text.copy(to, kSize - 1);
-  to[count] = '\0';
-}
-
 // "all_reduce(float32[8], sum) at train.py:88"; `record` may come from elsewhere and be wrong.
 std::string call_text(const tenon_group_record& record);
+// Its texts as UTF-8; it may come from elsewhere.
+void make_readable(tenon_group_record& record);
 // "call 512 of dp"
 std::string number_text(const tenon_group_record& record);
 

@@ -38,6 +38,7 @@ inline std::string call_text(const CallHeader& header) {
   record.reduce = header.reduce;
   record.root = header.root;
   copy_text(record.site, std::string_view(header.site, strnlen(header.site, sizeof header.site)));
+  make_readable(record);
   return call_text(record);
 }
 

@@ -63,10 +63,10 @@ class SharedMemory : public Links {
   size_t try_write(int32_t peer, const void* data, size_t size) override {
     Ring& ring = this->ring(rank_, static_cast<size_t>(peer));
     const uint64_t written = ring.written.load(std::memory_order_relaxed);
-    uint64_t room = room_ - (written - ring.read.load(std::memory_order_acquire));
+    uint64_t room = room_ - held(written, ring.read.load(std::memory_order_acquire));
     if (room == 0) {
       ring.writer_sleeps.store(1, std::memory_order_seq_cst);
-      room = room_ - (written - ring.read.load(std::memory_order_seq_cst));
+      room = room_ - held(written, ring.read.load(std::memory_order_seq_cst));
       if (room == 0) return 0;
     }
     const size_t count = std::min<uint64_t>(room, size), start = written % room_;
@@ -81,7 +81,7 @@ class SharedMemory : public Links {
   size_t try_read(int32_t peer, void* data, size_t size) override {
     Ring& ring = this->ring(static_cast<size_t>(peer), rank_);
     const uint64_t read = ring.read.load(std::memory_order_relaxed);
-    const uint64_t there = ring.written.load(std::memory_order_acquire) - read;
+    const uint64_t there = held(ring.written.load(std::memory_order_acquire), read);
     const size_t count = std::min<uint64_t>(there, size), start = read % room_;
     if (count == 0) return 0;
     const size_t first = std::min(count, room_ - start);
@@ -112,6 +112,12 @@ class SharedMemory : public Links {
     return *reinterpret_cast<Ring*>(memory_ + size_ * sizeof(Place) +
                                     (from * (size_ - 1) + (to < from ? to : to - 1)) *
                                         (sizeof(Ring) + room_));
+  }
+  // Bytes that were written and not read. The other side may have gone mad: its count is not believed.
+  uint64_t held(uint64_t written, uint64_t read) const {
+    if (written - read > room_)
+      throw Error(TENON_DATA_LOSS, "the memory that ranks of this machine share was overwritten");
+    return written - read;
   }
   static char* bytes(Ring& ring) { return reinterpret_cast<char*>(&ring + 1); }
 

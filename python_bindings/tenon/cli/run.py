@@ -9,7 +9,8 @@ With several machines, start this on each of them, with one secret of 32 hexadec
   tenon run --nnodes 2 --node-rank 0 --rendezvous host:29400 -n 8 train.py
 
 Output lines begin with the rank. Signals are passed on. When one rank fails, the others are ended, and the first failure
-is printed last; the exit code is that of the rank.
+is printed last; the exit code is that of the rank. With --max-restarts 3 all ranks start again up to three times; the
+variable TENON_ATTEMPT counts from 0, and programs go on from their last checkpoint (tenon.distributed.checkpoint).
 """
 
 import argparse
@@ -28,6 +29,13 @@ def add_arguments(parser):
         metavar="HOST:PORT",
         help="where ranks meet, on machine 0; default: a free port of this machine",
     )
+    parser.add_argument(
+        "--max-restarts",
+        type=int,
+        default=0,
+        metavar="TIMES",
+        help="how often all ranks are started again when one fails; they go on from a checkpoint",
+    )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as a script")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="script and its arguments")
 
@@ -43,11 +51,23 @@ def run(arguments):
         raise CommandError(
             f"expected --node-rank from 0 to {arguments.nnodes - 1}, got {arguments.node_rank}"
         )
+    if arguments.max_restarts < 0:
+        raise CommandError(f"expected --max-restarts of 0 or more, got {arguments.max_restarts}")
+    if arguments.max_restarts and arguments.nnodes > 1:
+        raise CommandError(
+            "--max-restarts restarts the ranks of one machine; start a job of several machines again as a whole"
+        )
     program = arguments.program
     if not program and not arguments.module:
         raise CommandError("expected a script to run, as in: tenon run -n 4 train.py")
     command = [sys.executable, *(["-m", arguments.module] if arguments.module else []), *program]
-    job = Job(command, arguments.n, arguments.nnodes, arguments.node_rank)
+    job = Job(
+        command,
+        arguments.n,
+        arguments.nnodes,
+        arguments.node_rank,
+        restarts=arguments.max_restarts,
+    )
     if arguments.rendezvous:
         host, _, port = arguments.rendezvous.rpartition(":")
         if not host or not port.isdecimal():

@@ -9,7 +9,7 @@ Ranks that differ in a call, and ranks that died, hang or failed, are named on a
 What a rank says is neither encrypted nor hidden from other users of the network: trusted networks only.
 """
 
-from . import functional
+from . import checkpoint, functional
 from .calls import (
     P2POp,
     ReduceOp,
@@ -40,8 +40,10 @@ from .errors import (
     CollectiveTimeout,
     PeerFailed,
 )
+from .fully_shard import clip_grad_norm_, fully_shard, whole_parameters
 from .group import ProcessGroup
 from .local import LocalRanks, local
+from .pipelines import Pipeline, Schedule, pipeline
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
 from .work import Work
@@ -71,8 +73,10 @@ __all__ = [
     "LocalStore",
     "P2POp",
     "PeerFailed",
+    "Pipeline",
     "ProcessGroup",
     "ReduceOp",
+    "Schedule",
     "Store",
     "TcpStore",
     "Work",
@@ -88,8 +92,11 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object",
+    "checkpoint",
+    "clip_grad_norm_",
     "destroy_process_group",
     "dump",
+    "fully_shard",
     "functional",
     "gather",
     "get_local_rank",
@@ -101,11 +108,13 @@ __all__ = [
     "isend",
     "local",
     "new_group",
+    "pipeline",
     "recv",
     "reduce",
     "reduce_scatter_tensor",
     "scatter",
     "send",
     "serve_store",
+    "whole_parameters",
     "world",
 ]

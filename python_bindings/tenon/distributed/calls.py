@@ -14,6 +14,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon.io.safetensors import bytes_of
 
 from .group import ProcessGroup
 from .work import Work
@@ -245,7 +246,7 @@ def all_gather_object(value: Any, group: ProcessGroup | None = None) -> list[Any
     sizes = group.all_gather(tenon.tensor([data.size], dtype=tenon.int64)).tolist()
     parts = [tenon.empty([size], dtype=tenon.uint8) for size in sizes]
     group.all_to_all([data] * group.size, parts)
-    return [pickle.loads(part.numpy().tobytes()) for part in parts]
+    return [pickle.loads(bytes_of(part)) for part in parts]
 
 
 def broadcast_object(value: Any, src: int = 0, group: ProcessGroup | None = None) -> Any:
@@ -258,4 +259,4 @@ def broadcast_object(value: Any, src: int = 0, group: ProcessGroup | None = None
     if group.rank == root:
         room = tenon.frombuffer(bytearray(data), dtype=tenon.uint8)
     group.broadcast(room, root)
-    return value if group.rank == root else pickle.loads(room.numpy().tobytes())
+    return value if group.rank == root else pickle.loads(bytes_of(room))

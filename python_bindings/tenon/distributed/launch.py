@@ -38,11 +38,12 @@ class Job:
     address: str = "127.0.0.1"
     port: int = 0
     secret: bytes | None = None
+    restarts: int = 0  # how often all ranks are started again when one has failed
 
 
 def run(job: Job) -> int:
-    """Start all ranks, pass their output on, and wait. The result is that of the rank that failed first, 128 and the
-    signal if that ended it, or 0."""
+    """Start all ranks, pass their output on, and wait; start all of them again if one fails and restarts are left. The
+    result is that of the rank that failed first, 128 and the signal if that ended it, or 0."""
     secret = job.secret or secrets.token_bytes(16)
     # The store lives here, so that no rank's end takes it along.
     server = None
@@ -50,24 +51,43 @@ def run(job: Job) -> int:
     if job.machine == 0:
         server = _core.StoreServer(job.address, port, secret)
         port = server.port
-    ranks = [_Rank(job, local_rank, port, secret) for local_rank in range(job.count)]
+    attempt = 0
+    while True:
+        failed, is_ended_by_user = _run_once(job, port, secret, attempt)
+        if failed is None:
+            break
+        text = _first_failure(job, port, secret, failed)
+        if attempt >= job.restarts or is_ended_by_user:
+            print(f"tenon run: {text}", file=sys.stderr)
+            break
+        attempt += 1
+        print(
+            f"tenon run: {text}; all ranks start again, restart {attempt} of {job.restarts}",
+            file=sys.stderr,
+            flush=True,
+        )
+    if server is not None:
+        server.close()
+    return 0 if failed is None else failed.code
+
+
+def _run_once(job: Job, port: int, secret: bytes, attempt: int) -> tuple[_Rank | None, bool]:
+    """The rank that failed first, and whether a signal that ends a job was passed on."""
+    ranks = [_Rank(job, local_rank, port, secret, attempt) for local_rank in range(job.count)]
+    seen: set[int] = set()
     try:
-        with _forwarded(ranks):
+        with _forwarded(ranks, seen):
             for rank in ranks:
                 rank.start()
             failed = _watch(ranks)
     finally:
         for rank in ranks:
             rank.end()
-    if failed is not None:
-        print(f"tenon run: {_first_failure(job, port, secret, failed)}", file=sys.stderr)
-    if server is not None:
-        server.close()
-    return 0 if failed is None else failed.code
+    return failed, bool(seen & {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 
 class _Rank:
-    def __init__(self, job: Job, local_rank: int, port: int, secret: bytes) -> None:
+    def __init__(self, job: Job, local_rank: int, port: int, secret: bytes, attempt: int) -> None:
         self.rank = job.machine * job.count + local_rank
         self._command = job.command
         size = job.machines * job.count
@@ -84,6 +104,7 @@ class _Rank:
             "PADDLE_TRAINERS_NUM": str(size),
             "TENON_STORE": "launcher",
             "TENON_JOB_SECRET": secret.hex(),
+            "TENON_ATTEMPT": str(attempt),
             "PYTHONUNBUFFERED": "1",
         }
         threads = max(1, len(os.sched_getaffinity(0)) // job.count)
@@ -163,8 +184,9 @@ def _end_with_parent() -> Callable[[], None]:
 
 
 @contextlib.contextmanager
-def _forwarded(ranks: Sequence[_Rank]) -> Any:
+def _forwarded(ranks: Sequence[_Rank], seen: set[int]) -> Any:
     def forward(number: int, _frame: Any) -> None:
+        seen.add(number)
         for rank in ranks:
             rank.send(number)
 
@@ -201,5 +223,7 @@ def _first_failure(job: Job, port: int, secret: bytes, failed: _Rank) -> str:
     """What the first rank that failed told the store; one that was killed told nothing."""
     with contextlib.suppress(Exception):
         store = _core.Store(TCP_STORE, job.address, port, secret, 1.0)
-        return "the first failure: " + store.get(FIRST_FAILURE, 0.0).decode()
+        told = store.get(FIRST_FAILURE, 0.0).decode()
+        store.delete(FIRST_FAILURE)  # of this attempt
+        return f"the first failure: {told}"
     return f"the first failure: {failed.how()}"

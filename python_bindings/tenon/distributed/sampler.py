@@ -21,7 +21,8 @@ class DistributedBatchSampler(Sampler):
     another number of ranks, with as many samples in a global batch, a step reads the same samples. The last global
     batch may be short: then it is filled with the first samples of the order until all ranks have equally many, because
     the mean over ranks of means over unequal parts is not the mean over all; with `drop_last` it is left out. With
-    `shuffle` the order follows from `seed` and the epoch, on every rank alike: call `set_epoch` before each.
+    `shuffle` the order follows from `seed` and the epoch, on every rank alike: call `set_epoch` before each. A run that
+    goes on within an epoch, also on another number of ranks, says how many batches were read: `set_epoch(3, start=40)`.
     """
 
     def __init__(
@@ -50,11 +51,14 @@ class DistributedBatchSampler(Sampler):
             )
         self.dataset, self.batch_size = dataset, batch_size
         self.num_replicas, self.rank = num_replicas, rank
-        self.shuffle, self.drop_last, self.seed, self.epoch = shuffle, drop_last, seed, 0
+        self.shuffle, self.drop_last, self.seed = shuffle, drop_last, seed
+        self.epoch = self.start = 0
 
-    def set_epoch(self, epoch: int) -> None:
-        """The number of the next pass, from which its order follows."""
-        self.epoch = epoch
+    def set_epoch(self, epoch: int, start: int = 0) -> None:
+        """The number of the next pass, from which its order follows, and the batch with which it begins."""
+        if not 0 <= start <= len(self):
+            raise ValueError(f"set_epoch: expected start from 0 to {len(self)}, got {start}")
+        self.epoch, self.start = epoch, start
 
     def __iter__(self) -> Iterator[list[int]]:
         order = list(range(len(self.dataset)))
@@ -62,7 +66,7 @@ class DistributedBatchSampler(Sampler):
             # Strings are hashed alike by every process; numbers of one generator would repeat those of others.
             random.Random(f"{self.seed}/{self.epoch}").shuffle(order)
         size, whole = self.num_replicas, self.batch_size * self.num_replicas
-        for start in range(0, len(order), whole):
+        for start in range(self.start * whole, len(order), whole):
             batch = order[start : start + whole]
             if len(batch) < whole and self.drop_last:
                 return

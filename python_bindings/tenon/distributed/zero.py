@@ -8,7 +8,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core
-from tenon.optim import LBFGS, Lamb, Lars, LookAhead, Optimizer
+from tenon.optim import LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
@@ -16,9 +16,6 @@ from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
 from .work import Work
 from .world import world
-
-# Their updates need whole parameters, for norms of layers, or the whole model.
-_NEED_WHOLE = (LBFGS, Lamb, Lars, LookAhead)
 
 
 def own_rows(param: Tensor, rank: int, size: int) -> slice:
@@ -71,7 +68,7 @@ class ZeroRedundancyOptimizer:
             raise NotImplementedError(
                 f"ZeroRedundancyOptimizer: expected stage 1 or 2, got {stage}"
             )
-        if issubclass(optimizer_class, _NEED_WHOLE) or not optimizer_class.takes_complex:
+        if optimizer_class.needs_whole_parameters or issubclass(optimizer_class, LookAhead):
             raise NotImplementedError(
                 f"ZeroRedundancyOptimizer: expected an optimizer that updates every number of a parameter by itself, "
                 f"such as AdamW, got {optimizer_class.__name__}, which needs whole parameters"
@@ -177,6 +174,16 @@ class ZeroRedundancyOptimizer:
             return norm.reshape([])
 
     # -- checkpoints
+
+    def own_offsets(self) -> list[tuple[_Shard, tuple[int, ...]]]:
+        """The parameters, and where in each the rows of this rank begin: tenon.distributed.checkpoint saves those."""
+        starts = []
+        for shard in self._shards:
+            start = shard.rows[self.group.rank].start
+            starts.append(
+                (shard, (start, *[0] * (shard.param.ndim - 1)) if shard.param.ndim else ())
+            )
+        return starts
 
     def state_dict(self) -> dict[str, Any]:
         """That of the same optimizer on one rank, on every rank. Every rank calls this."""

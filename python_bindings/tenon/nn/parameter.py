@@ -12,6 +12,9 @@ class Parameter(Tensor):
     Shares the storage of `data` and starts a history of its own.
     """
 
+    # Whether it is a part of a parameter that no rank of a job has whole.
+    is_part: bool = False
+
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         self = super().__new__(cls, data)
         self.requires_grad = requires_grad

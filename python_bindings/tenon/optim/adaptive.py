@@ -149,6 +149,7 @@ class Adafactor(Optimizer):
 
     state_has_shape_of_parameter = False
     takes_complex = False
+    needs_whole_parameters = True
 
     def __init__(
         self,

@@ -16,6 +16,8 @@ class Lars(Optimizer):
     """SGD with momentum and the rate `lr * trust * norm(p) / (norm(g) + weight_decay * norm(p))`
     for each parameter p with gradient g (You et al., 2017)."""
 
+    needs_whole_parameters = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -52,6 +54,8 @@ class Lars(Optimizer):
 
 class Lamb(Optimizer):
     """AdamW's direction scaled to the norm of each parameter (You et al., 2020)."""
+
+    needs_whole_parameters = True
 
     def __init__(
         self,
@@ -98,6 +102,7 @@ class Muon(Optimizer):
     """
 
     takes_complex = False
+    needs_whole_parameters = True
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ class LBFGS(Optimizer):
     """
 
     state_has_shape_of_parameter = False
+    needs_whole_parameters = True
 
     def __init__(
         self,

@@ -48,6 +48,8 @@ class Optimizer:
     # Whether every number of a parameter is updated by itself, so that complex ones may be taken
     # for pairs.
     takes_complex = True
+    # Whether an update of a part of a parameter needs the rest of it, as norms of layers do.
+    needs_whole_parameters = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = {"maximize": False, "multi_precision": False, **defaults}
@@ -76,6 +78,12 @@ class Optimizer:
                 raise ValueError(
                     f"{type(self).__name__}: a parameter of shape {tuple(param.shape)} "
                     "appears twice; each may be in one group only"
+                )
+            if getattr(param, "is_part", False) and self.needs_whole_parameters:
+                raise NotImplementedError(
+                    f"{type(self).__name__}: expected an optimizer that updates every number of a "
+                    "parameter by itself, such as AdamW, because parameters are spread over ranks; "
+                    f"{type(self).__name__} needs whole parameters"
                 )
             if param.dtype.is_complex and not self.takes_complex:
                 raise TypeError(

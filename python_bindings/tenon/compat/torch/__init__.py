@@ -8,6 +8,7 @@ Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
 (docs/compat_namespaces.md).
 """
 
+import importlib as _importlib
 from typing import Any
 
 from tenon.compat._adapt import Namespace
@@ -42,7 +43,10 @@ tanh threshold trunc xlogy""".split()
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'tenon.compat.torch' has no attribute '{name}'")
-    if name[:-1] in _IN_PLACE and name.endswith("_"):
+    if name == "distributed":
+        # A submodule that is loaded when it is named: it brings the groups of ranks along.
+        value: Any = _importlib.import_module(f"{__name__}.{name}")
+    elif name[:-1] in _IN_PLACE and name.endswith("_"):
         value = _options.in_place(name, _namespace.find(name[:-1]))
     else:
         value = _namespace.find(name)
@@ -51,4 +55,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_namespace.names(), *_SUBMODULES, *(f"{each}_" for each in _IN_PLACE)})
+    names = {"distributed", *_namespace.names(), *_SUBMODULES}
+    return sorted(names | {f"{each}_" for each in _IN_PLACE})

@@ -1,0 +1,519 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of several ranks by PyTorch's names, with its parameters and results: calls write into tensors that are given, and
+return None, or a Work with `async_op=True`. What they do is docs/distributed.md's.
+
+    from tenon.compat import torch
+    torch.distributed.init_process_group("gloo")
+    torch.distributed.all_reduce(x, op=torch.distributed.ReduceOp.MAX)
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import tenon
+from tenon import Tensor
+from tenon import distributed as _dist
+from tenon.compat import _objects
+from tenon.distributed import (
+    DistributedDataParallel,
+    FileStore,
+    ProcessGroup,
+    Store,
+    Work,
+    ZeroRedundancyOptimizer,
+    fully_shard,
+    is_initialized,
+)
+from tenon.distributed import TcpStore as _TcpStore
+
+__all__ = [
+    "DistributedDataParallel",
+    "FileStore",
+    "GroupMember",
+    "P2POp",
+    "ProcessGroup",
+    "ReduceOp",
+    "Store",
+    "Work",
+    "ZeroRedundancyOptimizer",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "destroy_process_group",
+    "fully_shard",
+    "gather",
+    "gather_object",
+    "get_backend",
+    "get_global_rank",
+    "get_group_rank",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "irecv",
+    "is_available",
+    "is_initialized",
+    "isend",
+    "new_group",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+]
+
+
+class ReduceOp:
+    """Names of reductions; those by bits are not there."""
+
+    SUM, PRODUCT, MIN, MAX, AVG = "sum", "prod", "min", "max", "mean"
+    BAND, BOR, BXOR, PREMUL_SUM = "BAND", "BOR", "BXOR", "PREMUL_SUM"
+
+
+class GroupMember:
+    """What new_group returns to who is not in the group, and None for that of all ranks."""
+
+    WORLD = None
+    NON_GROUP_MEMBER = -100
+
+
+_BACKENDS = ("gloo", "nccl", "host")
+
+
+def _group(group: Any) -> ProcessGroup:
+    if group == GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("expected a group that this rank is in, got NON_GROUP_MEMBER")
+    return group or _dist.world()
+
+
+def _rank(group: ProcessGroup, rank: int | None, in_group: int | None, name: str) -> int:
+    """A rank of the job, from it or from one of the group."""
+    if (rank is None) == (in_group is None):
+        raise ValueError(f"expected one of {name} and group_{name}, got {rank} and {in_group}")
+    if rank is not None:
+        return rank
+    assert in_group is not None
+    return get_global_rank(group, in_group)
+
+
+def _only(call: str, **options: Any) -> None:
+    """Options that have no meaning here."""
+    for name, (value, default) in options.items():
+        if value != default:
+            raise NotImplementedError(f"{call}: expected {name} to be left out, got {value!r}")
+
+
+def _work(result: Any, async_op: bool) -> Work | None:
+    return result if async_op else None
+
+
+def is_available() -> bool:
+    return True
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: datetime.timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Store | None = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """`backend` is "gloo", "nccl" or both as "cpu:gloo,cuda:nccl": tensors of the host go through it in any case, and
+    devices that communicate by themselves do that. `init_method` is "env://", or "tcp://host:port" of rank 0."""
+    _only("init_process_group", pg_options=(pg_options, None), device_id=(device_id, None))
+    kinds = [each.rpartition(":")[2] for each in (backend or "host").split(",")]
+    if any(kind not in _BACKENDS for kind in kinds):
+        raise NotImplementedError(
+            f"init_process_group: expected backend 'gloo' or 'nccl', got {backend!r}"
+        )
+    seconds = 60.0 if timeout is None else timeout.total_seconds()
+    name = group_name or "world"
+    if store is not None and init_method is not None:
+        raise ValueError("init_process_group: expected one of init_method and store, got both")
+    if init_method is not None and init_method.startswith("tcp://"):
+        host, _, port = init_method.removeprefix("tcp://").partition(":")
+        if not host or not port.isdecimal() or rank < 0 or world_size < 1:
+            raise ValueError(
+                "init_process_group: expected tcp://host:port, rank and world_size, got "
+                f"{init_method!r}, {rank} and {world_size}"
+            )
+        if rank == 0:
+            _servers.append(_dist.serve_store(host, int(port)))
+        store = _TcpStore(host, int(port), timeout=seconds)
+    elif init_method not in (None, "env://"):
+        raise NotImplementedError(
+            f"init_process_group: expected init_method 'env://' or 'tcp://host:port', got {init_method!r}"
+        )
+    if store is None:
+        _dist.init_process_group(timeout=seconds, name=name)
+    else:
+        _dist.init_process_group(
+            timeout=seconds, name=name, rank=rank, world_size=world_size, store=store
+        )
+
+
+_servers: list[Any] = []  # of init_method tcp://, on rank 0
+
+
+def destroy_process_group(group: Any = None) -> None:
+    _dist.destroy_process_group(group)
+    if group is None:
+        for server in _servers:
+            server.close()
+        _servers.clear()
+
+
+def get_rank(group: Any = None) -> int:
+    return -1 if group == GroupMember.NON_GROUP_MEMBER else _dist.get_rank(group)
+
+
+def get_world_size(group: Any = None) -> int:
+    return -1 if group == GroupMember.NON_GROUP_MEMBER else _dist.get_world_size(group)
+
+
+def get_backend(group: Any = None) -> str:
+    _group(group)
+    return "gloo"
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: datetime.timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:
+    _only(
+        "new_group",
+        timeout=(timeout, None),
+        pg_options=(pg_options, None),
+        use_local_synchronization=(use_local_synchronization, False),
+        device_id=(device_id, None),
+    )
+    if backend is not None and backend not in _BACKENDS:
+        raise NotImplementedError(f"new_group: expected backend 'gloo' or 'nccl', got {backend!r}")
+    chosen = None if ranks is None else list(ranks)
+    if chosen is not None and sort_ranks:
+        chosen.sort()
+    made = _dist.new_group(chosen, group_desc)
+    return GroupMember.NON_GROUP_MEMBER if made is None else made
+
+
+def get_process_group_ranks(group: Any = None) -> list[int]:
+    return list(_group(group).ranks)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    ranks = _group(group).ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(
+            f"expected a rank from 0 to {len(ranks) - 1} of the group, got {group_rank}"
+        )
+    return ranks[group_rank]
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    ranks = _group(group).ranks
+    if global_rank not in ranks:
+        raise ValueError(f"expected one of the ranks {list(ranks)}, got {global_rank}")
+    return ranks.index(global_rank)
+
+
+def barrier(
+    group: Any = None,
+    async_op: bool = False,
+    device_ids: list[int] | None = None,
+    timeout: datetime.timedelta | None = None,
+) -> Work | None:
+    _only("barrier", timeout=(timeout, None))
+    return _work(_group(group).barrier(async_op), async_op)
+
+
+def all_reduce(
+    tensor: Tensor, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    return _work(_dist.all_reduce(tensor, op, _group(group), async_op), async_op)
+
+
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: str = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    group = _group(group)
+    root = _rank(group, dst, group_dst, "dst")
+    return _work(_dist.reduce(tensor, root, op, group, async_op), async_op)
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    group = _group(group)
+    root = _rank(group, src, group_src, "src")
+    return _work(_dist.broadcast(tensor, root, group, async_op), async_op)
+
+
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    return _work(_dist.all_gather(tensor_list, tensor, _group(group), async_op), async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """`output_tensor` joins the inputs along the first axis, or has an axis of ranks more in front."""
+    group = _group(group)
+    stacked = (group.size, *input_tensor.shape)
+    if tuple(output_tensor.shape) == stacked and input_tensor.ndim:
+        output_tensor = output_tensor.reshape([-1, *input_tensor.shape[1:]])
+    return _work(
+        _dist.all_gather_into_tensor(output_tensor, input_tensor, group, async_op), async_op
+    )
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    group = _group(group)
+    if dst is None and group_dst is None:
+        dst = 0
+    _dist.gather(tensor, gather_list, _rank(group, dst, group_dst, "dst"), group)
+    return Work(None) if async_op else None
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    group = _group(group)
+    if src is None and group_src is None:
+        src = 0
+    _dist.scatter(tensor, scatter_list, _rank(group, src, group_src, "src"), group)
+    return Work(None) if async_op else None
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: str = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    group = _group(group)
+    if len(input_list) != group.size or any(x.shape != output.shape for x in input_list):
+        raise ValueError(
+            f"reduce_scatter: expected {group.size} tensors of shape {tuple(output.shape)}, as the output has, got "
+            f"shapes {[tuple(x.shape) for x in input_list]}"
+        )
+    joined = tenon.stack([x.detach() for x in input_list], 0)
+    into = output.reshape([1, *output.shape])
+    return _work(_dist.reduce_scatter_tensor(into, joined, op, group, async_op), async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor,
+    input: Tensor,
+    op: str = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """`input` is cut along its first axis, or has an axis of ranks more in front."""
+    group = _group(group)
+    if tuple(input.shape) == (group.size, *output.shape) and output.ndim:
+        output = output.reshape([1, *output.shape])
+    return _work(_dist.reduce_scatter_tensor(output, input, op, group, async_op), async_op)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    return _work(
+        _dist.all_to_all(output_tensor_list, input_tensor_list, _group(group), async_op), async_op
+    )
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    return _work(
+        _dist.all_to_all_single(
+            output, input, output_split_sizes, input_split_sizes, _group(group), async_op
+        ),
+        async_op,
+    )
+
+
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Messages between two ranks keep their order; tags, which would change it, are not there."""
+    isend(tensor, dst, group, tag, group_dst).wait()
+
+
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    irecv(tensor, src, group, tag, group_src).wait()
+    return _rank(_group(group), src, group_src, "src")
+
+
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work:
+    _only("isend", tag=(tag, 0))
+    group = _group(group)
+    return _dist.isend(tensor, _rank(group, dst, group_dst, "dst"), group)
+
+
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Any = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work:
+    """A rank to receive from is named: messages of any rank are not there."""
+    _only("irecv", tag=(tag, 0))
+    group = _group(group)
+    return _dist.irecv(tensor, _rank(group, src, group_src, "src"), group)
+
+
+class P2POp:
+    """One message for batch_isend_irecv: `op` is isend or irecv."""
+
+    def __init__(
+        self,
+        op: Any,
+        tensor: Tensor,
+        peer: int | None = None,
+        group: Any = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        _only("P2POp", tag=(tag, 0))
+        if op not in (isend, irecv):
+            raise ValueError(f"P2POp: expected isend or irecv as op, got {op!r}")
+        self.op, self.tensor, self.tag, self.group = op, tensor, tag, _group(group)
+        self.peer = _rank(self.group, peer, group_peer, "peer")
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    ours = {isend: _dist.isend, irecv: _dist.irecv}
+    return _dist.batch_isend_irecv(
+        [_dist.P2POp(ours[each.op], each.tensor, each.peer, each.group) for each in p2p_op_list]
+    )
+
+
+# -- objects
+
+
+def all_gather_object(
+    object_list: list[Any], obj: Any, group: Any = None, weights_only: bool = False
+) -> None:
+    _only("all_gather_object", weights_only=(weights_only, False))
+    _objects.all_gather_object(object_list, obj, _group(group))
+
+
+def broadcast_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: Any = None,
+    device: Any = None,
+    group_src: int | None = None,
+    weights_only: bool = False,
+) -> None:
+    _only("broadcast_object_list", weights_only=(weights_only, False))
+    group = _group(group)
+    if src is None and group_src is None:
+        src = 0
+    _objects.broadcast_object_list(object_list, _rank(group, src, group_src, "src"), group)
+
+
+def gather_object(
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    group_dst: int | None = None,
+    weights_only: bool = False,
+) -> None:
+    _only("gather_object", weights_only=(weights_only, False))
+    group = _group(group)
+    if dst is None and group_dst is None:
+        dst = 0
+    root = get_group_rank(group, _rank(group, dst, group_dst, "dst"))
+    _objects.gather_object(obj, object_gather_list, root, group)
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: Sequence[Any] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    group_src: int | None = None,
+    weights_only: bool = False,
+) -> None:
+    _only("scatter_object_list", weights_only=(weights_only, False))
+    group = _group(group)
+    if src is None and group_src is None:
+        src = 0
+    source = _rank(group, src, group_src, "src")
+    _objects.scatter_object_list(
+        scatter_object_output_list, scatter_object_input_list, source, group
+    )

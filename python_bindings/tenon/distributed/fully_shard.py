@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ZeRO stage 3: parameters of a module that are whole only while the module runs, and while its gradients are made.
+
+A unit is what one call of fully_shard makes. Its parameters are cut by rows, as ZeRO's other stages cut them, and the
+rows of this rank are what the module has as parameters. The module's forward sees whole tensors, which a function with a
+gradient gathers: backward, the function gets the gradients of all of them, and gives each rank the mean of its rows. What
+operators save of whole tensors is saved as a place in the unit, and gathered again when backward wants it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tenon
+from tenon import Function, Tensor
+from tenon.autograd import saved_tensors_hooks
+from tenon.nn import Module, Parameter
+
+from . import host_group as host
+from .calls import all_gather_object
+from .group import ProcessGroup
+from .world import world
+from .zero import own_rows
+
+
+class ShardedParameter(Parameter):
+    """Rows of a parameter that no rank has whole: those from `offset` on, of `whole_shape`."""
+
+    whole_shape: tuple[int, ...]
+    offset: tuple[int, ...]
+    is_part = True  # optimizers that need whole parameters refuse it
+
+
+class _Slot:
+    """A parameter of a unit: where modules have it, and its rows by rank."""
+
+    def __init__(self, param: Parameter, group: ProcessGroup) -> None:
+        self.shape = tuple(param.shape)
+        self.dtype, self.device = param.dtype, param.device
+        # Modules own units, and not the other way round: memory is free when the model is.
+        self.owners: list[tuple[weakref.ref[Module], str]] = []
+        # A number counts as one row.
+        self.rows_shape = self.shape or (1,)
+        self.rows = [own_rows(param, rank, group.size) for rank in range(group.size)]
+        with tenon.no_grad():
+            own = param.detach().reshape(list(self.rows_shape))[self.rows[group.rank]].clone()
+        self.shard = ShardedParameter(own, param.requires_grad)
+        self.shard.whole_shape = self.shape
+        start = self.rows[group.rank].start
+        self.shard.offset = (start, *[0] * (len(self.shape) - 1)) if self.shape else ()
+
+    def put(self, tensor: Tensor) -> None:
+        for owner, name in self.owners:
+            module = owner()
+            if module is not None:
+                vars(module)[name] = tensor
+
+
+class Unit:
+    """The parameters that are gathered together."""
+
+    def __init__(self, name: str, slots: list[_Slot], group: ProcessGroup, reshards: bool) -> None:
+        self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
+        self.gathers = 0  # how often, for those who count
+        self._wholes: list[Tensor] | None = None  # while backward needs them
+        self._owed = 0  # saved tensors that backward has not requested yet
+
+    def __deepcopy__(self, memo: object) -> Unit:
+        raise TypeError(
+            "fully_shard: a sharded module cannot be copied, because its parameters are gathered with those of the other "
+            "ranks; copy it before, or load a checkpoint into another one"
+        )
+
+    # -- whole tensors
+
+    def gather(self) -> list[Tensor]:
+        """Whole tensors, which no other unit and no earlier call has."""
+        self.gathers += 1
+        wholes = [
+            tenon.empty(list(slot.rows_shape), dtype=slot.dtype, device=slot.device)
+            for slot in self.slots
+        ]
+        size = self.group.size
+        with tenon.no_grad():
+            for members in _of_one_kind(self.slots):
+                sends = [(self.slots[i].shard.detach(), r) for r in range(size) for i in members]
+                receives = [
+                    (wholes[i][self.slots[i].rows[r]], r) for r in range(size) for i in members
+                ]
+                self.group._lists(host.ALL_TO_ALL, sends, receives, 0, None, False)
+            return [w.reshape(list(s.shape)) for w, s in zip(wholes, self.slots, strict=True)]
+
+    def scatter(self, grads: list[Tensor | None]) -> list[Tensor | None]:
+        """The mean over the ranks of this rank's rows of each gradient, as ZeRO's stage 2 makes it."""
+        size, rank = self.group.size, self.group.rank
+        result: list[Tensor | None] = [None] * len(grads)
+        trained = [i for i, slot in enumerate(self.slots) if slot.shard.requires_grad]
+        with tenon.no_grad():
+            for members in _of_one_kind([self.slots[i] for i in trained]):
+                chosen = [trained[i] for i in members]
+                padded = self._padded(chosen, grads)
+                out = tenon.empty([1, padded.shape[1]], dtype=padded.dtype, device=padded.device)
+                flat = self.group.reduce_scatter(padded, "mean", out).reshape([-1])
+                start = 0
+                for i in chosen:
+                    shard = self.slots[i].shard
+                    part = flat[start : start + shard.size].reshape(list(shard.shape))
+                    start += shard.size
+                    result[i] = part.clone() if size > 1 or rank else part
+        return result
+
+    def _padded(self, chosen: list[int], grads: list[Tensor | None]) -> Tensor:
+        """[ranks, numbers]: for each rank its rows of the gradients, one behind the other, and zeros to equal length."""
+        size = self.group.size
+        lengths = []
+        rows_of_ranks = []
+        for rank in range(size):
+            parts = []
+            for i in chosen:
+                slot, grad = self.slots[i], grads[i]
+                if grad is None:  # not used on this rank
+                    grad = tenon.zeros(list(slot.shape), dtype=slot.dtype, device=slot.device)
+                parts.append(grad.reshape(list(slot.rows_shape))[slot.rows[rank]].reshape([-1]))
+            rows_of_ranks.append(parts)
+            lengths.append(sum(part.size for part in parts))
+        like = self.slots[chosen[0]]
+        rows = []
+        for parts, length in zip(rows_of_ranks, lengths, strict=True):
+            missing = max(lengths) - length
+            zeros = tenon.zeros([missing], dtype=like.dtype, device=like.device)
+            rows.append(tenon.concat([*parts, zeros]).reshape([1, max(lengths)]))
+        return tenon.concat(rows, 0)
+
+    # -- during a call of the module
+
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """Modules have whole tensors inside."""
+        shards = [slot.shard for slot in self.slots]
+        records = tenon.is_grad_enabled() and any(shard.requires_grad for shard in shards)
+        if records:
+            wholes = list(_Gather.apply(self, *shards))
+        else:
+            wholes = self.gather()
+        saved: Any = contextlib.nullcontext()
+        if self.reshards and tenon.is_grad_enabled():
+            spans = [(w.data_ptr(), w.data_ptr() + w.nbytes) for w in wholes]
+            saved = saved_tensors_hooks(lambda x: self._pack(x, spans), self._unpack)
+        for slot, tensor in zip(self.slots, wholes, strict=True):
+            slot.put(tensor)
+        del wholes
+        try:
+            with saved:
+                yield
+        finally:
+            for slot in self.slots:
+                slot.put(slot.shard)
+
+    def _pack(self, x: Tensor, spans: list[tuple[int, int]]) -> Any:
+        address = x.data_ptr() if x.size else 0
+        for index, (begin, end) in enumerate(spans):
+            if begin <= address < end:
+                self._owed += 1
+                offset = (address - begin) // x.dtype.itemsize
+                return index, offset, tuple(x.shape), tuple(x.strides), x.dtype
+        return x
+
+    def _unpack(self, packed: Any) -> Tensor:
+        if isinstance(packed, Tensor):
+            return packed
+        index, offset, shape, strides, _ = packed
+        if self._wholes is None:
+            self._wholes = self.gather()
+        base = self._wholes[index].reshape([-1])
+        view = base[offset:].as_strided(list(shape), list(strides))
+        self._owed -= 1
+        if self._owed <= 0:
+            self.release()
+        return view
+
+    def release(self) -> None:
+        """Backward has what it needs; what an operator holds lives as long as that."""
+        self._wholes, self._owed = None, 0
+
+
+class _Gather(Function):
+    """Whole tensors of the shards of a unit; backward, the mean over the ranks of each shard's gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, unit: Unit, *_shards: Tensor) -> tuple[Tensor, ...]:
+        ctx.unit = unit
+        ctx.set_materialize_grads(False)
+        return tuple(unit.gather())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        ctx.unit.release()
+        return (None, *ctx.unit.scatter(list(grads)))
+
+
+def _of_one_kind(slots: list[_Slot]) -> list[list[int]]:
+    """Indices of those that can travel together."""
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for index, slot in enumerate(slots):
+        kinds.setdefault((slot.dtype.name, str(slot.device)), []).append(index)
+    return list(kinds.values())
+
+
+class FullyShardedModule(Module):
+    """What fully_shard makes of a module's class."""
+
+    _unit: Unit
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        with self._unit.whole():
+            return super().forward(*args, **kwargs)
+
+
+def fully_shard(
+    module: Module, process_group: ProcessGroup | None = None, reshard_after_forward: bool = True
+) -> Module:
+    """Keep this rank's rows of the parameters of a module alone, outside of its forward and backward passes: ZeRO stage 3.
+
+        for block in model.blocks:
+            dist.fully_shard(block)
+        dist.fully_shard(model)                                # what is left
+        optimizer = optim.AdamW(model.parameters(), lr=1e-3)   # of rows; made behind it
+
+    Parameters below `module` that no unit has become one: they are gathered together when the module is called. It
+    changes the module in place and returns it. Values become those of rank 0. Gradients are means over the ranks, of this
+    rank's rows; with n ranks a parameter takes, in float32 with Adam, 16 / n bytes and room for a unit or two. With
+    `reshard_after_forward=False` whole parameters stay from forward to backward, which saves gathering them again.
+
+    Every rank calls the same modules in the same order, forward and backward. Optimizers that need whole parameters are
+    refused. `dist.clip_grad_norm_` takes rows into account; inside `dist.whole_parameters(module)` all are whole.
+    """
+    group = process_group or world()
+    if isinstance(module, FullyShardedModule):
+        raise ValueError(
+            f"fully_shard: expected a module that is not sharded, got {type(module).__name__}"
+        )
+    slots: dict[int, _Slot] = {}
+    names = []
+    with tenon.no_grad():
+        for path, owner in module.named_modules():
+            for name, value in list(vars(owner).items()):
+                if not isinstance(value, Parameter) or isinstance(value, ShardedParameter):
+                    continue
+                if id(value) not in slots:
+                    names.append((f"{path}.{name}", tuple(value.shape), value.dtype.name))
+                    _agree(names[-1], group)
+                    group.broadcast(value)
+                    slots[id(value)] = _Slot(value, group)
+                slots[id(value)].owners.append((weakref.ref(owner), name))
+    if not slots:
+        raise ValueError(
+            "fully_shard: expected a module with parameters that no unit has, got none"
+        )
+    for slot in slots.values():
+        slot.put(slot.shard)
+    kind = type(module)
+    module._unit = Unit(kind.__name__, list(slots.values()), group, reshard_after_forward)
+    module.__class__ = type(kind.__name__, (FullyShardedModule, kind), {})
+    return module
+
+
+def _agree(own: tuple, group: ProcessGroup) -> None:
+    for rank, theirs in enumerate(all_gather_object(own, group)):
+        if theirs != own:
+            raise ValueError(
+                f"fully_shard: expected the same parameters on all ranks, got {own} on rank {group.rank} and {theirs} on "
+                f"rank {rank}"
+            )
+
+
+def units_of(module: Module) -> list[Unit]:
+    return [each._unit for each in module.modules() if isinstance(each, FullyShardedModule)]
+
+
+@contextlib.contextmanager
+def whole_parameters(module: Module) -> Iterator[None]:
+    """Inside, the module and all below have whole parameters, for reading: to evaluate, to export. Every rank calls it."""
+    with contextlib.ExitStack() as stack, tenon.no_grad():
+        for unit in units_of(module):
+            stack.enter_context(unit.whole())
+        yield
+
+
+def clip_grad_norm_(
+    parameters: Iterable[Tensor], max_norm: float, group: ProcessGroup | None = None
+) -> Tensor:
+    """Scale gradients so that their 2-norm is `max_norm` at most, and return the norm before. Rows of sharded parameters
+    count on each of the ranks that have them, whole ones once. Every rank of the group calls it."""
+    group = group or world()
+    with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.size]
+    with tenon.no_grad():
+        squares = {True: tenon.zeros([1]), False: tenon.zeros([1])}
+        for param, grad in with_grads:
+            wide = grad.to(tenon.float32)
+            is_part = isinstance(param, ShardedParameter)
+            squares[is_part] = squares[is_part] + (wide * wide).sum().to("cpu")
+        norm = tenon.sqrt(group.all_reduce(squares[True]) + squares[False])
+        scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
+        for _, grad in with_grads:
+            grad.copy_(grad * scale.to(grad.dtype).to(grad.device))
+        return norm.reshape([])
