@@ -174,7 +174,7 @@ void Importer::add_initializers(const Graph& graph, Scope& scope) {
     const bool is_small =
         tensor && (*tensor)->numel * static_cast<int64_t>(host->dtype_size((*tensor)->dtype)) <=
                       kMaxKnownBytes;
-    if (tensor && !is_small) value = steps_.leaf(*tensor, data->name);
+    if (tensor && !is_small) value = current_->leaf(*tensor, data->name);
     scope.set(data->name, std::move(value));
   }
 }
@@ -228,9 +228,7 @@ tenon_graph_program* Importer::run(std::vector<int64_t>& results) {
       results.push_back(1);
     }
   }
-  // A result is memory of its own, never the program's data.
-  for (Tensor& tensor : tensors)
-    if (is_known(tensor)) tensor = steps_.call("clone", {steps_.leaf(tensor, "")})[0].tensor("");
+  for (Tensor& tensor : tensors) tensor = steps_.result(tensor);
   return steps_.finish(tensors);
 }
 

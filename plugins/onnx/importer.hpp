@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "conversion.hpp"
 #include "tensors.hpp"
@@ -53,7 +54,10 @@ class Importer {
 
   // Nodes of a graph inside of another one; what its results are.
   Values run_graph(const Graph& graph, Scope& outer, const Values& inputs);
-  Steps& steps() { return steps_; }
+  // Of the region that is being built, else of the program.
+  Steps& steps() { return *current_; }
+  // Steps go there from now on; where they went before.
+  Steps* use_steps(Steps* steps) { return std::exchange(current_, steps); }
   ModelFiles& files() { return files_; }
   // Of the converters that ask for data no model may have.
   const Table& table() const { return table_; }
@@ -79,6 +83,7 @@ class Importer {
   const ImportOptions& options_;
   Table table_;
   Steps steps_;
+  Steps* current_ = &steps_;
   int depth_ = 0;
   size_t nodes_ = 0;
 };
