@@ -59,6 +59,9 @@ class Importer {
   // Steps go there from now on; where they went before.
   Steps* use_steps(Steps* steps) { return std::exchange(current_, steps); }
   ModelFiles& files() { return files_; }
+  // The number of a tensor's element type, where it is of less than a byte and carried by a wider dtype; else that of its dtype.
+  int32_t element_type(const Tensor& tensor) const;
+  void set_element_type(const Tensor& tensor, int32_t element_type);
   // Of the converters that ask for data no model may have.
   const Table& table() const { return table_; }
 
@@ -66,7 +69,7 @@ class Importer {
   void check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
                    std::set<std::string>& problems, int depth) const;
   void add_inputs(const Graph& graph, Scope& scope);
-  Value make_constant(const std::string& name, const Type& type, const Tensor& value) const;
+  Value make_constant(const std::string& name, const Type& type, const Tensor& value);
   Value make_input(const std::string& name, const Type& type);
   Ints input_shape(const std::string& name, const Type& type) const;
   void add_initializers(const Graph& graph, Scope& scope);
@@ -84,6 +87,7 @@ class Importer {
   Table table_;
   Steps steps_;
   Steps* current_ = &steps_;
+  std::unordered_map<const tenon_tensor*, std::pair<Tensor, int32_t>> narrow_;
   int depth_ = 0;
   size_t nodes_ = 0;
 };

@@ -106,7 +106,8 @@ Values branch_step(Conversion& c) {
         "expected branches with results of one dtype and shape, as `cond` depends on the "
         "inputs; then_branch makes " +
         types_text(flat[0]) + ", else_branch " + types_text(flat[1]) +
-        "; fix what `cond` follows from by values={...}");
+        ". A condition that is known when the model is loaded chooses one: fix what it follows "
+        "from by values={...}");
   const Values made = c.importer.steps().control(
       TENON_GRAPH_STEP_COND, predicate, 0, 0, {regions[0].get(), regions[1].get()}, flat[0].size());
   Values lists;
@@ -127,13 +128,15 @@ struct Rounds {
 Values while_step(Conversion& c, const Rounds& loop, int64_t first) {
   if (loop.scans() > 0)
     c.refuse(
-        "its number of rounds depends on the inputs, and with it the size of a result; fix `M` "
-        "or `cond` by values={...}");
+        "its number of rounds depends on the inputs, and with it the size of a result; expected "
+        "`M` "
+        "and `cond` to be known when the model is loaded: fix them by values={...}");
   if (!are_tensors(loop.carried))
     c.refuse(
-        "expected tensors that go from round to round, as its number of rounds depends on the "
-        "inputs, got " +
-        types_text(loop.carried));
+        "its number of rounds depends on the inputs, so that tensors alone go from round to round, "
+        "got " +
+        types_text(loop.carried) +
+        "; expected `M` and `cond` to be known when the model is loaded: fix them by values={...}");
   Captures captures({&loop.body}, c.scope);
   const bool has_limit = !loop.trips.is_none();
   if (has_limit) captures.add(loop.trips);
