@@ -46,8 +46,8 @@ def test_branches_that_return_inputs_constants_and_lists():
         node("SequenceAt", ["list", "zero"], ["first"]),
         node("SequenceAt", ["list", "last"], ["second"]),
     ]
-    places = {"zero": np.array(0), "last": np.array(-1)}
-    program = load(nodes, [X, FLAG], ["first", "second", "k"], places)
+    picked = {"zero": np.array(0), "last": np.array(-1)}
+    program = load(nodes, [X, FLAG], ["first", "second", "k"], picked)
     x = tenon.tensor([2.0, 3.0])
     assert numbers(program(x, tenon.tensor(True))) == [[2.0, 3.0], 1.0, 1.0]
     assert numbers(program(x, tenon.tensor(False))) == [[-2.0, -3.0], 100.0, 100.0]

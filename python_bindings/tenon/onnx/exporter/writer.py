@@ -52,7 +52,9 @@ class Writer:
         self.opset = opset
         self.nodes: list[bytes] = []
         self.initializers: list[bytes] = outer.initializers if outer else []
-        self.origin: str = outer.origin if outer else ""  # of the nodes to come: the operator of ours
+        self.origin: str = (
+            outer.origin if outer else ""
+        )  # of the nodes to come: the operator of ours
         self.names: dict[str, str] = {}  # by the id of a value of ours
         self._taken: set[str] = outer._taken if outer else set()
         self._constants: dict[tuple[Any, ...], str] = outer._constants if outer else {}
