@@ -12,6 +12,7 @@ with AddressSanitizer to see more.
 from __future__ import annotations
 
 import argparse
+import copy
 import random
 import subprocess
 import sys
@@ -219,13 +220,13 @@ def changed(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
             case 0:
                 del message[at]
             case 1:
-                message.insert(rng.randrange(len(message) + 1), message[at])
+                message.insert(rng.randrange(len(message) + 1), copy.deepcopy(message[at]))
             case 2:
                 message[at] = (rng.randint(1, 26), value)
             case 3:
                 source = rng.choice(nodes_of(other))
                 if source:
-                    message.insert(at, rng.choice(source))
+                    message.insert(at, copy.deepcopy(rng.choice(source)))
             case 4:
                 back = rng.randrange(len(message))
                 message[at], message[back] = message[back], message[at]
