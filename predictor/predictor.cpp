@@ -22,6 +22,11 @@ Tensor copy_on(tenon_device_id device, const tenon_tensor* tensor) {
   return copy;
 }
 
+bool share_memory(const Tensor& a, const Tensor& b) {
+  const void* storage = host->tensor_storage(a.get());
+  return a.get() == b.get() || (storage && storage == host->tensor_storage(b.get()));
+}
+
 bool is_dense_on_host(const tenon_tensor* tensor) {
   return tensor->device == host->device_host() && tensor->flags & TENON_TENSOR_CONTIGUOUS;
 }
@@ -90,6 +95,12 @@ void Predictor::run() {
   drop_outputs();
   check(status);
   for (size_t i = 0; i < results_.size(); ++i) outputs_[i] = Tensor::adopt(results_[i]);
+  // A value that is returned twice, or beside a view of it, is memory of its own each time: who writes into one result changes
+  // no other.
+  for (size_t i = 1; i < outputs_.size(); ++i)
+    if (std::any_of(outputs_.begin(), outputs_.begin() + static_cast<ptrdiff_t>(i),
+                    [&](const Tensor& other) { return share_memory(outputs_[i], other); }))
+      outputs_[i] = copy_on(outputs_[i]->device, outputs_[i].get());
   if (is_profiled_) profile_.add_run(Clock::now() - begin_);
   for (size_t i = 0; i < outputs_.size(); ++i)
     if (const Tensor& target = bindings_.copied_outputs()[i]) {

@@ -106,7 +106,10 @@ stage_onnx() {
     "$suite/bin/pip" install -q --disable-pip-version-check onnx==1.23.2
     touch "$suite/installed"
   fi
-  PYTHONPATH=$PWD/build/release/python "$suite/bin/python" tests/onnx/backend_suite.py --least 1500
+  export PYTHONPATH=$PWD/build/release/python
+  "$suite/bin/python" tests/onnx/backend_suite.py --least 1805
+  "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 141
+  .venv/bin/python -m tests.fuzz.onnx_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
 }
 stage_wheel() {
   rm -f dist/tenon_dl-*.whl

@@ -152,8 +152,12 @@ Value Conversion::attribute(std::string_view name) const {
       return given->integer;
     case Attribute::String:
       return given->text;
-    case Attribute::TensorKind:
-      return importer.files().value(*given->tensor);
+    case Attribute::TensorKind: {
+      const Value value = importer.files().value(*given->tensor);
+      if (const Tensor* made = value.get<Tensor>())
+        importer.set_element_type(*made, given->tensor->type);
+      return value;
+    }
     case Attribute::Floats:
       return Floats(given->numbers.begin(), given->numbers.end());
     case Attribute::Ints:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "convert/narrow.hpp"
 #include "expression.hpp"
 #include "reader/reader.hpp"
 
@@ -164,7 +165,19 @@ Value Importer::make_input(const std::string& name, const Type& type) {
     throw Error(TENON_UNSUPPORTED,
                 "input `" + name + "`: expected a tensor or a sequence of tensors");
   const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
-  return steps_.input(dtype, input_shape(name, type));
+  Tensor input = steps_.input(dtype, input_shape(name, type));
+  set_element_type(input, type.element_type);
+  return input;
+}
+
+int32_t Importer::element_type(const Tensor& tensor) const {
+  const auto found = narrow_.find(tensor.get());
+  return found == narrow_.end() ? element_type_of(tensor->dtype) : found->second.second;
+}
+
+void Importer::set_element_type(const Tensor& tensor, int32_t element_type) {
+  if (find_narrow(element_type))
+    narrow_.insert_or_assign(tensor.get(), std::pair(tensor, element_type));
 }
 
 void Importer::add_initializers(const Graph& graph, Scope& scope) {
@@ -174,7 +187,8 @@ void Importer::add_initializers(const Graph& graph, Scope& scope) {
     const bool is_small =
         tensor && (*tensor)->numel * static_cast<int64_t>(host->dtype_size((*tensor)->dtype)) <=
                       kMaxKnownBytes;
-    if (tensor && !is_small) value = steps_.leaf(*tensor, data->name);
+    if (tensor && !is_small) value = current_->leaf(*tensor, data->name);
+    if (const Tensor* made = value.get<Tensor>()) set_element_type(*made, data->type);
     scope.set(data->name, std::move(value));
   }
 }
@@ -192,13 +206,13 @@ void Importer::add_inputs(const Graph& graph, Scope& scope) {
   }
 }
 
-Value Importer::make_constant(const std::string& name, const Type& type,
-                              const Tensor& value) const {
+Value Importer::make_constant(const std::string& name, const Type& type, const Tensor& value) {
   const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
   if (type.kind != Type::Tensor || value->dtype != dtype)
     throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected a value of " +
                                             host->dtype_name(dtype) + ", got " +
                                             describe(*value.get()));
+  set_element_type(value, type.element_type);
   return value;
 }
 
@@ -228,9 +242,7 @@ tenon_graph_program* Importer::run(std::vector<int64_t>& results) {
       results.push_back(1);
     }
   }
-  // A result is memory of its own, never the program's data.
-  for (Tensor& tensor : tensors)
-    if (is_known(tensor)) tensor = steps_.call("clone", {steps_.leaf(tensor, "")})[0].tensor("");
+  for (Tensor& tensor : tensors) tensor = steps_.result(tensor);
   return steps_.finish(tensors);
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "conversion.hpp"
 #include "tensors.hpp"
@@ -53,8 +54,14 @@ class Importer {
 
   // Nodes of a graph inside of another one; what its results are.
   Values run_graph(const Graph& graph, Scope& outer, const Values& inputs);
-  Steps& steps() { return steps_; }
+  // Of the region that is being built, else of the program.
+  Steps& steps() { return *current_; }
+  // Steps go there from now on; where they went before.
+  Steps* use_steps(Steps* steps) { return std::exchange(current_, steps); }
   ModelFiles& files() { return files_; }
+  // The number of a tensor's element type, where it is of less than a byte and carried by a wider dtype; else that of its dtype.
+  int32_t element_type(const Tensor& tensor) const;
+  void set_element_type(const Tensor& tensor, int32_t element_type);
   // Of the converters that ask for data no model may have.
   const Table& table() const { return table_; }
 
@@ -62,7 +69,7 @@ class Importer {
   void check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
                    std::set<std::string>& problems, int depth) const;
   void add_inputs(const Graph& graph, Scope& scope);
-  Value make_constant(const std::string& name, const Type& type, const Tensor& value) const;
+  Value make_constant(const std::string& name, const Type& type, const Tensor& value);
   Value make_input(const std::string& name, const Type& type);
   Ints input_shape(const std::string& name, const Type& type) const;
   void add_initializers(const Graph& graph, Scope& scope);
@@ -79,6 +86,8 @@ class Importer {
   const ImportOptions& options_;
   Table table_;
   Steps steps_;
+  Steps* current_ = &steps_;
+  std::unordered_map<const tenon_tensor*, std::pair<Tensor, int32_t>> narrow_;
   int depth_ = 0;
   size_t nodes_ = 0;
 };

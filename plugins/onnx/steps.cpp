@@ -11,7 +11,7 @@ namespace {
 const tenon_graph_service_api& graph_service() {
   const auto* api = static_cast<const tenon_graph_service_api*>(
       host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
-  if (!api || api->struct_size <= offsetof(tenon_graph_service_api, builder_abandon))
+  if (!api || api->struct_size <= offsetof(tenon_graph_service_api, builder_control))
     throw Error(TENON_UNAVAILABLE,
                 "onnx: expected the plugin `graph` of this version, which builds programs; it was "
                 "not loaded");
@@ -175,6 +175,10 @@ bool asks_for_much(const tenon_op_def& def, const std::vector<tenon_value>& args
 
 }  // namespace
 
+void ReleaseProgram::operator()(tenon_graph_program* program) const {
+  graph_service().program_release(program);
+}
+
 Steps::Steps() : graph_(&graph_service()) {
   const ErrorSink err;
   err.check(graph_->builder_begin(TENON_DEVICE_NONE, &builder_, err));
@@ -251,6 +255,26 @@ Values Steps::call(const std::string& name, const Arguments& arguments) {
   Boxes boxes(*host->op_def(op), arguments);
   return may_compute(*host->op_def(op), boxes.values) ? call_now(op, boxes.values)
                                                       : build(op, boxes.values);
+}
+
+Values Steps::control(int32_t kind, const Values& operands, size_t ncarried, size_t nscanned,
+                      const std::vector<tenon_graph_program*>& regions, size_t nresults) {
+  std::vector<Tensor> held;
+  std::vector<tenon_tensor*> handles, results(nresults);
+  for (const Value& operand : operands)
+    handles.push_back(constant(operand.tensor("an operand").get(), held));
+  const ErrorSink err;
+  err.check(graph_->builder_control(
+      builder_, kind, handles.data(), static_cast<uint32_t>(handles.size()),
+      static_cast<uint32_t>(ncarried), static_cast<uint32_t>(nscanned), regions.data(),
+      static_cast<uint32_t>(regions.size()), results.data(), static_cast<uint32_t>(nresults), err));
+  Values made;
+  for (tenon_tensor* result : results) made.emplace_back(Tensor::adopt(result));
+  return made;
+}
+
+Tensor Steps::result(const Tensor& tensor) {
+  return is_known(tensor) ? call("clone", {leaf(tensor, "")})[0].tensor("") : tensor;
 }
 
 tenon_graph_program* Steps::finish(const std::vector<Tensor>& results) {

@@ -25,6 +25,11 @@ struct Argument {
 };
 using Arguments = std::vector<Argument>;
 
+struct ReleaseProgram {
+  void operator()(tenon_graph_program* program) const;
+};
+using OwnedProgram = std::unique_ptr<tenon_graph_program, ReleaseProgram>;
+
 class Steps {
  public:
   Steps();
@@ -38,6 +43,11 @@ class Steps {
   // Calls an operator: "matmul", "acme::swiglu". Host values that a parameter does not take as they are, known tensors for numbers
   // among them, are converted; none stands for the default.
   Values call(const std::string& name, const Arguments& arguments);
+  // A branch or loop, as builder_control of the service `graph` takes it; known tensors may be among the operands.
+  Values control(int32_t kind, const Values& operands, size_t ncarried, size_t nscanned,
+                 const std::vector<tenon_graph_program*>& regions, size_t nresults);
+  // What a program may return for the tensor: memory of its own, never the program's data.
+  Tensor result(const Tensor& tensor);
   tenon_graph_program* finish(const std::vector<Tensor>& results);
 
  private:

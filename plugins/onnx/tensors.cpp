@@ -35,7 +35,30 @@ constexpr std::pair<ElementType, int32_t> kDtypes[] = {
     {ElementType::Float8E5M2, TENON_DTYPE_F8E5M2},
     {ElementType::Float8E5M2FNUZ, TENON_DTYPE_F8E5M2FNUZ},
     {ElementType::Float8E8M0, TENON_DTYPE_F8E8M0},
+    // Of less than a byte: carried by dtypes that have their values.
+    {ElementType::UInt4, TENON_DTYPE_U8},
+    {ElementType::Int4, TENON_DTYPE_I8},
+    {ElementType::UInt2, TENON_DTYPE_U8},
+    {ElementType::Int2, TENON_DTYPE_I8},
+    {ElementType::Float4E2M1, TENON_DTYPE_F8E4M3},
 };
+
+// Elements of less than a byte, the first one in the low bits, a byte each.
+void unpack(std::string_view packed, ElementType type, uint32_t bits, int64_t count,
+            unsigned char* elements) {
+  static constexpr unsigned char kFloat8[8] = {0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c};
+  const unsigned mask = (1u << bits) - 1, sign = 1u << (bits - 1);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<uint64_t>(i) * bits;
+    const unsigned code = static_cast<unsigned char>(packed[at / 8]) >> (at % 8) & mask;
+    if (type == ElementType::Float4E2M1)
+      elements[i] = static_cast<unsigned char>(kFloat8[code & 7] | (code & 8) << 4);
+    else if (type == ElementType::Int4 || type == ElementType::Int2)
+      elements[i] = static_cast<unsigned char>((code ^ sign) - sign);
+    else
+      elements[i] = static_cast<unsigned char>(code);
+  }
+}
 
 // Closes a file when it goes.
 struct Descriptor {
@@ -182,7 +205,7 @@ Value ModelFiles::make(const TensorData& data) {
   std::shared_ptr<const MappedFile> file = model_;
   std::string_view bytes = data.elements();
   const int64_t count = count_elements(data.shape, "tensor `" + data.name + "`"),
-                expected = count * static_cast<int64_t>(host->dtype_size(dtype));
+                bits = element_size(data.type).bits, expected = (count * bits + 7) / 8;
   if (data.is_external) bytes = external_bytes(data, expected, file);
   const ErrorSink err;
   tenon_tensor* made;
@@ -190,6 +213,12 @@ Value ModelFiles::make(const TensorData& data) {
   constexpr int64_t kMinShared = 4096;
   const bool is_in_file = data.is_external || !data.raw.empty();
   const bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % 16 == 0;
+  if (bits < 8) {
+    Tensor tensor = make_known(dtype, data.shape);
+    unpack(bytes, static_cast<ElementType>(data.type), static_cast<uint32_t>(bits), count,
+           static_cast<unsigned char*>(tensor->data));
+    return tensor;
+  }
   if (expected >= kMinShared && is_in_file && is_aligned && dtype != TENON_DTYPE_BOOL) {
     auto* hold = new Hold{file};
     const tenon_status status = host->tensor_wrap(

@@ -24,6 +24,11 @@ def write_models(folder):
         (folder / name).write_bytes(model(nodes, inputs, ["scores"], weights))
     inputs = [value("x", "float32", [6]), value("shape", "int64", [2])]
     data = model([node("Reshape", ["x", "shape"], ["y"])], inputs, ["y"])
+    (folder / "resnet50_data").mkdir()
+    saved = {"input_0.pb": (1, 3, 224, 224), "output_0.pb": (1, 2, 1, 1)}
+    for name, shape in saved.items():
+        tensor = messages["tensor"]("any", np.zeros(shape, np.float32))
+        (folder / "resnet50_data" / name).write_bytes(tensor)
     (folder / "reshape.onnx").write_bytes(data)
 
 
@@ -31,7 +36,7 @@ def test_the_programs_run(tmp_path, monkeypatch):
     write_models(tmp_path)
     monkeypatch.chdir(tmp_path)
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    assert len(programs) == 4
+    assert len(programs) == 5
     scope = {"image": tenon.zeros([1, 3, 224, 224])}
     for program in programs:
         exec(program, scope)

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import re
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import tenon
 import tenon.onnx
 from onnx import numpy_helper
@@ -31,7 +34,9 @@ BITS = {  # dtypes that NumPy does not have, by the name that ml_dtypes gives th
     "float8_e5m2fnuz": ("float8_e5m2fnuz", np.uint8),
     "float8_e8m0fnu": ("float8_e8m0", np.uint8),
 }
-
+# Elements of less than a byte, and what carries them.
+NARROW = {"int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8"}
+FLOAT4 = "float4_e2m1fn"
 
 # The reference rounds numbers of 16 bits after each step, kernels once: two units in the last place apart.
 UNITS = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
@@ -51,6 +56,54 @@ def plain(item: Any) -> Any:
     return numpy_helper.to_array(item) if hasattr(item, "data_type") else item
 
 
+def completed(case: Any) -> Any:
+    """The case with its model and data, which are files for all kinds but "node"."""
+    if case.model is not None:
+        return case
+    if case.model_dir is not None:
+        folder = Path(case.model_dir)
+        sets = [
+            (
+                [read(part / f"input_{i}.pb") for i in range(count(part, "input"))],
+                [read(part / f"output_{i}.pb") for i in range(count(part, "output"))],
+            )
+            for part in sorted(folder.glob("test_data_set_*"))
+        ]
+        return dataclasses.replace(case, model=onnx.load(folder / "model.onnx"), data_sets=sets)
+    path = Path(onnx.__file__).parents[1] / case.url  # a model without weights, in the package
+    model = onnx.load(path)
+    initialized = {item.name for item in model.graph.initializer}
+    inputs = []
+    for item in model.graph.input:
+        if item.name not in initialized:
+            shape = [size.dim_value or 1 for size in item.type.tensor_type.shape.dim]
+            total = int(np.prod(shape))
+            inputs.append((np.arange(total).reshape(shape) / total).astype(np.float32))
+    outputs = [
+        read(path.with_name(f"{path.stem}_output_{i}.pb")) for i in range(len(model.graph.output))
+    ]
+    return dataclasses.replace(case, model=model, data_sets=[(inputs, outputs)])
+
+
+def count(folder: Path, kind: str) -> int:
+    return len(list(folder.glob(f"{kind}_*.pb")))
+
+
+def read(path: Path) -> Any:
+    """A tensor, or a sequence of them, of a file."""
+    data = path.read_bytes()
+    tensor = onnx.TensorProto()
+    try:
+        tensor.ParseFromString(data)
+        if tensor.data_type:
+            return numpy_helper.to_array(tensor)
+    except Exception:  # of another message
+        pass
+    sequence = onnx.SequenceProto()
+    sequence.ParseFromString(data)
+    return numpy_helper.to_list(sequence)
+
+
 def to_tensor(array: Any) -> Any:
     """A tensor, or a list of them, of the case's data."""
     array = plain(array)
@@ -61,6 +114,11 @@ def to_tensor(array: Any) -> Any:
     if array is None:
         raise CaseRefused("an empty optional as input")
     array = np.asarray(array)
+    if array.dtype.name in NARROW:
+        array = array.astype(NARROW[array.dtype.name])
+    if array.dtype.name == FLOAT4:
+        wide = tenon.tensor(np.ascontiguousarray(array.astype(np.float32)).reshape(array.shape))
+        return tenon.cast(wide, tenon.float8_e4m3)
     if array.dtype.name in BITS:
         name, bits = BITS[array.dtype.name]
         flat = tenon.tensor(np.ascontiguousarray(array).reshape(-1).view(bits))
@@ -113,12 +171,16 @@ def difference(actual: Any, expected: Any, case: Any) -> str:
     expected = np.asarray(expected)
     if expected.dtype.kind == "O":
         return "expected data of " + type(expected.flat[0]).__name__
+    if expected.dtype.name in NARROW:
+        expected = expected.astype(NARROW[expected.dtype.name])
     name = BITS.get(expected.dtype.name, (expected.dtype.name,))[0]
+    if name == FLOAT4:
+        name = "float8_e4m3"
     if actual.dtype.name != name:
         return f"expected {name}, got {actual.dtype.name}"
     if tuple(actual.shape) != expected.shape:
         return f"expected shape {expected.shape}, got {tuple(actual.shape)}"
-    if expected.dtype.name in BITS:
+    if expected.dtype.name in BITS or expected.dtype.name == FLOAT4:
         got, wanted = tenon.cast(actual, tenon.float32).numpy(), expected.astype(np.float32)
     else:
         got, wanted = actual.numpy(), expected
@@ -137,6 +199,7 @@ def difference(actual: Any, expected: Any, case: Any) -> str:
 
 def run(case: Any) -> tuple[str, str]:
     """(verdict, reason): passed, fixed, refused or wrong."""
+    case = completed(case)
     initialized = {item.name for item in case.model.graph.initializer}
     names = [item.name for item in case.model.graph.input if item.name not in initialized]
     for inputs, outputs in case.data_sets:
@@ -168,13 +231,18 @@ def summary(reason: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kind", default="node")
+    parser.add_argument(
+        "--kind", default="node", help="node, or simple,pytorch-converted,pytorch-operator,real"
+    )
     parser.add_argument("-k", default="", help="only cases whose name has this text")
     parser.add_argument("--list", default="wrong,failed", help="verdicts whose cases are listed")
     parser.add_argument("--least", type=int, default=0, help="fail if fewer cases pass")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    cases = [case for case in load_model_tests(kind=options.kind) if options.k in case.name]
+    kinds = options.kind.split(",")
+    cases = [
+        case for kind in kinds for case in load_model_tests(kind=kind) if options.k in case.name
+    ]
     verdicts: collections.Counter[str] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()
     for case in cases:

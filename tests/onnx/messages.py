@@ -4,11 +4,11 @@ package would."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from tenon.onnx.protobuf import field
 
 TYPES = {
     "float32": 1,
@@ -24,26 +24,6 @@ TYPES = {
     "uint32": 12,
     "uint64": 13,
 }
-
-
-def varint(number: int) -> bytes:
-    number &= (1 << 64) - 1
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def field(tag: int, value: int | float | str | bytes) -> bytes:
-    """A field of a message: an integer as varint, a float as four bytes, text and messages with their length."""
-    if isinstance(value, float):
-        return varint(tag << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, int):
-        return varint(tag << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(tag << 3 | 2) + varint(len(data)) + data
 
 
 def tensor(name: str, array: np.ndarray) -> bytes:

@@ -166,14 +166,6 @@ def test_what_writes_in_place_is_refused(path):
         tenon.onnx.export(function, path, (tenon.randn(3), tenon.randn(3)))
 
 
-def test_a_branch_is_refused(path):
-    def function(x):
-        return tenon.jit.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, x)
-
-    with pytest.raises(NotImplementedError, match="is a branch or a loop over a tensor"):
-        tenon.onnx.export(function, path, (tenon.randn(3),))
-
-
 def test_a_size_in_an_attribute_is_refused(path):
     def function(x):
         return tenon.eye(x.shape[0])

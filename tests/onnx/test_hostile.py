@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tenon
 import tenon.onnx
-from messages import field, function, graph, local, model, node, value, varint
+from messages import field, function, graph, local, model, node, value
+from tenon.onnx.protobuf import varint
 
 SMALL = [value("x", "float32", [2])]
 

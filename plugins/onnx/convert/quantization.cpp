@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // QuantizeLinear, DequantizeLinear, and products of quantised numbers, as the formulas of ONNX say.
 #include "convert/converters.hpp"
+#include "convert/narrow.hpp"
 #include "convert/window.hpp"
+#include "importer.hpp"
 
 namespace tenon::onnx {
 namespace {
@@ -39,7 +41,8 @@ struct Bounds {
   double low, high;
 };
 
-Bounds bounds_of(Conversion& c, int32_t dtype) {
+Bounds bounds_of(Conversion& c, int32_t dtype, int32_t element_type) {
+  if (const Narrow* narrow = find_narrow(element_type)) return {narrow->low, narrow->high};
   switch (dtype) {
     case TENON_DTYPE_U8:
       return {0, 255};
@@ -55,8 +58,9 @@ Bounds bounds_of(Conversion& c, int32_t dtype) {
 }
 
 // Rounded, moved and kept within the dtype; `x` is float32 or float64.
-Tensor quantised(Conversion& c, const Tensor& ratio, const Value& zero_point, int32_t dtype) {
-  const Bounds bounds = bounds_of(c, dtype);
+Tensor quantised(Conversion& c, const Tensor& ratio, const Value& zero_point, int32_t dtype,
+                 int32_t element_type = 0) {
+  const Bounds bounds = bounds_of(c, dtype, element_type);
   Tensor moved = c.call("round", {ratio});
   if (!zero_point.is_none())
     moved = c.call("add", {moved, c.cast(zero_point.tensor("zero point"), ratio->dtype)});
@@ -93,12 +97,13 @@ Ints column_shape() { return {}; }
 
 Values convert_quantize_linear(Conversion& c) {
   const Tensor &x = c.tensor("x"), &scale = c.tensor("y_scale");
-  int32_t dtype = TENON_DTYPE_U8;
-  const int64_t given = c.integer("output_dtype");
+  int64_t element_type = c.integer("output_dtype");
   if (c.has("y_zero_point"))
-    dtype = c.tensor("y_zero_point")->dtype;
-  else if (given != 0)
-    dtype = dtype_of(given, "attribute `output_dtype`");
+    element_type = c.importer.element_type(c.tensor("y_zero_point"));
+  else if (element_type == 0)
+    element_type = static_cast<int64_t>(ElementType::UInt8);
+  const int32_t dtype = dtype_of(element_type, "attribute `output_dtype`");
+  const auto type = static_cast<int32_t>(element_type);
   if (c.integer("precision") != 0 && c.integer("precision") != 1)
     c.refuse("attribute `precision`: expected FLOAT or that of the scale");
   const int32_t wide = x->dtype == TENON_DTYPE_F64 || scale->dtype == TENON_DTYPE_F64
@@ -112,9 +117,13 @@ Values convert_quantize_linear(Conversion& c) {
   if (is_float8(dtype)) {
     if (c.has("y_zero_point") && is_known(c.tensor("y_zero_point")))
       for (double point : floats_of(c.input("y_zero_point"), "y_zero_point"))
-        if (point != 0) c.refuse("a zero point other than 0 of float8");
+        if (point != 0) c.refuse("a zero point other than 0 of float8 or float4");
     if (c.has("y_zero_point") && !is_known(c.tensor("y_zero_point")))
-      c.refuse("a zero point of float8 that depends on the inputs");
+      c.refuse(
+          "expected a zero point of float8 or float4 to be known when the model is loaded, got one "
+          "that depends on the "
+          "inputs; fix it by values={...}");
+    if (find_narrow(type)) return {to_narrow(c, ratio, type)};
     if (c.integer("saturate", 1) == 0) return {c.cast(ratio, dtype)};
     const double limit = dtype == TENON_DTYPE_F8E4M3       ? 448
                          : dtype == TENON_DTYPE_F8E4M3FNUZ ? 240
@@ -123,7 +132,9 @@ Values convert_quantize_linear(Conversion& c) {
   }
   Value point = c.input("y_zero_point");
   if (!point.is_none()) point = along(c, point.tensor("y_zero_point"), x);
-  return {quantised(c, ratio, point, dtype)};
+  const Tensor made = quantised(c, ratio, point, dtype, type);
+  c.importer.set_element_type(made, type);
+  return {made};
 }
 
 Values convert_dequantize_linear(Conversion& c) {

@@ -28,7 +28,8 @@ class ModelReader {
           model.producer = name(message);
           break;
         case 7:
-          model.graph = graph(child(message));
+          // A message in several parts is one, as in every reader of protocol buffers.
+          add_to(model.graph, child(message));
           has_graph_ = true;
           break;
         case 8:
@@ -145,8 +146,13 @@ class ModelReader {
   }
 
   Graph graph(pbf_reader message) {
-    const Level level(depth_);
     Graph graph;
+    add_to(graph, message);
+    return graph;
+  }
+
+  void add_to(Graph& graph, pbf_reader message) {
+    const Level level(depth_);
     while (message.next()) {
       switch (message.tag()) {
         case 1:
@@ -171,7 +177,6 @@ class ModelReader {
           message.skip();
       }
     }
-    return graph;
   }
 
   // A message of a few bytes becomes a struct of hundreds.

@@ -20,11 +20,13 @@ from tenon.cli.errors import FAILED, USAGE, CommandError
 
 COMMANDS = {
     "benchmark": "tenon.cli.benchmark",
+    "convert": "tenon.cli.convert",
     "explain": "tenon.cli.explain",
     "generate": "tenon.cli.generate",
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
     "new-pass": "tenon.cli.new_pass",
+    "onnx": "tenon.cli.onnx",
     "plugins": "tenon.cli.plugins",
     "predict": "tenon.cli.predict",
     "report": "tenon.cli.report",

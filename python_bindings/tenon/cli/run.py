@@ -60,6 +60,10 @@ def run(arguments):
     program = arguments.program
     if not program and not arguments.module:
         raise CommandError("expected a script to run, as in: tenon run -n 4 train.py")
+    if not arguments.module and program[0].endswith((".tenon", ".onnx", ".pt2")):
+        raise CommandError(
+            f"'{program[0]}' is a model, and this command starts scripts; run it by: tenon predict {program[0]}"
+        )
     command = [sys.executable, *(["-m", arguments.module] if arguments.module else []), *program]
     job = Job(
         command,

@@ -88,8 +88,8 @@ class Predictor:
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs by name. Inputs are tensors, or what `tenon.asarray` takes, of the program's dtypes: nothing is
-        converted. Results are new tensors on the predictor's device, without gradients: one that is an input or a
-        weight is a copy."""
+        converted. Results are new tensors on the predictor's device, without gradients, and share no memory with each
+        other, an input or a weight."""
         with self._taking_turn():
             missing = [name for name in self.inputs if name not in inputs]
             if missing:

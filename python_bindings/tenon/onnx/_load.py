@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenon import _core
@@ -44,14 +45,15 @@ def load(
     of its tensors. `values` fixes inputs: the program does not take them, and what follows from them is known while the model is
     loaded, as shapes, axes and numbers of rounds have to be. `passes` as for `tenon.export`.
 
-    The weights stay in the file, which is mapped and must not be changed; they are the program's `leaves`, under their names.
-    `Program.freeze` makes them constants.
+    The program's inputs and outputs have the model's names. The weights stay in the file, which is mapped and must not be
+    changed; they are the program's `leaves`, under their names. `Program.freeze` makes them constants.
 
     Raises ValueError for what is no model or is wrong in itself, and NotImplementedError for what cannot be imported: all
     operators at once, or the node, with its name, operator and opset.
     """
     model = _model(source)
-    inputs = json.loads(model.describe())["inputs"]
+    described = json.loads(model.describe())
+    inputs = described["inputs"]
     fixed = dict(values or {})
     known = {item["name"] for item in inputs}
     for name in [*fixed, *(shapes or {})]:
@@ -62,14 +64,24 @@ def load(
     given = _flat_shapes(inputs, shapes or {})
     open_sizes = {name: size for name, size in (sizes or {}).items() if isinstance(size, Dim)}
     plain = {name: size for name, size in (sizes or {}).items() if not isinstance(size, Dim)}
+    taken = [item for item in inputs if item["name"] not in fixed]
+    parts = [_structure_of(item, shapes or {}) for item in taken]
+    input_names = _names([item["name"] for item in taken], parts)
+
+    def made(numbers: Mapping[str, int]) -> tuple[_core.Program, list[Any]]:
+        """The model at these sizes."""
+        native, text = model.program(dict(numbers), given, fixed)
+        results = _parts_of(json.loads(text))
+        native = native.name(input_names, _names(described["outputs"], results))
+        return native.optimize(",".join(passes)) if passes else native, results
+
     if open_sizes:
-        native, results = _of_many_sizes(model, plain, open_sizes, given, fixed, passes)
+        native, results = _of_many_sizes(made, plain, open_sizes)
     else:
-        native, results = model.program(plain, given, fixed)
-        if passes:
-            native = native.optimize(",".join(passes))
-    parts = [_structure_of(item, shapes or {}) for item in inputs if item["name"] not in fixed]
-    return Program(native, ["tuple", parts], _results_of(json.loads(results)))
+        native, results = made(plain)
+    return Program(
+        native, ["tuple", parts], results[0] if len(results) == 1 else ["tuple", results]
+    )
 
 
 def _flat_shapes(
@@ -94,22 +106,29 @@ def _structure_of(item: dict[str, Any], shapes: Mapping[str, Sequence[Any]]) -> 
     return ["list", [structures.TENSOR] * len(shapes.get(item["name"], ()))]
 
 
-def _results_of(results: list[Any]) -> list[Any]:
-    parts: list[Any] = [
+def _parts_of(results: list[Any]) -> list[Any]:
+    """A structure for each result of the model."""
+    return [
         ["list", [structures.TENSOR] * item[0]] if isinstance(item, list) else structures.TENSOR
         for item in results
     ]
-    return parts[0] if len(parts) == 1 else ["tuple", parts]
+
+
+def _names(names: Sequence[str], parts: Sequence[list[Any]]) -> list[str]:
+    """Of each tensor: that of the model's value, with an index behind a point in a sequence; "" where it is not the only one."""
+    flat: list[str] = []
+    for name, part in zip(names, parts, strict=True):
+        is_tensor = part == structures.TENSOR
+        flat += [name] if is_tensor else [f"{name}.{index}" for index in range(len(part[1]))]
+    counts = Counter(flat)
+    return [name if counts[name] == 1 else "" for name in flat]
 
 
 def _of_many_sizes(
-    model: _core.OnnxModel,
+    made: Callable[[Mapping[str, int]], tuple[_core.Program, list[Any]]],
     plain: Mapping[str, int],
     open_sizes: Mapping[str, Dim],
-    shapes: list[tuple[str, Sequence[int]]],
-    values: dict[str, Tensor],
-    passes: Sequence[str],
-) -> tuple[_core.Program, str]:
+) -> tuple[_core.Program, list[Any]]:
     """The model at some sizes, and one program of these."""
     names = list(open_sizes)
     dimensions = [
@@ -123,10 +142,8 @@ def _of_many_sizes(
         for dim in open_sizes.values()
     ]
     samples: list[_core.Program] = []
-    results = ""
+    results: list[Any] = []
     for row in _core.program_samples(dimensions):
-        native, results = model.program(
-            {**plain, **dict(zip(names, row, strict=True))}, shapes, values
-        )
-        samples.append(native.optimize(",".join(passes)) if passes else native)
+        native, results = made({**plain, **dict(zip(names, row, strict=True))})
+        samples.append(native)
     return _core.program_unify(dimensions, samples, [""] * len(samples)), results

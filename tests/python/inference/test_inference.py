@@ -50,6 +50,23 @@ def test_it_gives_what_the_program_gives(path):
     assert p.dimensions[0].name == "batch" and p.dimensions[0].max == 16
 
 
+def test_results_share_no_memory(tmp_path):
+    def forward(x):
+        y = x.relu()
+        return {"a": y, "b": y, "flat": y.reshape(-1), "row": y[0], "twice": y * 2}
+
+    tenon.export(forward, tenon.rand(2, 3)).save(tmp_path / "shared.tenon")
+    p = inference.Predictor(tmp_path / "shared.tenon")
+    results = p.run({"x": tenon.ones(2, 3)})
+    want = {name: value.numpy().copy() for name, value in results.items()}
+    for name in results:
+        results[name].fill_(7.0)
+        for other in results:
+            if other != name:
+                np.testing.assert_array_equal(results[other].numpy(), want[other])
+        want[name][...] = 7.0
+
+
 def test_results_are_new_and_carry_no_gradients(path):
     p = inference.Predictor(path)
     x = rows(2)

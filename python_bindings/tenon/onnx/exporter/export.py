@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tenon
@@ -14,6 +15,7 @@ from tenon.io import safetensors
 from tenon.jit import program as programs
 from tenon.jit.program import Program
 from tenon.onnx.exporter import (  # noqa: F401 - each adds its converters
+    control,
     elementwise,
     indexing,
     layers,
@@ -26,6 +28,7 @@ from tenon.onnx.exporter import (  # noqa: F401 - each adds its converters
 from tenon.onnx.exporter.converters import CONVERTERS
 from tenon.onnx.exporter.program_text import ProgramText, Size, Step, Value
 from tenon.onnx.exporter.writer import Refusal, Writer
+from tenon.onnx.protobuf import field, head
 
 OPSETS = range(18, 24)
 # The lowest IR version that has the opset.
@@ -69,6 +72,35 @@ def export(
             f"onnx.export: expected an opset from {OPSETS[0]} to {OPSETS[-1]}, got {opset!r}"
         )
     program = _program(function, inputs, dynamic_shapes)
+    write_program(
+        program,
+        path,
+        opset=opset,
+        input_names=input_names,
+        output_names=output_names,
+        external_data=external_data,
+    )
+
+
+@dataclass
+class Written:
+    """A step of the program, and the names of its results in the model; None where the model has none."""
+
+    op: str
+    place: str
+    results: list[str | None]
+
+
+def write_program(
+    program: Program,
+    path: str | os.PathLike,
+    *,
+    opset: int = 20,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    external_data: bool | None = None,
+) -> list[Written]:
+    """Export a program; what became of its steps, in their order."""
     text = program_text.read(str(program))
     if not text.results:
         raise ValueError(
@@ -94,6 +126,10 @@ def export(
         if value.id in used
     ]
     _write(os.fspath(path), g, graph_inputs, graph_outputs, weights, external_data)
+    return [
+        Written(step.op, step.place, [g.names.get(value.id) for value in step.results])
+        for step in text.steps
+    ]
 
 
 def _program(function: Any, inputs: Any, dynamic_shapes: Any) -> Program:
@@ -146,16 +182,24 @@ def _interface(
 
 def _write_steps(g: Writer, text: ProgramText) -> set[str]:
     """Nodes for each step whose results are needed; returns the ids of values that are read."""
+    refused: dict[str, str] = {}
+    used = _write_body(g, text, refused)
+    if refused:
+        raise NotImplementedError("onnx.export: not exported\n  " + "\n  ".join(refused.values()))
+    return used
+
+
+def _write_body(g: Writer, text: ProgramText, refused: dict[str, str]) -> set[str]:
+    """Of a program or a region; what has no form is added to `refused`."""
     used = {value.id for value in text.results}
     needed: list[Step] = []
     for step in reversed(text.steps):
         if any(value.id in used for value in step.results):
             needed.append(step)
             used |= {value.id for value in _read(step)}
-    refused: dict[str, str] = {}
     for step in reversed(needed):
         try:
-            made = _convert(g, step)
+            made = _convert(g, step, refused)
         except Refusal as refusal:
             where = f" at {step.place}" if step.place else ""
             refused.setdefault(f"`{step.op}` {refusal}", f"`{step.op}`{where}: {refusal}")
@@ -168,8 +212,6 @@ def _write_steps(g: Writer, text: ProgramText) -> set[str]:
                     step.op, f"`{step.op}` at {step.place}: ONNX has nothing for one of its results"
                 )
                 g.names[value.id] = "refused"
-    if refused:
-        raise NotImplementedError("onnx.export: not exported\n  " + "\n  ".join(refused.values()))
     return used
 
 
@@ -180,11 +222,13 @@ def _read(step: Step) -> Iterator[Value]:
                 yield each
 
 
-def _convert(g: Writer, step: Step) -> list[str | None]:
+def _convert(g: Writer, step: Step, refused: dict[str, str]) -> Sequence[str | None]:
     g.origin = step.op.rpartition("::")[2]
     for value in step.results:
         if value.dtype not in messages.ELEMENT_TYPES:
             raise Refusal(f"makes {value.dtype}, which ONNX computes nothing with; cast to float32")
+    if step.op in control.KINDS:
+        return control.write(g, step, lambda inner, region: _write_region(inner, region, refused))
     converter = CONVERTERS.get(step.op)
     if converter:
         made = converter(g, step)
@@ -200,6 +244,12 @@ def _convert(g: Writer, step: Step) -> list[str | None]:
             )
         made = lines.write(line, g, step)
     return made if isinstance(made, list) else [made]
+
+
+def _write_region(g: Writer, region: ProgramText, refused: dict[str, str]) -> None:
+    origin = g.origin
+    _write_body(g, region, refused)
+    g.origin = origin
 
 
 def _write_results(g: Writer, text: ProgramText, names: Sequence[str]) -> None:
@@ -233,13 +283,13 @@ def _write(
             offset += gap
             location = messages.external(os.path.basename(path) + ".data", offset, size)
             offset += size
-            parts.append(messages.field(5, start + location))
+            parts.append(field(5, start + location))
         else:
-            whole = len(start) + len(messages.head(9, size)) + size
-            parts += [messages.head(5, whole) + start + messages.head(9, size), data]
+            whole = len(start) + len(head(9, size)) + size
+            parts += [head(5, whole) + start + head(9, size), data]
     graph = messages.graph("tenon", g.nodes, inputs, outputs, g.initializers)
     length = len(graph) + sum(len(part) for part in parts)
     model = messages.model_head(_IR[g.opset], g.opset, tenon.__version__)
     if is_apart:
         safetensors.write_whole(path + ".data", apart)
-    safetensors.write_whole(path, itertools.chain((model, messages.head(7, length), graph), parts))
+    safetensors.write_whole(path, itertools.chain((model, head(7, length), graph), parts))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing messages of ONNX: protocol buffers, field by field.
+"""Writing messages of ONNX.
 
 The numbers of the fields are those of `onnx.proto`, which never change; `plugins/onnx/reader` reads the same ones.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from tenon.onnx.protobuf import field
 
 ELEMENT_TYPES = {
     "float32": 1,
@@ -31,31 +32,6 @@ ELEMENT_TYPES = {
 
 class Graph(bytes):
     """A message of a graph, as the value of an attribute."""
-
-
-def varint(number: int) -> bytes:
-    number &= (1 << 64) - 1
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def head(tag: int, size: int) -> bytes:
-    """What stands before the `size` bytes of a text or message."""
-    return varint(tag << 3 | 2) + varint(size)
-
-
-def field(tag: int, value: int | float | str | bytes) -> bytes:
-    """An integer as varint, a float as four bytes, texts and messages with their length."""
-    if isinstance(value, float):
-        return varint(tag << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, int):
-        return varint(tag << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return head(tag, len(data)) + data
 
 
 def tensor_head(name: str, dtype: str, shape: Sequence[int]) -> bytes:

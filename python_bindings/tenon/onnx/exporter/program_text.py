@@ -7,6 +7,7 @@ Only the text says how sizes follow from the dimensions of a program.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,7 @@ class Step:
     named: dict[str, Any]
     results: list[Value]
     place: str  # "model.py:12"; empty where that is unknown
+    regions: list[ProgramText] = field(default_factory=list)  # of cond, while and scan
     read: set[str] = field(default_factory=set)  # the names of what given() gave
 
     def given(self, index: int, name: str, default: Any = None) -> Any:
@@ -52,6 +54,8 @@ class Step:
 
 @dataclass
 class ProgramText:
+    """A program, or a region of one, whose values have ids of its own."""
+
     dimensions: dict[str, tuple[int, int]] = field(default_factory=dict)  # least and greatest
     inputs: list[Value] = field(default_factory=list)
     leaves: list[Value] = field(default_factory=list)
@@ -129,11 +133,44 @@ def _size(text: str) -> int | float | Size | None:
 
 
 def read(text: str) -> ProgramText:
-    """Raises NotImplementedError for what has no straight line: branches, loops, writes, gradients."""
-    program = ProgramText()
-    values: dict[str, Value] = {}
+    """Raises NotImplementedError for what has no form in a model: writes, gradients."""
+    lines = [_Cursor(line, number) for number, line in enumerate(text.splitlines(), 1)]
+    return _Reader(iter(lines)).body()
 
-    def typed(cursor: _Cursor) -> Value:
+
+class _Reader:
+    """Reads a program, or a region up to its brace."""
+
+    def __init__(self, lines: Iterator[_Cursor]) -> None:
+        self.lines = lines
+        self.values: dict[str, Value] = {}
+        self.last = _Cursor("", 0)
+
+    def body(self) -> ProgramText:
+        program = ProgramText()
+        for cursor in self.lines:
+            self.last = cursor
+            first = cursor.peek()
+            if first == "}":
+                break
+            if first.startswith("%"):
+                program.steps.append(self.step(cursor))
+            elif first in ("input", "leaf", "constant"):
+                cursor.take()
+                (program.inputs if first == "input" else program.leaves).append(self.typed(cursor))
+            elif first == "dimension":
+                words = cursor.line.split()
+                program.dimensions[words[1]] = (int(words[3]), int(words[5]))
+            elif first == "return":
+                bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", cursor.line)
+                program.results = [self.values[name] for name in re.findall(r"%\d+", bare)]
+            elif first == "grad":
+                raise NotImplementedError(
+                    "onnx.export: the program assigns gradients; export the forward pass alone"
+                )
+        return program
+
+    def typed(self, cursor: _Cursor) -> Value:
         name = cursor.take()
         cursor.expect(":")
         dtype = cursor.take()
@@ -146,40 +183,35 @@ def read(text: str) -> ProgramText:
         cursor.expect(":")
         cursor.take()
         value = Value(name, dtype, tuple(shape))
-        values[name] = value
+        self.values[name] = value
         return value
 
-    def argument(cursor: _Cursor) -> Any:
+    def argument(self, cursor: _Cursor) -> Any:
         token = cursor.peek()
         if token.startswith("%"):
-            return values[cursor.take()]
+            return self.values[cursor.take()]
         if token.startswith('"'):
             return _text_of(cursor.take())
         if token.startswith("@"):
             return Device(cursor.take()[1:])
         if token == "[":
             cursor.take()
-            items: list[Any] = []
-            while not cursor.accept("]"):
-                items.append(argument(cursor))
-                cursor.accept(",")
-            return items
+            return self.arguments(cursor, "]")
         if token == "complex":
             cursor.take()
-            parts = argument_list(cursor)
-            return complex(*parts)
+            cursor.expect("(")
+            return complex(*self.arguments(cursor, ")"))
         plain = cursor.until(",)]")
         return _WORDS[plain] if plain in _WORDS else _size(plain)
 
-    def argument_list(cursor: _Cursor) -> list[Any]:
-        cursor.expect("(")
-        items = []
-        while not cursor.accept(")"):
-            items.append(argument(cursor))
+    def arguments(self, cursor: _Cursor, end: str) -> list[Any]:
+        items: list[Any] = []
+        while not cursor.accept(end):
+            items.append(self.argument(cursor))
             cursor.accept(",")
         return items
 
-    def step(cursor: _Cursor) -> Step:
+    def step(self, cursor: _Cursor) -> Step:
         results: list[Value] = []
         written = False
         while True:
@@ -187,7 +219,7 @@ def read(text: str) -> ProgramText:
             cursor.take()
             if cursor.peek() == ":":
                 cursor.at = at
-                results.append(typed(cursor))
+                results.append(self.typed(cursor))
             else:
                 written = True
             if not cursor.accept(","):
@@ -201,10 +233,10 @@ def read(text: str) -> ProgramText:
             at = cursor.at
             word = cursor.take()
             if re.fullmatch(r"\w+", word) and cursor.accept("="):
-                named[word] = argument(cursor)
+                named[word] = self.argument(cursor)
             else:
                 cursor.at = at
-                operands.append(argument(cursor))
+                operands.append(self.argument(cursor))
             cursor.accept(",")
         cursor.accept("no_grad")
         place = ""
@@ -212,35 +244,16 @@ def read(text: str) -> ProgramText:
             place = _text_of(cursor.take())
             cursor.expect(":")
             place += ":" + cursor.take()
-        where = f" at {place}" if place else ""
-        if cursor.peek() == "{":
-            raise NotImplementedError(
-                f"onnx.export: `{op}`{where} is a branch or a loop over a tensor, which is not exported; "
-                "use tenon.where, or loop over a number that is known"
-            )
         if written:
+            where = f" at {place}" if place else ""
             raise NotImplementedError(
                 f"onnx.export: `{op}`{where} writes into a tensor that exists, which ONNX cannot say; "
                 "export the model in eval mode, and compute results anew in the place of writing in place"
             )
-        return Step(op, operands, named, results, place)
-
-    for number, line in enumerate(text.splitlines(), 1):
-        cursor = _Cursor(line, number)
-        first = cursor.peek()
-        if first.startswith("%"):
-            program.steps.append(step(cursor))
-        elif first in ("input", "leaf", "constant"):
-            cursor.take()
-            (program.inputs if first == "input" else program.leaves).append(typed(cursor))
-        elif first == "dimension":
-            words = line.split()
-            program.dimensions[words[1]] = (int(words[3]), int(words[5]))
-        elif first == "return":
-            bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
-            program.results = [values[name] for name in re.findall(r"%\d+", bare)]
-        elif first == "grad":
-            raise NotImplementedError(
-                "onnx.export: the program assigns gradients; export the forward pass alone"
-            )
-    return program
+        made = Step(op, operands, named, results, place)
+        while cursor.accept("{"):
+            reader = _Reader(self.lines)
+            made.regions.append(reader.body())
+            cursor = reader.last
+            cursor.expect("}")
+        return made

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tenon.onnx.exporter import messages
@@ -44,17 +46,42 @@ def fixed(sizes: Iterable[Any], what: str) -> list[int]:
 
 
 class Writer:
-    def __init__(self, opset: int) -> None:
+    """`outer`: of the graph around this one, whose names are seen here, and whose constants are everyone's."""
+
+    def __init__(self, opset: int, outer: Writer | None = None) -> None:
         self.opset = opset
         self.nodes: list[bytes] = []
-        self.initializers: list[bytes] = []
-        self.origin = ""  # of the nodes to come: the operator of ours
+        self.initializers: list[bytes] = outer.initializers if outer else []
+        self.origin: str = (
+            outer.origin if outer else ""
+        )  # of the nodes to come: the operator of ours
         self.names: dict[str, str] = {}  # by the id of a value of ours
-        self._taken: set[str] = set()
-        self._constants: dict[tuple[Any, ...], str] = {}
-        self._casts: dict[tuple[str, str], str] = {}
-        self._sizes: dict[str, str] = {}
-        self._sites: dict[str, tuple[str, int]] = {}  # where an input shows a dimension
+        self._taken: set[str] = outer._taken if outer else set()
+        self._constants: dict[tuple[Any, ...], str] = outer._constants if outer else {}
+        # What nodes make is seen in the graphs of later nodes, and not the other way around.
+        self._casts: ChainMap[tuple[str, str], str] = ChainMap(
+            {}, *(outer._casts.maps if outer else ())
+        )
+        self._sizes: ChainMap[str, str] = ChainMap({}, *(outer._sizes.maps if outer else ()))
+        self._sites: dict[str, tuple[str, int]] = (
+            outer._sites if outer else {}
+        )  # where an input shows a dimension
+
+    def inner(self, names: Iterable[str], values: Iterable[Value]) -> Writer:
+        """Of a graph in a node to come; `values`, a region's inputs, have these names there."""
+        made = Writer(self.opset, self)
+        made.names = {value.id: name for value, name in zip(values, names, strict=True)}
+        return made
+
+    @contextmanager
+    def naming(self, names: Iterable[str], values: Iterable[Value]) -> Iterator[None]:
+        """A region's steps are written here inside the block: its inputs have these names."""
+        outer = self.names
+        self.names = {value.id: name for value, name in zip(values, names, strict=True)}
+        try:
+            yield
+        finally:
+            self.names = outer
 
     def fresh(self, wanted: str) -> str:
         """`wanted`, or that with a number behind it."""
@@ -95,9 +122,7 @@ class Writer:
         key = (repr(items), dtype, len(shape))
         if key not in self._constants:
             if dtype == "bfloat16":
-                wide = self.constant(numbers, "float32")
-                self._constants[key] = self.node("Cast", wide, to=messages.ELEMENT_TYPES[dtype])
-                return self._constants[key]
+                return self.cast(self.constant(numbers, "float32"), "float32", dtype)
             if dtype not in _CODES:
                 raise Refusal(f"ONNX has no constants of {dtype}; cast to float32")
             name = self.fresh("constant")
