@@ -38,6 +38,7 @@ TESTED = {
     "paddle_compat.md": "test_snippets.py",
     "profiler.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",
+    "quantization.md": "test_snippets.py",
     "random.md": "test_snippets.py",
     "runtime.md": "test_snippets.py",
     "serving.md": "test_snippets.py",
