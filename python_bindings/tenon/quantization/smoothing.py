@@ -140,13 +140,15 @@ def _pairs_of(
             )
         if isinstance(names, str) or not names:
             raise TypeError(f"{function}: expected a list of names for {name!r}, got {names!r}")
-        readers = [result.get_submodule(each) for each in names]
-        features = producer.weight.shape[0]
-        for each, reader in zip(names, readers):
+        readers: list[nn.Linear] = []
+        features = producer.weight.shape[0]  # type: ignore[union-attr]  # not None, as seen above
+        for each in names:
+            reader = result.get_submodule(each)
             if not isinstance(reader, nn.Linear) or reader.in_features != features:
                 raise TypeError(
                     f"{function}: expected {each!r} to be a Linear of the {features} features of "
                     f"{name!r}, got {type(reader).__name__}({reader.extra_repr()})"
                 )
+            readers.append(reader)
         found.append(_Pair(name, producer, readers))
     return result, found

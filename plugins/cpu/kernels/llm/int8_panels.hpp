@@ -8,6 +8,8 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+typedef int32_t IntLanes __attribute__((vector_size(64)));
+
 inline constexpr int kPanelRows = kLanes;
 // Elements of a row that a panel holds: its codes and the same part of eight rows of x fit the L1 cache.
 inline constexpr int kPanelDepth = 512;
@@ -110,6 +112,8 @@ struct StoredPanels : Format {
     }
     return nibbles;
   }
+  // Whether the codes of a block come from its bytes alone, so that a single row of x takes them from registers.
+  static constexpr bool kInRegisters = codes != Codes::kFifthBit;
   // Four bits of each row, from bit `shift`, as 16 in each of four bytes.
   [[gnu::always_inline]] static __m512i sixteens(__m512i bits, int shift) {
     const __m512i four =
@@ -117,7 +121,7 @@ struct StoredPanels : Format {
     const __m512i spread = _mm512_mullo_epi32(four, _mm512_set1_epi32(0x02040810));
     return _mm512_and_si512(spread, _mm512_set1_epi8(16));
   }
-  static void decode(const uint8_t* from, int64_t row_bytes, int64_t blocks, Int8Panel& to) {
+  static void decode_scales(const uint8_t* from, int64_t row_bytes, int64_t blocks, Int8Panel& to) {
     if constexpr (requires { Format::factor(from); }) {
       for (int64_t block = 0; block < blocks; ++block) {
         for (int row = 0; row < kPanelRows; ++row)
@@ -127,32 +131,43 @@ struct StoredPanels : Format {
       load_float16<kBytes>(from, row_bytes, blocks, to.factors);
     }
     if constexpr (kOffsets) load_float16<kBytes>(from + 2, row_bytes, blocks, to.offsets);
+  }
+  // The codes of one block of 16 rows, but for their fifth bits.
+  [[gnu::always_inline]] static void load_codes(const uint8_t* from, int64_t row_bytes,
+                                                IntLanes (&quads)[8]) {
+    __m512i stored[4];
+    load_transposed(from + at, row_bytes, stored);
+    if constexpr (codes == Codes::kBytes) {
+      __m512i second[4];
+      load_transposed(from + at + 16, row_bytes, second);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        quads[i] = IntLanes(_mm512_xor_si512(stored[i], _mm512_set1_epi8(-128)));
+        quads[i + 4] = IntLanes(_mm512_xor_si512(second[i], _mm512_set1_epi8(-128)));
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        quads[i] = IntLanes(code(stored[i]));
+        quads[i + 4] = IntLanes(code(_mm512_maskz_srli_epi16(~__mmask32{0}, stored[i], 4)));
+      }
+    }
+  }
+  static void decode(const uint8_t* from, int64_t row_bytes, int64_t blocks, Int8Panel& to) {
+    decode_scales(from, row_bytes, blocks, to);
     alignas(64) uint32_t fifth[codes == Codes::kFifthBit ? kPanelDepth / 32 : 1][kPanelRows];
     for (int64_t block = 0; codes == Codes::kFifthBit && block < blocks; ++block) {
       for (int row = 0; row < kPanelRows; ++row)
         std::memcpy(&fifth[block][row], from + row * row_bytes + block * kBytes + at - 4, 4);
     }
     for (int64_t block = 0; block < blocks; ++block, from += kBytes) {
-      __m512i quads[8], stored[4];
-      load_transposed(from + at, row_bytes, stored);
-      if constexpr (codes == Codes::kBytes) {
-        __m512i second[4];
-        load_transposed(from + at + 16, row_bytes, second);
-        for (int i = 0; i < 4; ++i) {
-          quads[i] = _mm512_xor_si512(stored[i], _mm512_set1_epi8(-128));
-          quads[i + 4] = _mm512_xor_si512(second[i], _mm512_set1_epi8(-128));
-        }
-      } else {
-        for (int i = 0; i < 4; ++i) {
-          quads[i] = code(stored[i]);
-          quads[i + 4] = code(_mm512_maskz_srli_epi16(~__mmask32{0}, stored[i], 4));
-        }
-      }
+      IntLanes quads[8];
+      load_codes(from, row_bytes, quads);
       if constexpr (codes == Codes::kFifthBit) {
         const __m512i bits = _mm512_load_si512(fifth[block]);
-        for (int i = 0; i < 8; ++i) quads[i] = _mm512_or_si512(quads[i], sixteens(bits, 4 * i));
+        for (int i = 0; i < 8; ++i) quads[i] |= IntLanes(sixteens(bits, 4 * i));
       }
-      for (int i = 0; i < 8; ++i) _mm512_store_si512(to.codes[block * 8 + i], quads[i]);
+      std::memcpy(to.codes[block * 8], quads, sizeof quads);
     }
   }
 };

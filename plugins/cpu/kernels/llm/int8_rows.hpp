@@ -2,13 +2,11 @@
 // Rows of float32 rounded to 8 bits: each 32 elements as whole steps of a 127th of their largest magnitude.
 #pragma once
 
-#include "llm/block_weights.hpp"
+#include "llm/int8_panels.hpp"
 
 #include <cfloat>
 
 namespace tenon::cpu::TENON_CPU_ISA {
-
-typedef int32_t IntLanes __attribute__((vector_size(64)));
 
 inline constexpr int kScaled = 32;  // elements that share a step
 

@@ -23,14 +23,13 @@ constexpr int kPanelsOfTask =
 // Four codes of each row of a panel times four codes of one row of x, which are signed: added to `sums` exactly.
 struct Vnni {
   template <bool wide>
-  [[gnu::always_inline]] static void add(IntLanes& sums, const uint32_t* codes, const int8_t* x) {
+  [[gnu::always_inline]] static void add(IntLanes& sums, IntLanes codes, const int8_t* x) {
 #ifdef __AVX512F__
     // The build does not assume VNNI, so inline assembly names the instruction.
-    IntLanes result = sums, panel;
-    std::memcpy(&panel, codes, sizeof panel);
+    IntLanes result = sums;
     asm("vpdpbusd %2%{1to16%}, %1, %0"
         : "+v"(result)
-        : "v"(panel), "m"(*reinterpret_cast<const int32_t*>(x)));
+        : "v"(codes), "m"(*reinterpret_cast<const int32_t*>(x)));
     sums = result;
 #endif
   }
@@ -40,10 +39,10 @@ struct Vnni {
 struct Pairs {
 #if defined(__AVX512F__)
   template <bool wide>
-  [[gnu::always_inline]] static void add(IntLanes& sums, const uint32_t* codes, const int8_t* x) {
+  [[gnu::always_inline]] static void add(IntLanes& sums, IntLanes codes, const int8_t* x) {
     int32_t quad;
     std::memcpy(&quad, x, 4);
-    const __m512i c = _mm512_load_si512(codes), y = _mm512_set1_epi32(quad);
+    const __m512i c = __m512i(codes), y = _mm512_set1_epi32(quad);
     if constexpr (wide) {
       const __m512i even = _mm512_and_si512(c, _mm512_set1_epi16(255)),
                     odd = _mm512_srli_epi16(c, 8),
@@ -56,14 +55,15 @@ struct Pairs {
   }
 #elif defined(__AVX2__)
   template <bool wide>
-  [[gnu::always_inline]] static void add(IntLanes& sums, const uint32_t* codes, const int8_t* x) {
+  [[gnu::always_inline]] static void add(IntLanes& sums, IntLanes codes, const int8_t* x) {
     int32_t quad;
     std::memcpy(&quad, x, 4);
     const __m256i y = _mm256_set1_epi32(quad);
-    __m256i halves[2];
+    __m256i halves[2], four[2];
     std::memcpy(halves, &sums, sizeof halves);
+    std::memcpy(four, &codes, sizeof four);
     for (int h = 0; h < 2; ++h) {
-      const __m256i c = _mm256_load_si256(reinterpret_cast<const __m256i*>(codes) + h);
+      const __m256i c = four[h];
       if constexpr (wide) {
         const __m256i even = _mm256_and_si256(c, _mm256_set1_epi16(255)),
                       odd = _mm256_srli_epi16(c, 8),
@@ -80,10 +80,9 @@ struct Pairs {
   }
 #else
   template <bool wide>
-  [[gnu::always_inline]] static void add(IntLanes& sums, const uint32_t* codes, const int8_t* x) {
+  [[gnu::always_inline]] static void add(IntLanes& sums, IntLanes codes, const int8_t* x) {
     for (int row = 0; row < kPanelRows; ++row) {
-      for (int i = 0; i < 4; ++i)
-        sums[row] += static_cast<int32_t>(codes[row] >> 8 * i & 255) * x[i];
+      for (int i = 0; i < 4; ++i) sums[row] += (codes[row] >> 8 * i & 255) * x[i];
     }
   }
 #endif
@@ -108,10 +107,11 @@ void multiply_panel(const Int8Panel& panel, const Int8Rows& x, int64_t i, int64_
       dots[t] = has_zero ? of_sums[t * x_groups + g] - IntLanes{} : IntLanes{};
 #pragma GCC unroll 8
     for (int q = 0; q < quads; ++q) {
+      IntLanes four;
+      std::memcpy(&four, panel.codes[g * quads + q], sizeof four);
 #pragma GCC unroll 8
       for (int t = 0; t < tile; ++t)
-        Dot::template add<wide>(dots[t], panel.codes[g * quads + q],
-                                codes + t * x.k + g * group + 4 * q);
+        Dot::template add<wide>(dots[t], four, codes + t * x.k + g * group + 4 * q);
     }
     const Lanes factors = load_lanes(panel.factors[g]);
 #pragma GCC unroll 8
@@ -128,6 +128,32 @@ void multiply_panel(const Int8Panel& panel, const Int8Rows& x, int64_t i, int64_
   for (int t = 0; t < tile; ++t) sums[t] = total[t];
 }
 
+// A row of x times blocks of 16 rows of the weight at `from`, whose codes go from their bytes into registers.
+template <class Format, class Dot>
+void multiply_stored(const uint8_t* from, int64_t row_bytes, int64_t blocks, const Int8Rows& x,
+                     int64_t k, Int8Panel& scales, Lanes& sums) {
+  constexpr int group = Format::kGroup;
+  static_assert(group == Format::kElements && group == kScaled);
+  Format::decode_scales(from, row_bytes, blocks, scales);
+  const int8_t* codes = x.codes + k;
+  const float* steps = x.steps + k / kScaled;
+  const auto* of_sums = static_cast<const int32_t*>(x.sums) + k / group;
+  Lanes total = sums;
+  for (int64_t g = 0; g < blocks; ++g, from += Format::kBytes) {
+    IntLanes quads[8], dots = Format::kOffsets ? IntLanes{} : of_sums[g] - IntLanes{};
+    Format::load_codes(from, row_bytes, quads);
+#pragma GCC unroll 8
+    for (int q = 0; q < 8; ++q)
+      Dot::template add<Format::kZero == 128>(dots, quads[q], codes + g * group + 4 * q);
+    const Lanes factors = load_lanes(scales.factors[g]);
+    total = multiply_add(__builtin_convertvector(dots, Lanes), factors * steps[g], total);
+    if constexpr (Format::kOffsets)
+      total = multiply_add(load_lanes(scales.offsets[g]),
+                           std::bit_cast<float>(of_sums[g]) - Lanes{}, total);
+  }
+  sums = total;
+}
+
 template <class Format, class Dot>
 class Int8Product {
  public:
@@ -142,6 +168,9 @@ class Int8Product {
   // The columns of the result from column j on that one task computes.
   void run(int64_t j, int64_t columns, void* memory) const {
     auto* panels = static_cast<Int8Panel*>(memory);
+    if constexpr (requires { Format::kInRegisters; }) {
+      if (Format::kInRegisters && p_.m == 1 && columns == kPanelRows) return run_one(j, *panels);
+    }
     auto* part = reinterpret_cast<uint8_t*>(panels + panel_count(p_.m));
     for (int64_t k = 0; k < p_.k; k += kPanelDepth) {
       const int64_t depth = std::min<int64_t>(kPanelDepth, p_.k - k);
@@ -161,15 +190,42 @@ class Int8Product {
  private:
   static constexpr int64_t kPartBytes = kPanelDepth / Format::kElements * Format::kBytes;
 
+  void run_one(int64_t j, Int8Panel& scales) const {
+    Lanes sums = {};
+    for (int64_t k = 0; k < p_.k; k += kPanelDepth) {
+      const int64_t blocks = std::min<int64_t>(kPanelDepth, p_.k - k) / Format::kElements;
+      const uint8_t* from = p_.weight + j * p_.row_bytes + k / Format::kElements * Format::kBytes;
+      prefetch_next(from, j, k + kPanelDepth, blocks * Format::kBytes);
+      multiply_stored<Format, Dot>(from, p_.row_bytes, blocks, x_, k, scales, sums);
+    }
+    if (p_.bias) sums += load_lanes(p_.bias + j);
+    std::memcpy(p_.out + j, &sums, sizeof sums);
+  }
+
   void decode(int64_t j, int64_t rows, int64_t k, int64_t depth, uint8_t* part,
               Int8Panel& to) const {
     const int64_t blocks = depth / Format::kElements, bytes = blocks * Format::kBytes;
     const uint8_t* from = p_.weight + j * p_.row_bytes + k / Format::kElements * Format::kBytes;
+    prefetch_next(from, j, k + depth, bytes);
     if (rows == kPanelRows) return Format::decode(from, p_.row_bytes, blocks, to);
     for (int64_t row = 0; row < rows; ++row)
       std::memcpy(part + row * bytes, from + row * p_.row_bytes, static_cast<size_t>(bytes));
     std::memset(part + rows * bytes, 0, static_cast<size_t>((kPanelRows - rows) * bytes));
     Format::decode(part, bytes, blocks, to);
+  }
+
+  // What is decoded next: the same rows further on, or the next rows. The hardware prefetcher does not follow so many.
+  void prefetch_next(const uint8_t* from, int64_t j, int64_t next_k, int64_t bytes) const {
+    if (next_k >= p_.k) {
+      j += kPanelRows;
+      from = p_.weight + j * p_.row_bytes;
+    } else {
+      from += bytes;
+    }
+    const int64_t rows = std::min<int64_t>(kPanelRows, p_.n - j);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + row * p_.row_bytes + at);
+    }
   }
 
   // Floats of a row of the result; mostly as many as a panel has rows.
