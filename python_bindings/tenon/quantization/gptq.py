@@ -11,7 +11,7 @@ import tenon
 from tenon import Tensor, nn
 
 from .layers import BlockLinear
-from .places import copy_of, expect_module, find_layers, replace_layers, with_inputs
+from .replacement import copy_of, expect_module, find_layers, replace_layers, with_inputs
 from .weight_only import BLOCK
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tenon import Tensor, nn
 from tenon.nn.parameter import Buffer
 
 from .observers import Steps
-from .places import call_with
+from .replacement import call_with
 
 
 class BlockLinear(nn.Module):

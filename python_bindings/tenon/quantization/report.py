@@ -11,7 +11,7 @@ import tenon
 from tenon import Tensor, nn
 
 from .layers import BlockEmbedding, BlockLinear, Int8Conv, Int8Linear
-from .places import expect_module
+from .replacement import expect_module
 
 _QUANTIZED = (BlockLinear, BlockEmbedding, Int8Linear, Int8Conv)
 

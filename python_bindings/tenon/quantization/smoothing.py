@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import tenon
 from tenon import Tensor, nn
 
-from .places import copy_of, expect_module, with_inputs
+from .replacement import copy_of, expect_module, with_inputs
 from .weight_only import blocks_of
 
 M = TypeVar("M", bound=nn.Module)

@@ -11,7 +11,7 @@ from tenon import Tensor, nn
 
 from .layers import Int8Conv, Int8Linear, scales_of
 from .observers import Observer, make_observer
-from .places import call_with, copy_of, expect_module, find_layers, replace_layers
+from .replacement import call_with, copy_of, expect_module, find_layers, replace_layers
 
 M = TypeVar("M", bound=nn.Module)
 

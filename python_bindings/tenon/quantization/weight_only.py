@@ -10,7 +10,7 @@ import tenon
 from tenon import Tensor, nn
 
 from .layers import BlockEmbedding, BlockLinear
-from .places import copy_of, expect_module, find_layers, replace_layers
+from .replacement import copy_of, expect_module, find_layers, replace_layers
 
 M = TypeVar("M", bound=nn.Module)
 

@@ -123,7 +123,7 @@ def test_training_rounds_and_learns():
     small = q.convert(trained)
     with tenon.no_grad():
         wanted, got = trained(x), small(x)
-    # Training rounds in float32, in the same places.
+    # Training rounds the same numbers, in float32.
     assert float((tenon.argmax(wanted, 1) == tenon.argmax(got, 1)).to("float32").mean()) > 0.99
     np.testing.assert_allclose(got.numpy(), wanted.numpy(), atol=0.2)
 
