@@ -21,6 +21,7 @@ from tenon import ops as ops
 from tenon import optim as optim
 from tenon import plugins as plugins
 from tenon import profiler as profiler
+from tenon import quantization as quantization
 from tenon import random as random
 from tenon import runtime as runtime
 from tenon import signal as signal

@@ -40,6 +40,7 @@ TESTED = {
     "paddle_compat.md": "test_snippets.py",
     "profiler.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",
+    "quantization.md": "test_snippets.py",
     "random.md": "test_snippets.py",
     "rewrites.md": "test_snippets.py",
     "runtime.md": "test_snippets.py",

@@ -44,6 +44,7 @@ def run(program, folder="."):
         "distributed.md",
         "dtypes.md",
         "func.md",
+        "quantization.md",
         "random.md",
         "serving.md",
     ],

@@ -41,7 +41,7 @@ def arguments(case, device, dtype="float64", place=to_tensor):
         kwargs["device"] = device  # a new tensor, then
     return (
         [named(value, device) for value in args],
-        {name: named(value, device) for name, value in kwargs.items()},
+        named_keywords(kwargs, device),
     )
 
 
@@ -58,6 +58,14 @@ def named(value, device):
             skip_unserved(device, value)
             return getattr(tenon, value)
     return value
+
+
+def named_keywords(kwargs, device):
+    """Of keywords, those called dtype; others may mean something else by such a text."""
+    return {
+        name: named(value, device) if name.endswith("dtype") else value
+        for name, value in kwargs.items()
+    }
 
 
 def run(case, device, dtype="float64", place=to_tensor):

@@ -78,7 +78,8 @@ def test_bits_of_a_row_do_not_depend_on_the_rows_beside_it(
         assert part.tobytes() == whole[:rows].tobytes()
 
 
-def test_threads_change_no_bit():
+@pytest.mark.parametrize("activations", ["float", "int8"])
+def test_threads_change_no_bit(activations):
     rng = np.random.default_rng(2)
     weight = tenon.tensor(weight_of(rng, 301, 64, 18))
     x = tenon.tensor(rng.standard_normal((3, 2048)).astype(np.float32))
@@ -87,10 +88,98 @@ def test_threads_change_no_bit():
         results = []
         for count in (1, 4):
             tenon.set_num_threads(count)
-            results += [tenon.linear_blocks(x[:rows], weight, "q4_0")[0] for rows in (1, 3)]
+            results += [
+                tenon.linear_blocks(x[:rows], weight, "q4_0", activations=activations)[0]
+                for rows in (1, 3)
+            ]
     finally:
         tenon.set_num_threads(threads)
     assert len({result.numpy().tobytes() for result in results}) == 1
+
+
+def rounded_to_8_bits(x):
+    """Rows with each 32 elements as whole steps of a 127th of their largest magnitude."""
+    blocks = x.astype(np.float32).reshape(-1, 32)
+    step = np.abs(blocks).max(1, keepdims=True) / np.float32(127)
+    inverse = np.divide(np.float32(1), step, out=np.zeros_like(step), where=step != 0)
+    return (np.rint(blocks * inverse).astype(np.float64) * step).reshape(x.shape)
+
+
+@each_format
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_products_of_eight_bits_are_those_of_the_rounded_numbers(
+    name, elements, bytes_of_block, checksum, dtype, device
+):
+    rng = np.random.default_rng(5)
+    blocks = 3 if elements == 256 else 19  # more than the 512 elements of a panel
+    stored = to_tensor(weight_of(rng, 37, blocks, bytes_of_block), device)
+    numbers = tenon.dequantize_blocks(stored, name).to("cpu").to("float64").numpy()
+    bias = to_tensor(rng.standard_normal(37), device, dtype=dtype)
+    for rows in (1, 3, 21):
+        x = rng.standard_normal((rows, blocks * elements))
+        x[0, 32:64] = 0
+        x = to_tensor(x, device, dtype=dtype)
+        got = tenon.linear_blocks(x, stored, name, bias, activations="int8")
+        x, bias_numbers = (t.to("cpu").to("float64").numpy() for t in (x, bias))
+        rounded = rounded_to_8_bits(x)
+        want = rounded @ numbers.T + bias_numbers
+        step = {"float32": 1e-6, "bfloat16": 2**-8}[dtype]
+        bound = step * (np.abs(rounded) @ np.abs(numbers).T + np.abs(bias_numbers))
+        assert (np.abs(got.to("cpu").to("float64").numpy() - want) <= bound).all()
+
+
+@each_format
+@pytest.mark.parametrize("columns", [1, 16, 75])
+def test_eight_bits_of_a_row_do_not_depend_on_the_rows_beside_it(
+    name, elements, bytes_of_block, checksum, columns
+):
+    rng = np.random.default_rng(6)
+    blocks = 3 if elements == 256 else 17
+    weight = tenon.tensor(weight_of(rng, columns, blocks, bytes_of_block))
+    x = tenon.tensor(rng.standard_normal((33, blocks * elements)).astype(np.float32))
+    whole = tenon.linear_blocks(x, weight, name, activations="int8").numpy()
+    for rows in (1, 2, 7, 24):
+        part = tenon.linear_blocks(x[33 - rows :], weight, name, activations="int8").numpy()
+        assert part.tobytes() == whole[33 - rows :].tobytes()
+
+
+def test_codes_at_the_ends_of_eight_bits_are_multiplied_exactly():
+    """-128 and 127 beside rows of x of the largest steps: sums of two products exceed 16 bits."""
+    codes = np.full((16, 32), -128, np.int8)
+    codes[1::2] = 127
+    ones = np.full((16, 1), 1, "<f2").view(np.uint8)
+    blocks = np.concatenate([ones, codes.view(np.uint8)], 1)
+    x = np.full((9, 32), 127, np.float32)
+    x[::2] = -127
+    got = tenon.linear_blocks(tenon.tensor(x), tenon.tensor(blocks), "q8_0", activations="int8")
+    np.testing.assert_array_equal(got.numpy(), x @ codes.T.astype(np.float32))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_eight_bits_of_what_is_not_finite(value):
+    rng = np.random.default_rng(7)
+    weight = tenon.tensor(weight_of(rng, 5, 2, 18))
+    x = rng.standard_normal((2, 64)).astype(np.float32)
+    x[1, 40] = value
+    got = tenon.linear_blocks(tenon.tensor(x), weight, "q4_0", activations="int8").numpy()
+    assert np.isfinite(got[0]).all() and not np.isfinite(got[1]).any()
+
+
+def test_tiny_numbers_of_eight_bits():
+    x = np.full((1, 32), 1e-42, np.float32)
+    weight = tenon.quantize_blocks(tenon.ones([3, 32]), "q8_0")
+    got = tenon.linear_blocks(tenon.tensor(x), weight, "q8_0", activations="int8").numpy()
+    assert (np.abs(got) <= 1e-40).all()
+
+
+def test_gradients_of_eight_bits_are_those_of_floats():
+    rng = np.random.default_rng(8)
+    weight = tenon.tensor(weight_of(rng, 3, 1, 34))
+    x = tenon.tensor(rng.standard_normal((2, 32)), requires_grad=True)
+    out = tenon.linear_blocks(x, weight, "q8_0", activations="int8")
+    (grad,) = tenon.grad(out.sum(), [x])
+    numbers = tenon.dequantize_blocks(weight, "q8_0").to("float64").numpy()
+    np.testing.assert_allclose(grad.numpy(), np.broadcast_to(numbers.sum(0), (2, 32)))
 
 
 def test_gradients_of_x_and_bias_twice():
@@ -152,6 +241,12 @@ def test_what_is_refused(x, weight, name, bias, message):
         tenon.linear_blocks(
             tenon.zeros(x), weight, name, None if bias is None else tenon.zeros(bias)
         )
+
+
+def test_activations_are_named():
+    weight = tenon.zeros([3, 34], dtype="uint8")
+    with pytest.raises(ValueError, match=r"expected activations 'float' or 'int8', got 'int4'"):
+        tenon.linear_blocks(tenon.zeros(2, 32), weight, "q8_0", activations="int4")
 
 
 def test_weights_are_bytes():

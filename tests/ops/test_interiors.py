@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tenon
 from case import is_floating, map_arrays, results_of
-from running import named
+from running import named, named_keywords
 from samples import CASES
 
 OPDEFS = Path(__file__).parents[2] / "opdefs"
@@ -94,9 +94,9 @@ def call(case, dtype, magnitude, recording):
         lows.append(low)
         wides.append(low if wide is None else wide)
     kwargs = {
-        k: named(map_arrays(lambda a: T(np.ascontiguousarray(a)), v), "cpu")
-        for k, v in case.kwargs.items()
+        k: map_arrays(lambda a: T(np.ascontiguousarray(a)), v) for k, v in case.kwargs.items()
     }
+    kwargs = named_keywords(kwargs, "cpu")
     function = getattr(tenon, case.op)
     return results_of(function(*lows, **kwargs)), results_of(function(*wides, **kwargs))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tenon
 from case import as_dtype, map_arrays
-from running import dtype_name, named, results_of, skip_unserved, to_tensor
+from running import dtype_name, named, named_keywords, results_of, skip_unserved, to_tensor
 from samples import CASES
 
 OPDEFS = Path(__file__).parents[2] / "opdefs"
@@ -85,10 +85,9 @@ def call_with(case, device, dtype="float64", place=to_tensor):
         for value in case.args
     ]
     kwargs = {
-        name: named(map_arrays(lambda a: place(a, device), value), device)
-        for name, value in case.kwargs.items()
+        name: map_arrays(lambda a: place(a, device), value) for name, value in case.kwargs.items()
     }
-    return args, kwargs
+    return args, named_keywords(kwargs, device)
 
 
 def test_most_of_the_files_are_interpreted():

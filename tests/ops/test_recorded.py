@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tenon
 from case import differentiable, differentiable_results, map_arrays, results_of
-from running import arguments, named, skip_unserved, to_tensor
+from running import arguments, named, named_keywords, skip_unserved, to_tensor
 from samples import CASES
 
 SEED = 7
@@ -61,9 +61,10 @@ def test_backwards(case, device):
 
     args = [named(map_arrays(lambda a: place(a, device), value), device) for value in case.args]
     kwargs = {
-        name: named(map_arrays(lambda a: to_tensor(a, device), value), device)
+        name: map_arrays(lambda a: to_tensor(a, device), value)
         for name, value in case.kwargs.items()
     }
+    kwargs = named_keywords(kwargs, device)
 
     def forwards(args):
         return differentiable_results(case, getattr(tenon, case.op)(*args, **kwargs))

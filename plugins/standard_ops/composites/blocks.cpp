@@ -217,7 +217,28 @@ class Blocks {
   Tensor blocks_;
 };
 
+// Rows of x with each 32 elements as whole steps of a 127th of their largest magnitude.
+Tensor rounded_to_8_bits(Scope& scope, const Tensor& x) {
+  const Shape shape = sizes_of(x);
+  Tensor blocks = ops::reshape(scope, x, {x->numel / 32, 32});
+  Tensor step = ops::divide(scope, ops::max(scope, ops::abs(scope, blocks), {1}, true), 127.0);
+  Tensor inverse =
+      ops::where(scope, ops::equal(scope, step, 0.0), 0.0, ops::divide(scope, 1.0, step));
+  Tensor levels = ops::round(scope, ops::multiply(scope, blocks, inverse));
+  return ops::reshape(scope, ops::multiply(scope, levels, step), shape);
+}
+
 }  // namespace
+
+TENON_DECOMPOSE(linear_blocks) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), weight = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const int32_t dtype = x->dtype;
+  if (text_of(args[4]) == "int8" && x->numel > 0) x = rounded_to_8_bits(scope, x);
+  Tensor numbers = ops::cast(scope, ops::dequantize_blocks(scope, weight, text_of(args[2])), dtype);
+  return finish(scope, outs, ops::linear(scope, x, numbers, operand(scope, args[3])));
+}
 
 TENON_DECOMPOSE(dequantize_blocks) {
   Scope scope(err);

@@ -65,6 +65,11 @@ TENON_INFER(linear_blocks) {
                         "expected x.shape[-1] to be the %lld elements of a row of weight, got "
                         "shapes %s and %s",
                         ll(elements), shape_text(x).c_str(), shape_text(weight).c_str());
+  const std::string_view activations = text_of(args[4]);
+  if (activations != "float" && activations != "int8")
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected activations 'float' or 'int8', got '%.*s'",
+                        static_cast<int>(activations.size()), activations.data());
   if (!bias && !is_none(args[3]))
     return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected bias to be a tensor, got a number");
   if (bias && (bias->ndim != 1 || bias->shape[0] != weight.shape[0]))

@@ -45,23 +45,32 @@ TENON_INFER(matmul_integer) {
                        outs[0], err);
 }
 
-TENON_INFER(linear) {
+namespace {
+
+tenon_status infer_rows_times_weight(const char* op, const tenon_value* args, tenon_meta* outs,
+                                     tenon_err* err) {
   const tenon_tensor &x = tensor_of(args[0]), &weight = tensor_of(args[1]);
   const tenon_tensor* bias = optional_tensor(args[2]);
-  TENON_TRY(expect_ndim("linear", "weight", weight, 2, "[out, in]", err));
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[out, in]", err));
   if (x.ndim == 0 || x.shape[x.ndim - 1] != weight.shape[1])
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "linear",
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected x.shape[-1] == weight.shape[1], got shapes %s and %s",
                         shape_text(x).c_str(), shape_text(weight).c_str());
   if (bias && (bias->ndim != 1 || bias->shape[0] != weight.shape[0]))
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "linear",
-                        "expected bias of shape [%lld], got %s", ll(weight.shape[0]),
-                        shape_text(*bias).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected bias of shape [%lld], got %s",
+                        ll(weight.shape[0]), shape_text(*bias).c_str());
   int32_t dtype = host->dtype_promote(x.dtype, weight.dtype);
   if (bias) dtype = host->dtype_promote(dtype, bias->dtype);
   set_new(outs[0], dtype, shape_of(x).first(static_cast<size_t>(x.ndim) - 1));
   add_axis(outs[0], weight.shape[0]);
   return TENON_OK;
+}
+
+}  // namespace
+
+TENON_INFER(linear) { return infer_rows_times_weight("linear", args, outs, err); }
+TENON_INFER(linear_batch_invariant) {
+  return infer_rows_times_weight("linear_batch_invariant", args, outs, err);
 }
 
 }  // namespace tenon::standard_ops

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights in blocks. Threads divide the rows of the weight, four at a time. For one row of x, blocks are
+// Products of floats with weights in blocks. Threads divide the rows of the weight, four at a time. For one row of x, blocks are
 // decoded into registers as they are multiplied; for several, rows of the weight are decoded into the cache first. An
 // element of the result is always the same chain of multiply-adds along k, so that its bits depend on its row of x alone.
 #include "kernel.hpp"
 #include "llm/block_weights.hpp"
+#include "llm/linear_blocks_int8.hpp"
 #include "parallel_scratch.hpp"
 
 #include <tenon/signatures/quantization.h>
@@ -17,23 +18,14 @@ constexpr int kRows = 4;  // of the weight
 // Rows of x for each reading of decoded weights: what the registers have accumulators for.
 constexpr int kTile = kVectorBytes == 64 ? 4 : 1;
 
-// out[i, j] = sum over k of x[i, k] * weight[j, k] + bias[j]
-struct Product {
-  const float* x;
-  const uint8_t* weight;
-  const float* bias;  // or NULL
-  float* out;
-  int64_t m, n, k, row_bytes;
-
-  void put(int64_t i, int64_t j, Lanes sums) const {
-    const float sum = sum_of(sums);
-    out[i * n + j] = bias ? sum + bias[j] : sum;
-  }
-};
+void put(const BlocksProduct& p, int64_t i, int64_t j, Lanes sums) {
+  const float sum = sum_of(sums);
+  p.out[i * p.n + j] = p.bias ? sum + p.bias[j] : sum;
+}
 
 // One row of x and `rows` rows of the weight from row j.
 template <class Blocks, int rows>
-void multiply_one(const Product& p, int64_t j) {
+void multiply_one(const BlocksProduct& p, int64_t j) {
   constexpr int kGroups = Blocks::kElements / kLanes;
   Lanes sums[rows] = {};
   const uint8_t* block = p.weight + j * p.row_bytes;
@@ -45,12 +37,12 @@ void multiply_one(const Product& p, int64_t j) {
         sums[row] = multiply_add(weights[group], load_lanes(p.x + k + group * kLanes), sums[row]);
     }
   }
-  for (int row = 0; row < rows; ++row) p.put(0, j + row, sums[row]);
+  for (int row = 0; row < rows; ++row) put(p, 0, j + row, sums[row]);
 }
 
 // `tile` rows of x from row i and `rows` decoded rows of the weight from row j.
 template <int tile, int rows>
-void multiply_decoded(const Product& p, const float* decoded, int64_t i, int64_t j) {
+void multiply_decoded(const BlocksProduct& p, const float* decoded, int64_t i, int64_t j) {
   Lanes sums[tile][rows] = {};
   for (int64_t k = 0; k < p.k; k += kLanes) {
     for (int row = 0; row < rows; ++row) {
@@ -60,7 +52,7 @@ void multiply_decoded(const Product& p, const float* decoded, int64_t i, int64_t
     }
   }
   for (int t = 0; t < tile; ++t) {
-    for (int row = 0; row < rows; ++row) p.put(i + t, j + row, sums[t][row]);
+    for (int row = 0; row < rows; ++row) put(p, i + t, j + row, sums[t][row]);
   }
 }
 
@@ -74,7 +66,7 @@ void decode_row(const uint8_t* blocks, int64_t elements, float* to) {
 }
 
 template <class Blocks, int rows>
-void multiply_rows(const Product& p, float* decoded, int64_t j) {
+void multiply_rows(const BlocksProduct& p, float* decoded, int64_t j) {
   for (int row = 0; row < rows; ++row)
     decode_row<Blocks>(p.weight + (j + row) * p.row_bytes, p.k, decoded + row * p.k);
   int64_t i = 0;
@@ -83,7 +75,7 @@ void multiply_rows(const Product& p, float* decoded, int64_t j) {
 }
 
 template <class Blocks>
-tenon_status multiply(tenon_ctx* ctx, const Product& p, tenon_err* err) {
+tenon_status multiply(tenon_ctx* ctx, const BlocksProduct& p, tenon_err* err) {
   const int64_t tasks = (p.n + kRows - 1) / kRows, work = kRows * p.k * (p.m + 1);
   const int64_t bytes = p.m == 1 ? 0 : kRows * p.k * static_cast<int64_t>(sizeof(float));
   return parallel_for_with_scratch(ctx, tasks, work, bytes, err, [&](int64_t task, void* memory) {
@@ -103,19 +95,23 @@ tenon_status multiply(tenon_ctx* ctx, const Product& p, tenon_err* err) {
 
 tenon_status linear_blocks(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                            const char* format, uint64_t format_length, const tenon_tensor* bias,
-                           tenon_tensor* out, tenon_err* err) {
+                           const char* activations, uint64_t activations_length, tenon_tensor* out,
+                           tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
   if (is_low_precision(x->dtype))
-    return run_as_float32(linear_blocks, ctx, err, x, weight, format, format_length, bias, out);
+    return run_as_float32(linear_blocks, ctx, err, x, weight, format, format_length, bias,
+                          activations, activations_length, out);
   const int64_t n = weight->shape[0];
-  const Product p{.x = data_of<float>(x),
-                  .weight = data_of<uint8_t>(weight),
-                  .bias = bias ? data_of<float>(bias) : nullptr,
-                  .out = data_of<float>(out),
-                  .m = out->numel / n,
-                  .n = n,
-                  .k = x->shape[x->ndim - 1],
-                  .row_bytes = weight->shape[1]};
+  const BlocksProduct p{.x = data_of<float>(x),
+                        .weight = data_of<uint8_t>(weight),
+                        .bias = bias ? data_of<float>(bias) : nullptr,
+                        .out = data_of<float>(out),
+                        .m = out->numel / n,
+                        .n = n,
+                        .k = x->shape[x->ndim - 1],
+                        .row_bytes = weight->shape[1]};
+  if (std::string_view(activations, activations_length) == "int8")
+    return multiply_blocks_int8(ctx, p, {format, format_length}, err);
   tenon_status status = TENON_OK;
   with_block_format({format, format_length},
                     [&]<class Blocks>(Blocks) { status = multiply<Blocks>(ctx, p, err); });

@@ -28,7 +28,8 @@ else:
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
-# Below so many rows the CPU's products of matrices add in another order (docs/serving.md).
+# Below so many rows the CPU's products of matrices add in another order (docs/serving.md). A decoder
+# that needs fewer, or more, says so in `minimum_rows`.
 MINIMUM_ROWS = 24
 
 
@@ -42,7 +43,8 @@ class Engine:
     of them from one request.
 
     A request's tokens and log-probabilities are the same bits whatever runs beside it, however its
-    prompt is cut and whether it was preempted: steps are filled up to `minimum_rows` rows. A decoder
+    prompt is cut and whether it was preempted: steps are filled up to `minimum_rows` rows, by default
+    as many as the decoder says that it needs. A decoder
     whose rows depend on their neighbours none the less is refused, unless `check_rows` is False.
 
     `stream`, `submit`, `cancel` and `close` are safe from any thread.
@@ -60,11 +62,13 @@ class Engine:
         chunk_size: int = 256,
         block_size: int = 16,
         dtype="float32",
-        minimum_rows: int = MINIMUM_ROWS,
+        minimum_rows: int | None = None,
         check_rows: bool = True,
     ):
         self.decoder = getattr(model, "decoder", model)
         config = self.decoder.config
+        if minimum_rows is None:
+            minimum_rows = int(getattr(self.decoder, "minimum_rows", MINIMUM_ROWS))
         if getattr(config, "window", None):
             raise NotImplementedError(
                 f"Engine: this model has a window of {config.window} tokens, and sliding windows are "

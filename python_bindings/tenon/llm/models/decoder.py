@@ -20,6 +20,7 @@ Pools = list[tuple[Tensor, Tensor]]
 # token's bits do not depend on how many tokens of its sequence a step computes.
 LEAST_ROWS = 8
 LEAST_CAPPED_ROWS = 24
+LEAST_NARROW_ROWS = 24  # of a step with weights in bfloat16
 
 
 class Decoder:
@@ -46,6 +47,9 @@ class Decoder:
             )
         self.config = config
         self.weights = dict(weights)
+        # With fewer rows in a step, a row's bits depend on how many there are.
+        narrow = any(weight.dtype == tenon.bfloat16 for weight in self.weights.values())
+        self.minimum_rows = LEAST_NARROW_ROWS if narrow else 1
 
     def new_pools(self, blocks: int, block_size: int = 16, dtype: str = "float32") -> Pools:
         """Keys and values [blocks, kv_heads, block_size, head_dim] of each layer, zeros."""
@@ -158,7 +162,10 @@ class Decoder:
         return self._linear(up, f"{at}.down")
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        return tenon.linear(x, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
+        if weight.dtype == tenon.bfloat16:  # whose products are faster with many rows
+            return tenon.linear(x, weight, bias)
+        return tenon.linear_batch_invariant(x, weight, bias)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
         weight = self.weights[f"{name}.weight"]

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floats as GGUF's blocks of 32, with the bits that the package `gguf` gives: the same order of the same operations,
+// in float64 where it has them.
+#include <tenon/block_formats.hpp>
+
+#include <algorithm>
+
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+// A format whose codes are equal steps from an end of the block's range.
+struct Steps {
+  std::string_view format;
+  int bits;
+  bool has_offset;  // the least element is stored; else zero is in the middle of the codes
+};
+constexpr Steps kSteps[] = {
+    {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
+
+// The bytes of float16 numbers [count, 1].
+Tensor bytes_of_float16(Scope& scope, const Tensor& numbers) {
+  return ops::view_dtype(scope, ops::cast(scope, numbers, TENON_DTYPE_F16), TENON_DTYPE_U8);
+}
+
+Tensor inverse_of(Scope& scope, const Tensor& step) {
+  return ops::where(scope, ops::equal(scope, step, 0.0), 0.0, ops::divide(scope, 1.0, step));
+}
+
+// Floats as codes from `low` to `high`; NaN as 0.
+Tensor codes_of(Scope& scope, const Tensor& levels, double low, double high, int32_t dtype) {
+  Tensor kept = ops::clip(scope, levels, low, high);
+  kept = ops::where(scope, ops::isnan(scope, kept), 0.0, kept);
+  return ops::cast(scope, kept, dtype);
+}
+
+// Codes [count, 32] below 16 as 16 bytes: the first half in the lower bits.
+Tensor paired(Scope& scope, const Tensor& codes) {
+  Tensor low = ops::narrow(scope, codes, 1, 0, 16), high = ops::narrow(scope, codes, 1, 16, 16);
+  return ops::bitwise_or(scope, low, ops::bitwise_left_shift(scope, high, int64_t{4}));
+}
+
+// Bits [count, 32] of 0 and 1 as four bytes, the first in the lowest place.
+Tensor packed_bits(Scope& scope, const Tensor& bits) {
+  if (!scope.ok()) return {};
+  const int64_t count = bits->shape[0];
+  Tensor eights = ops::reshape(scope, ops::cast(scope, bits, TENON_DTYPE_I32), {count, 4, 8});
+  Tensor byte = ops::select(scope, eights, 2, 0);
+  for (int64_t i = 1; i < 8; ++i)
+    byte = ops::bitwise_or(
+        scope, byte, ops::bitwise_left_shift(scope, ops::select(scope, eights, 2, i), int64_t{i}));
+  return ops::cast(scope, byte, TENON_DTYPE_U8);
+}
+
+Tensor quantized_steps(Scope& scope, const Tensor& x, const Steps& format) {
+  const double count = 1 << format.bits;
+  Tensor step, offset, levels;
+  if (format.has_offset) {
+    offset = ops::min(scope, x, {1}, true);
+    Tensor range = ops::subtract(scope, ops::max(scope, x, {1}, true), offset);
+    step = ops::divide(scope, range, count - 1);
+    levels = ops::multiply(scope, ops::subtract(scope, x, offset), inverse_of(scope, step));
+    levels = ops::add(scope, levels, 0.5);
+  } else {
+    // The element of the largest magnitude, with its sign, is the lowest code.
+    Tensor index = ops::argmax(scope, ops::abs(scope, x), 1, true);
+    step = ops::divide(scope, ops::take_along_axis(scope, x, index, 1), -count / 2);
+    Tensor inverse = ops::cast(scope, inverse_of(scope, step), TENON_DTYPE_F64);
+    levels = ops::multiply(scope, ops::cast(scope, x, TENON_DTYPE_F64), inverse);
+    levels = ops::cast(scope, ops::add(scope, levels, count / 2 + 0.5), TENON_DTYPE_F32);
+  }
+  Tensor codes = codes_of(scope, ops::trunc(scope, levels), 0, count - 1, TENON_DTYPE_U8);
+  std::vector<Tensor> parts{bytes_of_float16(scope, step)};
+  if (format.has_offset) parts.push_back(bytes_of_float16(scope, offset));
+  if (format.bits == 5)
+    parts.push_back(packed_bits(scope, ops::bitwise_right_shift(scope, codes, int64_t{4})));
+  parts.push_back(paired(scope, ops::bitwise_and(scope, codes, int64_t{15})));
+  return ops::concat(scope, parts, 1);
+}
+
+Tensor quantized_bytes(Scope& scope, const Tensor& x) {
+  Tensor step = ops::divide(scope, ops::max(scope, ops::abs(scope, x), {1}, true), 127.0);
+  Tensor level = ops::multiply(scope, x, inverse_of(scope, step));
+  // To nearest, halves away from zero.
+  Tensor size = ops::abs(scope, level), whole = ops::floor(scope, size);
+  Tensor rest = ops::subtract(scope, size, whole);
+  whole = ops::add(scope, whole, ops::floor(scope, ops::add(scope, rest, rest)));
+  level = ops::multiply(scope, ops::sign(scope, level), whole);
+  Tensor codes = codes_of(scope, level, -127, 127, TENON_DTYPE_I8);
+  return ops::concat(
+      scope, {bytes_of_float16(scope, step), ops::view_dtype(scope, codes, TENON_DTYPE_U8)}, 1);
+}
+
+// The nearest of float4_e2m1's numbers times a power of two by which the largest magnitude is below 8, and mostly fits.
+Tensor quantized_mxfp4(Scope& scope, const Tensor& x) {
+  constexpr double kNumbers[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  Tensor largest = ops::max(scope, ops::abs(scope, x), {1}, true);
+  // The exponent of float32 is in bits 23 to 30.
+  Tensor exponent = ops::bitwise_right_shift(
+      scope, ops::view_dtype(scope, largest, TENON_DTYPE_I32), int64_t{23});
+  exponent = ops::clip(scope, ops::subtract(scope, exponent, int64_t{2}), int64_t{0}, int64_t{254});
+  // Half of the power: codes are twice their numbers.
+  Tensor half =
+      ops::exp2(scope, ops::subtract(scope, ops::cast(scope, exponent, TENON_DTYPE_F64), 128.0));
+  half = ops::cast(scope, half, TENON_DTYPE_F32);
+  Tensor best = ops::abs(scope, x), codes = ops::full_like(scope, x, int64_t{0}, TENON_DTYPE_U8);
+  for (int code = 1; code < 16; ++code) {
+    Tensor number = ops::multiply(scope, half, kNumbers[code]);
+    Tensor error = ops::abs(scope, ops::subtract(scope, number, x));
+    Tensor nearer = ops::less(scope, error, best);
+    best = ops::where(scope, nearer, error, best);
+    codes = ops::where(scope, nearer, ops::full_like(scope, codes, int64_t{code}), codes);
+  }
+  return ops::concat(scope, {ops::cast(scope, exponent, TENON_DTYPE_U8), paired(scope, codes)}, 1);
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(quantize_blocks) {
+  const char* op = "quantize_blocks";
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  const std::string_view name = text_of(args[1]);
+  const auto* steps = std::ranges::find(kSteps, name, &Steps::format);
+  if (steps == std::end(kSteps) && name != "q8_0" && name != "mxfp4")
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected format 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1' or 'mxfp4', got "
+                        "'%.*s'; other formats are read, not written",
+                        static_cast<int>(name.size()), name.data());
+  if (!is_real_floating(x->dtype))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected a floating x, got %s",
+                        host->dtype_name(x->dtype));
+  if (x->ndim == 0 || x->shape[x->ndim - 1] % 32 != 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x of shape [..., elements] with a multiple of 32 elements, got "
+                        "shape %s; pad rows with zeros",
+                        shape_text(*x.get()).c_str());
+  Shape shape = sizes_of(x);
+  const int64_t blocks = x->numel / 32;
+  shape.back() = shape.back() / 32 * find_block_format(name)->bytes;
+  if (blocks == 0)
+    return finish(scope, outs,
+                  ops::full(scope, list_of(shape), int64_t{0}, TENON_DTYPE_U8, x->device));
+  Tensor rows = ops::cast(scope, ops::stop_gradient(scope, x), TENON_DTYPE_F32);
+  rows = ops::reshape(scope, rows, {blocks, 32});
+  Tensor bytes = name == "q8_0"    ? quantized_bytes(scope, rows)
+                 : name == "mxfp4" ? quantized_mxfp4(scope, rows)
+                                   : quantized_steps(scope, rows, *steps);
+  return finish(scope, outs, ops::reshape(scope, bytes, shape));
+}
+
+}  // namespace tenon::standard_ops

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers with weights of few bits."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import tenon
+from tenon import Tensor, nn
+from tenon.nn.parameter import Buffer
+
+from .observers import Steps
+from .replacement import call_with
+
+
+class BlockLinear(nn.Module):
+    """linear with a weight in blocks of one of GGUF's formats: uint8 [out, bytes of a row].
+
+    Rows of x whose length is no multiple of a block's are filled up with zeros. `activations` is that of
+    `linear_blocks`.
+    """
+
+    def __init__(
+        self,
+        blocks: Tensor,
+        format: str,
+        in_features: int,
+        bias: Tensor | None = None,
+        activations: str = "float",
+    ) -> None:
+        if activations not in ("float", "int8"):
+            raise ValueError(
+                f"BlockLinear: expected activations 'float' or 'int8', got {activations!r}"
+            )
+        self.format, self.activations, self.in_features = format, activations, in_features
+        self.out_features = blocks.shape[0]
+        self.weight = Buffer(blocks)
+        self.bias = None if bias is None else Buffer(bias.detach())
+        self._missing = tenon.dequantize_blocks(blocks[:1], format).shape[-1] - in_features
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self._missing:
+            x = nn.functional.pad(x, [0, self._missing])
+        return tenon.linear_blocks(
+            x, self.weight, self.format, self.bias, activations=self.activations
+        )
+
+    def float_weight(self) -> Tensor:
+        """The weight [out, in] that the blocks hold, in float32."""
+        return tenon.dequantize_blocks(self.weight, self.format)[:, : self.in_features]
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_features}, {self.out_features}, {self.format!r}, "
+            f"bias={self.bias is not None}, activations={self.activations!r}"
+        )
+
+
+class BlockEmbedding(nn.Module):
+    """Embedding of a table in blocks: uint8 [rows, bytes of a row]."""
+
+    def __init__(self, blocks: Tensor, format: str, embedding_dim: int) -> None:
+        self.format, self.embedding_dim = format, embedding_dim
+        self.weight = Buffer(blocks)
+
+    def forward(self, indices: Tensor) -> Tensor:
+        rows = tenon.embedding_blocks(self.weight, indices, self.format)
+        return rows[..., : self.embedding_dim]
+
+    def float_weight(self) -> Tensor:
+        return tenon.dequantize_blocks(self.weight, self.format)[:, : self.embedding_dim]
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, {self.embedding_dim}, {self.format!r}"
+
+
+def scales_of(weight: Tensor) -> Tensor:
+    """For each output, the step of 127 levels on each side of 0 that its weights fit."""
+    largest = tenon.abs(weight.detach()).flatten(1).max([1])
+    return tenon.where(largest == 0, 1.0, largest / 127)
+
+
+class _Int8Layer(nn.Module):
+    """Weights as int8 with a scale for each output, and what the layer is called on as uint8."""
+
+    def __init__(self, layer: Any, steps: Steps, observer: str) -> None:
+        scale = scales_of(layer.weight)
+        weight = tenon.quantize_linear(layer.weight.detach(), scale, axis=0, dtype=tenon.int8)
+        self.observer = observer
+        self.weight, self.weight_scale = Buffer(weight), Buffer(scale)
+        self.scale = Buffer(tenon.tensor(steps.scale, dtype=scale.dtype, device=scale.device))
+        self.zero_point = Buffer(
+            tenon.tensor(steps.zero_point, dtype=tenon.uint8, device=scale.device)
+        )
+        self.bias = None if layer.bias is None else Buffer(layer.bias.detach())
+
+    def rounded(self, x: Tensor) -> Tensor:
+        return tenon.quantize_linear(x, self.scale, self.zero_point, dtype=tenon.uint8)
+
+    def float_weight(self) -> Tensor:
+        return tenon.dequantize_linear(self.weight, self.weight_scale, axis=0)
+
+
+class Int8Linear(_Int8Layer):
+    """linear of integers: uint8 times int8 with sums in int32, exactly, and one multiplication after."""
+
+    def __init__(self, layer: nn.Linear, steps: Steps, observer: str = "") -> None:
+        super().__init__(layer, steps, observer)
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        sums = self.weight.to(tenon.int32).sum([1])
+        self.shift = Buffer(sums.to(tenon.int32) * steps.zero_point)  # what the zero point adds
+        self.factor = Buffer(self.weight_scale * self.scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        codes = self.rounded(x)
+        flat = codes.reshape([-1, self.in_features])
+        sums = tenon.matmul_integer(flat, self.weight.transpose(0, 1)) - self.shift
+        result = sums.to(x.dtype) * self.factor
+        if self.bias is not None:
+            result = result + self.bias
+        return result.reshape([*x.shape[:-1], self.out_features])
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
+
+
+class Int8Conv(_Int8Layer):
+    """A convolution of numbers that are rounded to 8 bits. There is no convolution of integers: the
+    numbers that the codes stand for are multiplied as floats."""
+
+    def __init__(self, layer: Any, steps: Steps, observer: str = "") -> None:
+        super().__init__(layer, steps, observer)
+        settings = copy.copy(layer)
+        del settings.weight, settings.bias
+        self._settings = (settings,)  # in a tuple, as it is no part of this layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        rounded = tenon.dequantize_linear(self.rounded(x), self.scale, self.zero_point)
+        return call_with(self._settings[0], rounded, self.float_weight(), self.bias)
+
+    def extra_repr(self) -> str:
+        settings = self._settings[0]
+        return f"{settings.in_channels}, {settings.out_channels}, {settings.kernel_size}"
