@@ -365,3 +365,59 @@ def test_the_wheel_reads_what_is_written(form, tmp_path):
             found = weight["embedding.weight"]
             found = found.dequantized() if isinstance(found, BlockWeight) else found
             assert (gguf.dequantize(tensor.data, kind) == found.numpy()).all()
+
+
+def test_packed_projections_of_phi3(tmp_path):
+    fields = {**SIZES, "model_type": "phi3", "sliding_window": 8}
+    config = families.config_of({k: v for k, v in fields.items() if k != "hidden_act"})
+    numbers = numpy.random.default_rng(2)
+    weights = {
+        name: numbers.normal(0, 0.1, shape).astype(numpy.float32)
+        for name, shape in config.weight_shapes().items()
+    }
+    tensors = {
+        "token_embd": weights["embedding.weight"],
+        "output_norm": weights["final_norm.weight"],
+        "output": weights["head.weight"],
+    }
+    for layer in range(2):
+
+        def joined(*names, at=f"layers.{layer}"):
+            return numpy.concatenate([weights[f"{at}.{name}.weight"] for name in names])
+
+        tensors |= {
+            f"blk.{layer}.attn_norm": joined("attention_norm"),
+            f"blk.{layer}.attn_qkv": joined("query", "key", "value"),
+            f"blk.{layer}.attn_output": joined("output"),
+            f"blk.{layer}.ffn_norm": joined("mlp_norm"),
+            f"blk.{layer}.ffn_up": joined("mlp.gate", "mlp.up"),
+            f"blk.{layer}.ffn_down": joined("mlp.down"),
+        }
+    metadata = {
+        "general.architecture": "phi3",
+        **{
+            f"phi3.{name}": value
+            for name, value in {
+                "context_length": 64,
+                "embedding_length": 64,
+                "block_count": 2,
+                "feed_forward_length": 96,
+                "attention.head_count": 4,
+                "attention.head_count_kv": 2,
+                "attention.layer_norm_rms_epsilon": 1e-6,
+                "attention.sliding_window": 8,
+                "rope.freq_base": 10000.0,
+            }.items()
+        },
+    }
+    entries = [
+        Entry(f"{name}.weight", value.shape, "F32", lambda value=value: value.tobytes())
+        for name, value in tensors.items()
+    ]
+    write_gguf(tmp_path / "a.gguf", metadata, entries)
+    decoder = Decoder(config, {name: tenon.from_numpy(value) for name, value in weights.items()})
+    read = load(tmp_path / "a.gguf").decoder
+    assert read.config.window == 8
+    assert (logits_of(decoder) == logits_of(read)).all()
+    with pytest.raises(ValueError, match="save_gguf: no architecture of llama.cpp says"):
+        save_gguf(decoder, tmp_path / "b.gguf")  # llama.cpp would not apply the window
