@@ -21,7 +21,7 @@ def test_the_programs_of_the_page(tmp_path, monkeypatch, capsys):
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
     scope = {"tenon": tenon, "folder": folder}
     programs = [text for language, text in blocks("llm.md") if language == "python"]
-    assert len(programs) == 2
+    assert len(programs) == 3
     for program in programs:
         exec(program, scope)
     assert scope["model"].chat_prompt([{"role": "user", "content": "Hello"}]) == scope[

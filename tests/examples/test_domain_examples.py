@@ -8,14 +8,19 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# Scripts, what they print, and whether they need scikit-learn.
+# Scripts, what they print, and the libraries that they need.
 SCRIPTS = [
-    ("classify_digits", "accuracy on 359 images", True),
-    ("character_gpt", "nats per character", False),
-    ("lstm_modules", "accuracy on", False),
-    ("vae_digits", "evidence lower bound on 359 images", True),
-    ("graph_network", "nodes in their group", False),
-    ("diffusion_digits", "digits that a linear classifier finds", True),
+    ("classify_digits", "accuracy on 359 images", ["sklearn"]),
+    ("character_gpt", "nats per character", []),
+    ("lstm_modules", "accuracy on", []),
+    ("vae_digits", "evidence lower bound on 359 images", ["sklearn"]),
+    ("graph_network", "nodes in their group", []),
+    ("diffusion_digits", "digits that a linear classifier finds", ["sklearn"]),
+    (
+        "serve_small_llama",
+        "answers over HTTP are those of the docstrings",
+        ["tokenizers", "jinja2", "uvicorn"],
+    ),
 ]
 
 
@@ -28,10 +33,10 @@ def run(name, *arguments):
     )
 
 
-@pytest.mark.parametrize("name, printed, needs_sklearn", SCRIPTS)
-def test_scripts_learn_in_seconds(name, printed, needs_sklearn):
-    if needs_sklearn:
-        pytest.importorskip("sklearn", reason="its digits are the data of this script")
+@pytest.mark.parametrize("name, printed, libraries", SCRIPTS)
+def test_scripts_learn_in_seconds(name, printed, libraries):
+    for library in libraries:
+        pytest.importorskip(library, reason="this script uses it")
     result = run(name, "--quick")
     assert result.returncode == 0, result.stdout + result.stderr
     assert printed in result.stdout

@@ -8,7 +8,7 @@ HELP = "print what a language model answers"
 
 
 def add_arguments(parser):
-    parser.add_argument("path", help="a folder with config.json, *.safetensors and tokenizer.json")
+    parser.add_argument("path", help="a folder of Hugging Face, or a GGUF file")
     parser.add_argument("prompt")
     parser.add_argument("--max-tokens", type=int, default=128, metavar="N")
     parser.add_argument("--chat", action="store_true", help="put the prompt in the chat template")

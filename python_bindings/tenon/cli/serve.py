@@ -13,7 +13,7 @@ HELP = "serve a language model over HTTP"
 
 
 def add_arguments(parser):
-    parser.add_argument("path", help="a folder with config.json, weights and tokenizer.json")
+    parser.add_argument("path", help="a folder of Hugging Face, or a GGUF file")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (8000)")
     parser.add_argument("--name", help="the model's name for clients; the folder's by default")
@@ -22,6 +22,10 @@ def add_arguments(parser):
     parser.add_argument("--max-length", type=int, help="context; the model's by default")
     parser.add_argument("--max-sequences", type=int, default=32, help="that run at once (32)")
     parser.add_argument("--max-waiting", type=int, default=256, help="that may wait (256)")
+    parser.add_argument(
+        "--draft", help="guess tokens: 'lookup' in the text itself, or a smaller model's path"
+    )
+    parser.add_argument("--draft-tokens", type=int, help="of a guess (lookup: 8, a model: 4)")
     parser.add_argument("--threads", type=int, help="threads of the CPU; all by default")
 
 
@@ -38,6 +42,12 @@ def run(arguments):
         raise CommandError(f"--port: expected 0 to 65535, got {arguments.port}", USAGE)
     if arguments.threads is not None:
         tenon.set_num_threads(arguments.threads)
+    draft = None
+    count = () if arguments.draft_tokens is None else (arguments.draft_tokens,)
+    if arguments.draft == "lookup":
+        draft = tenon.llm.PromptLookup(*count)
+    elif arguments.draft is not None:
+        draft = tenon.llm.DraftModel(tenon.llm.load(arguments.draft), *count)
     name = arguments.name or pathlib.Path(arguments.path).resolve().name
     served = served_model(
         arguments.path,
@@ -46,6 +56,7 @@ def run(arguments):
         max_length=arguments.max_length,
         max_sequences=arguments.max_sequences,
         max_waiting=arguments.max_waiting,
+        draft=draft,
     )
     key = arguments.api_key or os.environ.get("TENON_API_KEY")
     print(f"serving {name} on http://{arguments.host}:{arguments.port}", flush=True)

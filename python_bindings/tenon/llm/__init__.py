@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Language models: folders of Hugging Face read, one decoder for their families, text from tokens."""
 
+from tenon.llm.draft import DraftModel, PromptLookup
 from tenon.llm.generate import LanguageModel
-from tenon.llm.loading import load
+from tenon.llm.loading import load, save_gguf
 from tenon.llm.models import Decoder, DecoderConfig
-from tenon.llm.sample import Sampling
+from tenon.llm.perplexity import Perplexity, perplexity
+from tenon.llm.sampling import SamplingOptions
 from tenon.llm.template import ChatTemplate, TemplateError
-from tenon.llm.tokenizer import StopStrings, TextStream, Tokenizer
+from tenon.llm.tokenizer import AnswerText, StopStrings, TextStream, Tokenizer
 
 __all__ = [
+    "AnswerText",
     "ChatTemplate",
     "Decoder",
     "DecoderConfig",
+    "DraftModel",
     "Engine",
     "LanguageModel",
-    "Sampling",
+    "Perplexity",
+    "PromptLookup",
+    "SamplingOptions",
     "StopStrings",
     "TemplateError",
     "TextStream",
     "Tokenizer",
     "load",
+    "perplexity",
+    "save_gguf",
 ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text from a model, one sequence at a time."""
+"""Text from a model, one sequence at a time. Needs NumPy, as tokens are drawn in it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tenon
-from tenon import Tensor
 from tenon.llm.models.decoder import Decoder
-from tenon.llm.sample import Sampling
+from tenon.llm.sampling import Sampler, SamplingOptions
+from tenon.llm.sequence import Sequence as Cached
 from tenon.llm.template import ChatTemplate
-from tenon.llm.tokenizer import StopStrings, TextStream, Tokenizer
-
-BLOCK = 16  # tokens
-CHUNK = 512  # tokens of a prompt in one step
+from tenon.llm.tokenizer import AnswerText, Tokenizer
 
 
 class LanguageModel:
@@ -30,12 +27,12 @@ class LanguageModel:
         decoder: Decoder,
         tokenizer: Tokenizer | None = None,
         template: ChatTemplate | None = None,
-        sampling: Sampling | None = None,
+        sampling: SamplingOptions | None = None,
     ) -> None:
         self.decoder = decoder
         self.tokenizer = tokenizer
         self.template = template
-        self.sampling = sampling or Sampling()
+        self.sampling = sampling or SamplingOptions(temperature=0.0)
 
     def generate(self, prompt: str | Sequence[int], **options: Any) -> str:
         """The answer as one text; arguments as those of stream()."""
@@ -63,14 +60,13 @@ class LanguageModel:
         """Pieces of the answer to `prompt`, a text or tokens.
 
         It ends before the first of the texts `stop`, at a token of `config.eos_token_ids`, or after
-        `max_tokens` (default: what the context leaves). `sampling` are fields of Sampling, in place of
+        `max_tokens` (default: what the context leaves). `sampling` are fields of SamplingOptions, in place of
         those of the model. What is wrong with an argument is raised by the call, before any piece.
         """
         tokenizer = self._tokenizer("stream")
         tokens = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
-        stops = StopStrings([stop] if isinstance(stop, str) else stop)
-        answer = self.tokens(tokens, max_tokens=max_tokens, **sampling)
-        return _pieces(answer, TextStream(tokenizer), stops)
+        text = AnswerText(tokenizer, [stop] if isinstance(stop, str) else stop)
+        return _pieces(self.tokens(tokens, max_tokens=max_tokens, **sampling), text)
 
     def tokens(
         self, prompt: Sequence[int], *, max_tokens: int | None = None, **sampling: Any
@@ -89,18 +85,31 @@ class LanguageModel:
             )
         return self._answer(list(prompt), wanted, how)
 
-    def _answer(self, tokens: list[int], count: int, how: Sampling) -> Iterator[int]:
+    def embed(self, text: str | Sequence[int], pooling: str = "last") -> list[float]:
+        """A vector of length one for a text or tokens: the hidden state behind the last token, or the
+        "mean" of those behind all."""
+        if pooling not in ("last", "mean"):
+            raise ValueError(f"embed: expected 'last' or 'mean' as pooling, got '{pooling}'")
+        tokens = self._tokenizer("embed").encode(text) if isinstance(text, str) else list(text)
+        most = self.decoder.config.max_positions
+        if not 1 <= len(tokens) <= most:
+            raise ValueError(f"embed: expected 1 to {most} tokens, got {len(tokens)}")
+        count = 1 if pooling == "last" else len(tokens)
+        state = Cached(self.decoder, len(tokens)).embed(tokens, count).to(tenon.float64).mean(0)
+        return (state / tenon.sqrt((state * state).sum())).tolist()
+
+    def _answer(self, tokens: list[int], count: int, how: SamplingOptions) -> Iterator[int]:
         if count == 0:
             return
-        run = _Sequence(self.decoder, len(tokens) + count)
+        run = Cached(self.decoder, len(tokens) + count)
+        sampler = Sampler(how, tokens)
         logits = run.append(tokens)
-        for made in range(count):
-            token = how.choose(logits, tokens, len(tokens))
+        for place in range(len(tokens), len(tokens) + count):
+            token, _, _ = sampler.draw(logits.numpy()[0], place)
             if token in self.decoder.config.eos_token_ids:
                 return
-            tokens.append(token)
             yield token
-            if made + 1 < count:
+            if place + 1 < len(tokens) + count:
                 logits = run.append([token])
 
     def _tokenizer(self, caller: str) -> Tokenizer:
@@ -109,48 +118,13 @@ class LanguageModel:
         return self.tokenizer
 
 
-class _Sequence:
-    """One sequence in pools of its own, which grow to at most `most` tokens."""
-
-    def __init__(self, decoder: Decoder, most: int) -> None:
-        self._decoder = decoder
-        self._blocks = -(-most // BLOCK)
-        self._pools = decoder.new_pools(self._blocks, BLOCK)
-        self._length = 0
-
-    def append(self, tokens: Sequence[int]) -> Tensor:
-        """Logits [vocab] after the last of `tokens`."""
-        for first in range(0, len(tokens), CHUNK):
-            logits = self._step(tokens[first : first + CHUNK])
-        return logits[0]
-
-    def _step(self, tokens: Sequence[int]) -> Tensor:
-        rows = len(tokens)
-        positions = tenon.arange(self._length, self._length + rows, dtype=tenon.int32)
-        self._length += rows
-        return self._decoder.forward(
-            _int32(tokens),
-            positions,
-            positions,  # blocks in order: a token's slot is its position
-            _int32([0, rows]),
-            tenon.arange(self._blocks, dtype=tenon.int32).unsqueeze(0),
-            _int32([self._length]),
-            _int32([rows - 1]),
-            self._pools,
-        )
-
-
-def _int32(values: Sequence[int]) -> Tensor:
-    return tenon.tensor(list(values), dtype=tenon.int32)
-
-
-def _pieces(tokens: Iterator[int], text: TextStream, stops: StopStrings) -> Iterator[str]:
+def _pieces(tokens: Iterator[int], text: AnswerText) -> Iterator[str]:
     for token in tokens:
-        piece = stops.add(text.add(token))
+        piece = text.add(token)
         if piece:
             yield piece
-        if stops.found:
+        if text.stopped:
             return
-    piece = stops.add(text.finish()) + stops.finish()
+    piece = text.finish()
     if piece:
         yield piece

@@ -35,6 +35,7 @@ class ChatTemplate:
             raise ImportError(
                 "ChatTemplate: expected the library `jinja2`; run `pip install 'tenon-dl[llm]'`"
             ) from error
+        self.text = text
         self._special = dict(special or {})
         try:
             self._template = _environment().from_string(text)

@@ -11,19 +11,28 @@ _REPLACEMENT = "\ufffd"
 
 
 class Tokenizer:
-    """A tokenizer.json. Needs the library `tokenizers`: `pip install 'tenon-dl[llm]'`."""
+    """A tokenizer.json, by its path or as `text`. Needs the library `tokenizers`:
+    `pip install 'tenon-dl[llm]'`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, text: str | None = None
+    ) -> None:
         try:
             import tokenizers
         except ImportError as error:
             raise ImportError(
                 "Tokenizer: expected the library `tokenizers`; run `pip install 'tenon-dl[llm]'`"
             ) from error
+        if (path is None) == (text is None):
+            raise ValueError("Tokenizer: expected a path or a text, one of both")
+        kind = tokenizers.Tokenizer
         try:
-            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
+            self._tokenizer: Any = (
+                kind.from_str(text or "") if path is None else kind.from_file(str(path))
+            )
         except Exception as error:  # the library raises plain Exception
-            raise ValueError(f"{path}: expected a tokenizer of the library: {error}") from None
+            where = path or "tokenizer"
+            raise ValueError(f"{where}: expected a tokenizer of the library: {error}") from None
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
@@ -35,6 +44,10 @@ class Tokenizer:
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of tokens, without special ones."""
         return self._tokenizer.decode(list(tokens))
+
+    def to_json(self) -> str:
+        """The tokenizer as the text of a tokenizer.json."""
+        return self._tokenizer.to_str()
 
     def token(self, text: str) -> int | None:
         """The token of this very text."""
@@ -111,3 +124,23 @@ class StopStrings:
             if self._held.endswith(text[:count]):
                 return count
         return 0
+
+
+class AnswerText:
+    """The text of an answer whose tokens come one by one, and which ends before a stop."""
+
+    def __init__(self, tokenizer: Any, stops: Sequence[str] = ()) -> None:
+        self._stream = TextStream(tokenizer)
+        self._stops = StopStrings(stops)
+
+    @property
+    def stopped(self) -> bool:
+        return self._stops.found
+
+    def add(self, token: int) -> str:
+        """What is certain now and was not before."""
+        return self._stops.add(self._stream.add(token))
+
+    def finish(self) -> str:
+        """What was held back."""
+        return self._stops.add(self._stream.finish()) + self._stops.finish()

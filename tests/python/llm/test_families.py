@@ -7,8 +7,8 @@ Runs where torch and transformers are (requirements/peers.txt).
 import numpy
 import pytest
 from tenon.llm import LanguageModel
-from tenon.llm.generate import BLOCK
 from tenon.llm.loading import read_decoder
+from tenon.llm.sequence import BLOCK
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import tenon
-from tenon.llm import LanguageModel, Sampling, StopStrings, load
+from tenon.llm import LanguageModel, StopStrings, load
 from tenon.llm.models import families
 from tiny_model import folder_of
 
@@ -30,6 +30,22 @@ def test_a_prompt_goes_on_the_same_way_each_time(folder):
     assert [] == list(model.tokens([1, 2, 3], max_tokens=0))
 
 
+def test_embeddings_are_hidden_states_of_length_one(folder):
+    model = load(folder)
+    last, mean = model.embed([1, 2, 3]), model.embed([1, 2, 3], pooling="mean")
+    assert len(last) == 16 and last != mean
+    for vector in (last, mean, model.embed("abc")):
+        assert math.isclose(sum(each * each for each in vector), 1.0, rel_tol=1e-9)
+    # The head makes logits of what is embedded.
+    head = model.decoder.weights["head.weight"].numpy()
+    likeliest = int((head @ last).argmax())
+    assert [likeliest] == list(model.tokens([1, 2, 3], max_tokens=1))
+    with pytest.raises(ValueError, match="expected 'last' or 'mean' as pooling, got 'cls'"):
+        model.embed("a", pooling="cls")
+    with pytest.raises(ValueError, match="embed: expected 1 to 64 tokens, got 0"):
+        model.embed([])
+
+
 def test_an_end_token_ends(folder):
     model = load(folder)
     tokens = list(model.tokens([1, 2, 3], max_tokens=12))
@@ -48,34 +64,15 @@ def test_prompts_must_fit(folder):
     assert list(model.tokens([1] * 64)) == []
 
 
-def test_draws_have_the_distribution_of_the_softmax():
-    logits = tenon.tensor([3.0, 0.0, 1.0, 2.0])
-    for how, weights in (
-        (Sampling(temperature=1.0), [math.exp(each) for each in (3, 0, 1, 2)]),
-        (Sampling(temperature=2.0, top_k=2), [math.exp(1.5), 0, 0, math.exp(1)]),
-        (Sampling(temperature=1.0, top_p=0.7), [math.exp(3), 0, 0, math.exp(2)]),
-        (Sampling(temperature=1.0, min_p=0.3), [math.exp(3), 0, 0, math.exp(2)]),
-        (Sampling(temperature=1.0, top_p=0.6), [1, 0, 0, 0]),
-    ):
-        draws = 2000
-        counts = [0] * 4
-        for position in range(draws):
-            counts[how.choose(logits, [], position)] += 1
-        expected = [draws * each / sum(weights) for each in weights]
-        assert all(count == 0 for count, each in zip(counts, expected) if each == 0)
-        distance = sum((c - e) ** 2 / e for c, e in zip(counts, expected) if e)
-        assert distance < 21.1  # chi-square of 3 degrees, 1e-4
-
-
-def test_penalties_and_bad_numbers():
-    logits = tenon.tensor([3.0, -1.0, 2.9])
-    assert Sampling(repetition_penalty=1.2).choose(logits, [0, 0], 1) == 2
-    assert logits.tolist()[0] == 3.0
-    with pytest.raises(ValueError, match="position 7 are not numbers"):
-        Sampling().choose(tenon.tensor([0.0, math.nan]), [], 7)
-    for field, value in (("temperature", -1.0), ("top_p", 1.5), ("min_p", math.nan), ("top_k", -1)):
-        with pytest.raises(ValueError, match=f"{field}: expected"):
-            Sampling(**{field: value})
+def test_a_model_without_an_answer_says_so(folder):
+    model = load(folder)
+    weights = dict(model.decoder.weights)
+    weights["final_norm.weight"] = tenon.full([16], math.nan)
+    spoiled = LanguageModel(type(model.decoder)(model.decoder.config, weights))
+    with pytest.raises(FloatingPointError, match="expected finite numbers, got nan"):
+        list(spoiled.tokens([1, 2], max_tokens=1))
+    with pytest.raises(ValueError, match="top_k: expected at least 0"):
+        model.tokens([1], top_k=-1)
 
 
 def test_stop_strings_lie_across_pieces():

@@ -2,7 +2,9 @@
 """tenon.llm.server: OpenAI's API, what it answers to bad input, and clients that leave."""
 
 import asyncio
+import base64
 import json
+import struct
 import sys
 import threading
 import time
@@ -277,7 +279,7 @@ def test_metrics(client):
             "chat/completions",
             {"messages": [{"role": "judge", "content": "x"}]},
             400,
-            "messages[0].role: expected one of system, developer, user, assistant, got 'judge'",
+            "messages[0].role: expected one of system, developer, user, assistant, tool, got 'judge'",
         ),
         (
             "chat/completions",
@@ -289,13 +291,13 @@ def test_metrics(client):
             "chat/completions",
             {"tools": [{}]},
             400,
-            "tools: expected [], as tools are not there yet",
+            "tools[0].type: expected 'function', got {}",
         ),
         (
             "chat/completions",
             {"response_format": {"type": "json_object"}},
             400,
-            "as grammars are not there yet",
+            "response_format: this model has no token that ends texts",
         ),
         (
             "chat/completions",
@@ -303,7 +305,6 @@ def test_metrics(client):
             400,
             "top_logprobs: expected logprobs to be true",
         ),
-        ("embeddings", {"input": "x"}, 501, "this path is not there yet"),
         ("responses", {"input": "x"}, 501, "this path is not there yet"),
         ("nothing", {}, 404, "/v1/nothing: there is no such path; there are /, "),
     ],
@@ -333,6 +334,41 @@ def test_bad_requests(client, path, change, status, text):
 def test_bodies_that_are_no_json(client, raw, text):
     status, _, answer = client("POST", "/v1/completions", raw=raw)
     assert status == 400 and text in json.loads(answer)["error"]["message"]
+
+
+def embed(tokens):
+    return [float(len(tokens)), float(sum(tokens)), 0.5]
+
+
+def test_embeddings(engine):
+    client = Client(Application(ServedModel("tiny", engine, encode, decode, embed=embed)))
+    body = {"model": "tiny", "input": ["ab", [1, 2, 3]]}
+    status, answer = client.json("/v1/embeddings", body)
+    assert status == 200 and answer["object"] == "list" and answer["model"] == "tiny"
+    assert [each["index"] for each in answer["data"]] == [0, 1]
+    assert answer["data"][0]["embedding"] == [3.0, 451.0, 0.5]
+    assert answer["data"][1]["embedding"] == [3.0, 6.0, 0.5]
+    assert answer["usage"] == {"prompt_tokens": 6, "total_tokens": 6}
+    body = {"model": "tiny", "input": "ab", "encoding_format": "base64", "dimensions": 3}
+    packed = base64.b64decode(client.json("/v1/embeddings", body)[1]["data"][0]["embedding"])
+    assert struct.unpack("<3f", packed) == (3.0, 451.0, 0.5)
+    for change, text in (
+        ({"input": ""}, None),
+        ({"input": []}, "input: expected a text, tokens, or a list"),
+        ({"input": [[]]}, "input: expected 1 to 128 tokens of a text, got 0"),
+        ({"input": [[260]]}, "input: expected tokens from 0 to 259, got 260"),
+        ({"input": "x" * 200}, "input: expected 1 to 128 tokens of a text, got 201"),
+        ({"input": ["x"] * 2049}, "input: expected at most 2048 texts, got 2049"),
+        ({"dimensions": 2}, "dimensions: expected 3, as this model has them, got 2"),
+        ({"encoding_format": "int8"}, "encoding_format: expected float or base64, got 'int8'"),
+        ({"pooling": "cls"}, "pooling: this server knows no such field"),
+    ):
+        status, answer = client.json("/v1/embeddings", {"model": "tiny", "input": "ab", **change})
+        assert status == (200 if text is None else 400), answer
+        assert text is None or text in answer["error"]["message"]
+    client = Client(Application(ServedModel("tiny", engine, encode, decode)))
+    status, answer = client.json("/v1/embeddings", {"model": "tiny", "input": "x"})
+    assert status == 501 and "this model has no embeddings" in answer["error"]["message"]
 
 
 def test_harmless_fields_are_ignored(client):

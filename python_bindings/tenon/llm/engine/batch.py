@@ -29,10 +29,11 @@ def padding_blocks(minimum_rows: int, block_size: int) -> int:
 
 
 class Batch(NamedTuple):
-    """What `Decoder.forward` takes before the pools, and whose the picked rows are, in order."""
+    """What `Decoder.forward` takes before the pools, and whose the picked rows are, in order, with how
+    many of them."""
 
     arguments: tuple[tenon.Tensor, ...]
-    picked: list[Request]
+    picked: list[tuple[Request, int]]
 
 
 def build_batch(
@@ -41,18 +42,20 @@ def build_batch(
     minimum_rows: int,
     table_width: int,
 ) -> Batch:
-    """The batch of `pieces`: a pick for each that reaches the end of its request's tokens."""
+    """The batch of `pieces`: picks for each that reaches the end of its request's tokens, that of the last
+    one and of each guess behind it."""
     tokens: list[int] = []
     positions: list[int] = []
     slots: list[int] = []
-    offsets, lengths, picks = [0], [], []
+    offsets, lengths = [0], []
+    picks: list[int] = []
     tables: list[Sequence[int]] = []
-    picked: list[Request] = []
-    for request, count in pieces:
+    picked: list[tuple[Request, int]] = []
+    for request, length in pieces:
         assert request.table is not None  # of a request that was planned
-        start, end = request.computed, request.computed + count
+        start, end = request.computed, request.computed + length
         blocks = request.table.blocks
-        tokens += request.tokens[start:end]
+        tokens += (request.tokens + request.draft)[start:end]
         positions += range(start, end)
         slots += [
             blocks[place // block_size] * block_size + place % block_size
@@ -61,9 +64,10 @@ def build_batch(
         offsets.append(len(tokens))
         lengths.append(end)
         tables.append(blocks[: -(-end // block_size)])
-        if end == len(request.tokens):
-            picks.append(len(tokens) - 1)
-            picked.append(request)
+        count = 1 + end - len(request.tokens)
+        if count > 0:
+            picks += range(len(tokens) - count, len(tokens))
+            picked.append((request, count))
     padding = minimum_rows - len(tokens)
     if padding > 0:
         tokens += [0] * padding

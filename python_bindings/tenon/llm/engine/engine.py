@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import tenon
 
+from ..draft import Draft
+from ..grammar import Grammar
+from ..sampling import SamplingOptions
 from .batch import build_batch, padding_blocks
 from .cache import BlockCache, Table
 from .requests import EngineStopped, QueueFull, Request, RequestError, Token
-from .sampling import SamplingOptions
 from .schedule import Scheduler
 from .stream import Stream
 
@@ -45,7 +47,8 @@ class Engine:
     A request's tokens and log-probabilities are the same bits whatever runs beside it, however its
     prompt is cut and whether it was preempted: steps are filled up to `minimum_rows` rows, by default
     as many as the decoder says that it needs. A decoder
-    whose rows depend on their neighbours none the less is refused, unless `check_rows` is False.
+    whose rows depend on their neighbours none the less is refused, unless `check_rows` is False. A
+    `draft` (PromptLookup, DraftModel) guesses tokens that a step verifies; it changes no bit either.
 
     `stream`, `submit`, `cancel` and `close` are safe from any thread.
     """
@@ -64,6 +67,7 @@ class Engine:
         dtype="float32",
         minimum_rows: int | None = None,
         check_rows: bool = True,
+        draft: Draft | None = None,
     ):
         self.decoder = getattr(model, "decoder", model)
         config = self.decoder.config
@@ -91,6 +95,12 @@ class Engine:
                 f"positions, got {max_length}"
             )
         self.vocab_size = config.vocab_size
+        guessing = getattr(draft, "decoder", None)
+        if guessing is not None and guessing.config.vocab_size != self.vocab_size:
+            raise ValueError(
+                f"Engine: expected a draft model of {self.vocab_size} tokens, got "
+                f"{guessing.config.vocab_size}"
+            )
         self.max_waiting = max_waiting
         self._minimum_rows = minimum_rows
         self._reserved = padding_blocks(minimum_rows, block_size)
@@ -103,8 +113,9 @@ class Engine:
                 f"{tuple(self._pools[0][0].shape)}"
             )
         self.cache = BlockCache(blocks, block_size, reserved=self._reserved)
-        self.scheduler = Scheduler(self.cache, max_sequences, token_budget, chunk_size)
+        self.scheduler = Scheduler(self.cache, max_sequences, token_budget, chunk_size, draft)
         self.steps = 0
+        self.drafted = self.accepted = 0  # tokens of drafts, and those that were right
         self.forward_seconds = 0.0
         self.step_seconds = 0.0
         self.last_error = ""
@@ -132,13 +143,14 @@ class Engine:
         priority: int = 0,
         salt: str = "",
         timeout: float | None = None,
+        grammar: Grammar | None = None,
     ) -> Request:
         """Ask for at most `max_tokens` tokens after `prompt`. Each is given to `deliver` in the
         engine's thread; after one with a `finish_reason`, or an exception, nothing more comes.
 
         `stop_tokens` are the model's ends of text unless given. `salt` keeps prefixes apart that no
-        other salt may find. `timeout` in seconds fails the request however far it is. Raises
-        ValueError, QueueFull or EngineStopped.
+        other salt may find. `timeout` in seconds fails the request however far it is. A `grammar` says
+        which tokens may follow; the request owns it. Raises ValueError, QueueFull or EngineStopped.
         """
         prompt = [int(token) for token in prompt]
         if not prompt:
@@ -176,6 +188,7 @@ class Engine:
             deliver=deliver,
             priority=priority,
             salt=salt,
+            grammar=grammar,
             deadline=None if timeout is None else time.monotonic() + timeout,
         )
         with self._count_lock:
@@ -283,10 +296,12 @@ class Engine:
                 self._finish(request, RequestError(f"a step of the model failed: {error}"))
             return
         for request, count in pieces:
-            request.computed += count
+            request.computed += count - len(request.draft)
             self.cache.commit(request.table, request.tokens, request.computed)
-        for row, request in zip(logits, picked):
-            self._draw(request, row)
+        first = 0
+        for request, count in picked:
+            self._draw_all(request, logits[first : first + count])
+            first += count
         self.steps += 1
         self.forward_seconds += seconds
         self.step_seconds += time.perf_counter() - start
@@ -312,12 +327,30 @@ class Engine:
                 values[target] = values[table.copied_from]
             table.copied_from = None
 
+    def _draw_all(self, request, rows):
+        """Draw behind the last token, and behind each guess as long as guesses are what is drawn."""
+        draft, request.draft = request.draft, []
+        accepted = 0
+        for place, row in enumerate(rows):
+            if not self._draw(request, row):
+                break
+            if place == len(draft) or request.tokens[-1] != draft[place]:
+                break
+            accepted += 1
+            request.computed += 1  # its key and value are those that the step wrote
+        if draft:
+            self.drafted += len(draft)
+            self.accepted += accepted
+            is_right = accepted == len(draft)
+            request.draft_limit = 2 * len(draft) if is_right else accepted + 1
+
     def _draw(self, request, row):
+        """Whether the request goes on."""
         try:
             token, logprob, top = request.sampler.draw(row, len(request.tokens))
-        except FloatingPointError as error:
+        except (FloatingPointError, RuntimeError) as error:
             self._finish(request, RequestError(f"the model's answer is of no use: {error}"))
-            return
+            return False
         request.tokens.append(token)
         reason = None
         if token in request.stop_tokens:
@@ -329,6 +362,7 @@ class Engine:
             self._finish(request, answer)
         else:
             request.deliver(answer)
+        return not reason
 
     def _finish(self, request, answer):
         self.scheduler.remove(request)

@@ -7,8 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..draft import Guesses
+from ..grammar import Grammar
+from ..sampling import Sampler, SamplingOptions
 from .cache import Table
-from .sampling import Sampler, SamplingOptions
 
 
 class Token(NamedTuple):
@@ -48,6 +50,7 @@ class Request:
     deliver: object  # called in the engine's thread with a Token or an exception
     priority: int = 0  # smaller runs first
     salt: str = ""
+    grammar: Grammar | None = None
     deadline: float | None = None  # of time.monotonic()
     arrival: float = field(default_factory=time.monotonic)
     number: int = 0  # in order of arrival
@@ -56,11 +59,14 @@ class Request:
     table: Table | None = None
     cancelled: bool = False
     preemptions: int = 0
+    draft: list[int] = field(default_factory=list)  # guesses behind `tokens`, in this step alone
+    guesses: Guesses | None = None
+    draft_limit: int = 4
     reused: int = 0  # tokens of the prompt that the prefix cache held at first admission
 
     def __post_init__(self):
         self.tokens = list(self.prompt)
-        self.sampler = Sampler(self.options, self.prompt)
+        self.sampler = Sampler(self.options, self.prompt, self.grammar)
 
     @property
     def order(self):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 from typing import NamedTuple
 
+from ..draft import Draft
 from .cache import BlockCache
 from .requests import Request
 
@@ -25,11 +26,20 @@ class Piece(NamedTuple):
 class Scheduler:
     """Requests that wait and run, in the order of priority and arrival.
 
-    `token_budget` bounds the tokens of a step and `chunk_size` those of one request in it.
+    `token_budget` bounds the tokens of a step and `chunk_size` those of one request in it. With a `draft`
+    requests whose next token is computed get guesses behind it, as far as there are blocks and budget.
     """
 
-    def __init__(self, cache: BlockCache, max_sequences: int, token_budget: int, chunk_size: int):
+    def __init__(
+        self,
+        cache: BlockCache,
+        max_sequences: int,
+        token_budget: int,
+        chunk_size: int,
+        draft: Draft | None = None,
+    ):
         self.cache = cache
+        self.draft = draft
         self.max_sequences = max_sequences
         self.token_budget = token_budget
         self.chunk_size = chunk_size
@@ -57,6 +67,7 @@ class Scheduler:
             if request in self.running:  # not preempted for one before it
                 count = self._count(request, budget)
                 if self._make_room(request, count):
+                    count += self._guess(request, count, budget - count)
                     pieces.append(Piece(request, count))
                     budget -= count
         while self.waiting and budget > 0 and len(self.running) < self.max_sequences:
@@ -78,6 +89,22 @@ class Scheduler:
 
     def _count(self, request, budget):
         return min(len(request.tokens) - request.computed, budget, self.chunk_size)
+
+    def _guess(self, request, count, budget):
+        """Put guesses behind a request whose next token is computed, and say how many."""
+        request.draft = []
+        left = request.max_tokens - request.generated - 1
+        most = min(request.draft_limit, budget, self.chunk_size - count, left)
+        if self.draft is None or most < 1 or request.computed + count < len(request.tokens):
+            return 0
+        if self.cache.free <= len(self.running):  # no request is preempted for a guess
+            return 0
+        if request.guesses is None:
+            request.guesses = self.draft.start(len(request.prompt) + request.max_tokens)
+        draft = request.guesses.next(request.tokens, min(most, self.draft.count))
+        if draft and self.cache.grow(request.table, request.computed + count + len(draft)):
+            request.draft = draft
+        return len(request.draft)
 
     def _admit(self, request):
         table = self.cache.admit(request.tokens, request.salt)
@@ -106,4 +133,5 @@ class Scheduler:
         if request.table is not None:
             self.cache.release(request.table)
             request.table = None
+            request.draft = []
             request.computed = 0

@@ -7,7 +7,8 @@
     padding to `general.alignment` (32); tensors, from there
 
 All are little-endian. A file comes from anywhere: each count is compared with the bytes that are left
-before memory is taken for it, and offsets and sizes are whole numbers that cannot wrap.
+before memory is taken for it, offsets and sizes are whole numbers that cannot wrap, and no two tensors
+share bytes, so that what a file makes is bounded by its size.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon.llm.models.blocks import FORMATS, BlockWeight
 
 MAX_DIMENSIONS = 4
 MAX_DEPTH = 4  # arrays in arrays
@@ -38,31 +40,66 @@ _SCALARS = {
     12: "<d",
 }
 _TEXT, _ARRAY = 8, 9
-# type: name, numbers of a block, bytes of a block
-_READ = {
-    0: ("F32", 1, 4),
-    1: ("F16", 1, 2),
-    2: ("Q4_0", 32, 18),
-    8: ("Q8_0", 32, 34),
-    30: ("BF16", 1, 2),
+# type: its name, for numbers one by one, and bytes of a number
+_PLAIN = {0: ("F32", 4), 1: ("F16", 2), 30: ("BF16", 2)}
+_PLAIN_DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+# type: the format of its blocks
+_BLOCKS = {
+    2: "q4_0",
+    3: "q4_1",
+    6: "q5_0",
+    7: "q5_1",
+    8: "q8_0",
+    10: "q2_K",
+    11: "q3_K",
+    12: "q4_K",
+    13: "q5_K",
+    14: "q6_K",
+    20: "iq4_nl",
+    23: "iq4_xs",
+    39: "mxfp4",
 }
-_KNOWN = {
-    3: "Q4_1",
-    6: "Q5_0",
-    7: "Q5_1",
+_OTHERS = {
     9: "Q8_1",
-    10: "Q2_K",
-    11: "Q3_K",
-    12: "Q4_K",
-    13: "Q5_K",
+    15: "Q8_K",
+    16: "IQ2_XXS",
+    17: "IQ2_XS",
+    18: "IQ3_XXS",
+    19: "IQ1_S",
+    21: "IQ3_S",
+    22: "IQ2_S",
+    24: "I8",
+    25: "I16",
+    26: "I32",
+    27: "I64",
+    28: "F64",
+    29: "IQ1_M",
+    34: "TQ1_0",
+    35: "TQ2_0",
+    40: "NVFP4",
 }
-_KNOWN |= {14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S"}
-_KNOWN |= {20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32"}
-_KNOWN |= {27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
+_NAMES = {
+    **{kind: name for kind, (name, _) in _PLAIN.items()},
+    **{kind: form.upper() for kind, form in _BLOCKS.items()},
+    **_OTHERS,
+}
+TYPES = {name: kind for kind, name in _NAMES.items() if kind not in _OTHERS}
 
 
 class GgufError(ValueError):
     """The file is no valid GGUF file, or has what this reader does not read."""
+
+
+def size_of(kind: int, shape: tuple[int, ...]) -> int:
+    """The bytes of a tensor of `shape`, the slowest dimension first. Raises ValueError if its rows are
+    no whole blocks."""
+    if kind in _PLAIN:
+        return math.prod(shape) * _PLAIN[kind][1]
+    numbers, size = FORMATS[_BLOCKS[kind]]
+    last = shape[-1] if shape else 1
+    if last % numbers:
+        raise ValueError(f"expected rows of a multiple of {numbers} numbers, got {last}")
+    return math.prod(shape) // numbers * size
 
 
 @dataclass(frozen=True)
@@ -70,22 +107,26 @@ class _Place:
     shape: tuple[int, ...]  # the slowest dimension first
     kind: int
     offset: int  # in the file
-    size: int  # bytes
+    size: int  # bytes; 0 for types that are not read
 
 
 class GgufFile:
     """A mapped GGUF file: `metadata` by name; tensors are read when they are requested.
 
-    Threads may read at once. `close()` unmaps the file; tensors that were read are copies.
+    Threads may read at once. The mapping ends with `close()`, or with the last tensor that is left of
+    those that `tensor()` gave.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         with open(self.path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < 24:
-                raise GgufError(f"{self.path}: expected a header of 24 bytes, got {size} bytes")
-            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.size = os.fstat(file.fileno()).st_size
+            if self.size < 24:
+                raise GgufError(
+                    f"{self.path}: expected a header of 24 bytes, got {self.size} bytes"
+                )
+            # Private: tensors are views that could be written to, and the file must not be.
+            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         try:
             self._parse()
         except BaseException:
@@ -99,35 +140,55 @@ class GgufFile:
         self.close()
 
     def close(self) -> None:
-        """Unmaps the file."""
-        self._bytes.close()
+        """Unmaps the file, or lets tensors that are views of it do so."""
+        try:
+            self._bytes.close()
+        except BufferError:  # the mapping goes when they do
+            pass
 
     def names(self) -> list[str]:
         """The tensors of the file, in its order."""
         return list(self._places)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor, as NumPy orders it."""
-        return self._places[name].shape
+        return self._place(name).shape
 
     def kind(self, name: str) -> str:
         """The type that a tensor is stored in, such as "Q8_0"."""
-        kind = self._places[name].kind
-        return _READ[kind][0] if kind in _READ else _KNOWN[kind]
+        return _NAMES[self._place(name).kind]
+
+    def tensor(self, name: str) -> Tensor | BlockWeight:
+        """A tensor where it lies in the file: float32, float16 or bfloat16, or blocks. It copies
+        nothing; what is written to it is not written to the file."""
+        place = self._place(name)
+        if place.kind in _PLAIN:
+            dtype = getattr(tenon, _PLAIN_DTYPES[_NAMES[place.kind]])
+            return tenon.frombuffer(self._bytes, dtype, place.shape, place.offset)
+        if place.kind not in _BLOCKS:
+            raise GgufError(
+                f"{self.path}: tensor '{name}': expected one of {', '.join(TYPES)}, got "
+                f"{self.kind(name)}"
+            )
+        form = _BLOCKS[place.kind]
+        numbers, size = FORMATS[form]
+        shape = (*place.shape[:-1], place.shape[-1] // numbers * size)
+        return BlockWeight(tenon.frombuffer(self._bytes, tenon.uint8, shape, place.offset), form)
 
     def read(self, name: str) -> Tensor:
-        """A tensor's numbers as float32. Needs NumPy. Types other than F32, F16, BF16, Q8_0 and Q4_0
-        are refused by name."""
+        """A copy of a tensor's numbers as float32. Types that are not read are refused by name."""
+        found = self.tensor(name)
+        if isinstance(found, BlockWeight):
+            return found.dequantized()
+        return found.clone() if found.dtype == tenon.float32 else found.to(tenon.float32)
+
+    def _place(self, name: str) -> _Place:
         if name not in self._places:
             raise KeyError(f"{self.path}: no tensor '{name}'")
-        place = self._places[name]
-        if place.kind not in _READ:
-            readable = ", ".join(kind for kind, *_ in _READ.values())
-            raise GgufError(
-                f"{self.path}: tensor '{name}': expected one of {readable}, got {self.kind(name)}"
-            )
-        data = self._bytes[place.offset : place.offset + place.size]
-        return tenon.from_numpy(_dequantized(data, self.kind(name)).reshape(place.shape))
+        return self._places[name]
 
     def _parse(self) -> None:
         cursor = _Cursor(self.path, self._bytes)
@@ -161,21 +222,28 @@ class GgufFile:
                 raise GgufError(
                     f"{self.path}: tensor '{name}': expected an offset aligned to {alignment}, got {offset}"
                 )
-            size = 0
-            if kind in _READ:
-                _, numbers, block = _READ[kind]
-                if shape and shape[-1] % numbers:
-                    raise GgufError(
-                        f"{self.path}: tensor '{name}': expected rows of a multiple of {numbers} "
-                        f"numbers, got {shape[-1]}"
-                    )
-                size = math.prod(shape) // numbers * block
-            if start + offset + size > len(self._bytes):
+            try:
+                size = 0 if kind in _OTHERS else size_of(kind, shape)
+            except ValueError as error:
+                raise GgufError(f"{self.path}: tensor '{name}': {error}") from None
+            if start + offset + size > self.size:
                 raise GgufError(
                     f"{self.path}: tensor '{name}': expected its {size} bytes from {start + offset} "
-                    f"within the file's {len(self._bytes)}"
+                    f"within the file's {self.size}"
                 )
             self._places[name] = _Place(shape, kind, start + offset, size)
+        self._check_overlaps()
+
+    def _check_overlaps(self) -> None:
+        end, before = 0, ""
+        for name, place in sorted(self._places.items(), key=lambda item: item[1].offset):
+            if place.size and place.offset < end:
+                raise GgufError(
+                    f"{self.path}: tensor '{name}': expected bytes of its own from {place.offset}, "
+                    f"which belong to '{before}'"
+                )
+            if place.size:
+                end, before = place.offset + place.size, name
 
     def _entry(self, cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
         name = cursor.text()
@@ -191,7 +259,7 @@ class GgufFile:
                 f"{self.path}: tensor '{name}': expected dimensions of at least 1, got {shape}"
             )
         kind = cursor.number("<I")
-        if kind not in _READ and kind not in _KNOWN:
+        if kind not in _NAMES:
             raise GgufError(f"{self.path}: tensor '{name}': unknown type {kind}")
         return name, shape, kind, cursor.number("<Q")
 
@@ -248,23 +316,3 @@ class _Cursor:
             return list(struct.unpack(f"<{count}{layout[1]}", content))
         count = self.count("an array", 8 if inner == _TEXT else 12)
         return [self.value(inner, depth + 1) for _ in range(count)]
-
-
-def _dequantized(data: bytes, kind: str) -> Any:
-    import numpy
-
-    if kind == "F32":
-        return numpy.frombuffer(data, "<f4").copy()
-    if kind == "F16":
-        return numpy.frombuffer(data, "<f2").astype(numpy.float32)
-    if kind == "BF16":
-        return (numpy.frombuffer(data, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
-    # A block is a float16 scale and 32 numbers: bytes, or halves of 16 bytes, low ones first.
-    if kind == "Q8_0":
-        blocks = numpy.frombuffer(data, [("scale", "<f2"), ("numbers", "i1", 32)])
-        numbers = blocks["numbers"].astype(numpy.float32)
-    else:
-        blocks = numpy.frombuffer(data, [("scale", "<f2"), ("halves", "u1", 16)])
-        halves = blocks["halves"]
-        numbers = numpy.concatenate([halves & 15, halves >> 4], 1).astype(numpy.float32) - 8
-    return (numbers * blocks["scale"].astype(numpy.float32)[:, None]).reshape(-1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""load(): a model with all that its folder says about using it."""
+"""load(): a model with all that its folder or file says about using it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from typing import Any
 
 from tenon.llm.generate import LanguageModel
 from tenon.llm.loading.folder import MAX_JSON, read_decoder, read_json
-from tenon.llm.sample import Sampling
+from tenon.llm.loading.gguf import GgufError, GgufFile
+from tenon.llm.loading.gguf_model import FACTORS, config_of, weights_of
+from tenon.llm.loading.gguf_vocabulary import tokenizer_json
+from tenon.llm.models.decoder import Decoder
+from tenon.llm.sampling import SamplingOptions
 from tenon.llm.template import ChatTemplate
 from tenon.llm.tokenizer import Tokenizer
 
@@ -35,11 +39,14 @@ _OTHERS = {
 
 
 def load(path: str | os.PathLike[str], dtype: str = "float32") -> LanguageModel:
-    """The model of a Hugging Face folder, its weights converted to `dtype`.
+    """The model of a Hugging Face folder or of a GGUF file, its weights converted to `dtype`.
 
-    The folder's tokenizer.json and chat template, where it has them, need the extra `tenon-dl[llm]`.
+    Matrices that a GGUF file has in blocks stay so, where they lie in the mapped file. Tokenizers and chat
+    templates need the extra `tenon-dl[llm]`.
     """
     folder = pathlib.Path(path)
+    if folder.is_file():
+        return _load_gguf(folder, dtype)
     decoder = read_decoder(folder, dtype)
     tokenizer = None
     if (folder / "tokenizer.json").exists():
@@ -50,6 +57,46 @@ def load(path: str | os.PathLike[str], dtype: str = "float32") -> LanguageModel:
         _template(folder),
         _sampling(read_json(folder / "generation_config.json")),
     )
+
+
+def _load_gguf(path: pathlib.Path, dtype: str) -> LanguageModel:
+    file = GgufFile(path)
+    metadata = file.metadata
+    try:
+        if metadata.get("split.count", 0) not in (0, 1):
+            raise GgufError(
+                f"expected a whole model, got part {metadata.get('split.no')} of "
+                f"{metadata['split.count']}; `llama-gguf-split --merge` joins them"
+            )
+        shapes = {name: file.shape(name) for name in file.names()}
+        factors = file.read(FACTORS).reshape([-1]).tolist() if FACTORS in file else None
+        config = config_of(metadata, shapes, factors)
+        name = metadata["general.architecture"]
+        decoder = Decoder(config, weights_of(file, name, config, dtype))
+        text = tokenizer_json(metadata)
+        tokenizer = None if text is None else Tokenizer(text=text)
+        template = _gguf_template(metadata, tokenizer)
+    except ValueError as error:
+        prefix = "" if str(error).startswith(str(path)) else f"{path}: "
+        raise GgufError(f"{prefix}{error}") from None
+    finally:
+        file.close()  # as soon as no weight is left
+    return LanguageModel(decoder, tokenizer, template)
+
+
+def _gguf_template(metadata: Mapping[str, Any], tokenizer: Tokenizer | None) -> ChatTemplate | None:
+    text = metadata.get("tokenizer.chat_template")
+    if text is None or tokenizer is None:
+        return None
+    if not isinstance(text, str):
+        raise ValueError(f"tokenizer.chat_template: expected a text, got {text!r:.60}")
+    special = {}
+    tokens = metadata["tokenizer.ggml.tokens"]
+    for name, field in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
+        place = metadata.get(f"tokenizer.ggml.{field}_token_id")
+        if type(place) is int and 0 <= place < len(tokens):
+            special[f"{name}_token"] = tokens[place]
+    return ChatTemplate(text, special)
 
 
 def _template(folder: pathlib.Path) -> ChatTemplate | None:
@@ -78,7 +125,7 @@ def _template(folder: pathlib.Path) -> ChatTemplate | None:
     return ChatTemplate(text, special)
 
 
-def _sampling(fields: Mapping[str, Any]) -> Sampling:
+def _sampling(fields: Mapping[str, Any]) -> SamplingOptions:
     unknown = {
         name: value
         for name, value in fields.items()
@@ -91,5 +138,5 @@ def _sampling(fields: Mapping[str, Any]) -> Sampling:
     known = {name: fields[name] for name in _SAMPLING if fields.get(name) is not None}
     if not fields.get("do_sample"):
         penalty = known.get("repetition_penalty", 1.0)
-        return Sampling(repetition_penalty=penalty)
-    return Sampling(**{"temperature": 1.0, **known})
+        return SamplingOptions(temperature=0.0, repetition_penalty=penalty)
+    return SamplingOptions(**{"temperature": 1.0, **known})

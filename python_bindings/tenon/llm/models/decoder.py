@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import tenon
 from tenon import Tensor
+from tenon.llm.models.blocks import BlockWeight
 from tenon.llm.models.config import DecoderConfig, LayerOptions, Rotary
 
 Pools = list[tuple[Tensor, Tensor]]
+Weight = Tensor | BlockWeight
 
 # Kernels of attention and of products add in another order where there are few rows. With so many, a
 # token's bits do not depend on how many tokens of its sequence a step computes.
@@ -26,11 +28,11 @@ LEAST_NARROW_ROWS = 24  # of a step with weights in bfloat16
 class Decoder:
     """A model of `config` over `weights`, which are named and shaped as `config.weight_shapes()` says.
 
-    Weights are held as they are given and never written. Calls from several threads are safe while
-    they write to different blocks of the pools.
+    Weights are held as they are given and never written; matrices may be in blocks. Calls from several
+    threads are safe while they write to different blocks of the pools.
     """
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, Tensor]) -> None:
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, Weight]) -> None:
         shapes = config.weight_shapes()
         for name, shape in shapes.items():
             if name not in weights:
@@ -40,6 +42,8 @@ class Decoder:
                     f"Decoder: weight '{name}': expected shape {shape}, got "
                     f"{tuple(weights[name].shape)}"
                 )
+            if isinstance(weights[name], BlockWeight) and len(shape) != 2:
+                raise ValueError(f"Decoder: weight '{name}': expected a plain tensor, got blocks")
         left_over = sorted(set(weights) - set(shapes))
         if left_over:
             raise ValueError(
@@ -47,8 +51,14 @@ class Decoder:
             )
         self.config = config
         self.weights = dict(weights)
+        # What is computed between products of matrices, as blocks say nothing about it.
+        self.dtype = self._plain("final_norm.weight").dtype
         # With fewer rows in a step, a row's bits depend on how many there are.
-        narrow = any(weight.dtype == tenon.bfloat16 for weight in self.weights.values())
+        narrow = any(
+            weight.dtype == tenon.bfloat16
+            for weight in self.weights.values()
+            if not isinstance(weight, BlockWeight)
+        )
         self.minimum_rows = LEAST_NARROW_ROWS if narrow else 1
 
     def new_pools(self, blocks: int, block_size: int = 16, dtype: str = "float32") -> Pools:
@@ -79,24 +89,39 @@ class Decoder:
         which lie in the blocks `table[n]` [B, blocks of a sequence]. All are int32. A number out of
         range is a ValueError that names it, before anything is written.
         """
-        step = _Step(self.config, tokens, positions, slots, offsets, table, lengths, picks, pools)
+        x = self.hidden(tokens, positions, slots, offsets, table, lengths, picks, pools)
         with tenon.no_grad():
-            x = self._embed(tokens, positions)
-            for layer, options in enumerate(self.config.layer_options):
-                x = self._layer(x, f"layers.{layer}", options, step, pools[layer])
-            x = self._norm(tenon.index_select(x, picks), "final_norm")
             head = "embedding" if self.config.tied_head else "head"
             logits = self._linear(x, head).to(tenon.float32)
             return _capped(logits, self.config.logits_softcap)
 
     __call__ = forward
 
+    def hidden(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        slots: Tensor,
+        offsets: Tensor,
+        table: Tensor,
+        lengths: Tensor,
+        picks: Tensor,
+        pools: Pools,
+    ) -> Tensor:
+        """What forward() makes logits of: the last norm's rows `picks`, [P, hidden_size]."""
+        step = _Step(self.config, tokens, positions, slots, offsets, table, lengths, picks, pools)
+        with tenon.no_grad():
+            x = self._embed(tokens, positions)
+            for layer, options in enumerate(self.config.layer_options):
+                x = self._layer(x, f"layers.{layer}", options, step, pools[layer])
+            return self._norm(tenon.index_select(x, picks), "final_norm")
+
     def _embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        x = tenon.embedding(self.weights["embedding.weight"], tokens)
+        x = self._rows("embedding.weight", tokens)
         if self.config.embedding_scale != 1.0:
             x = x * self.config.embedding_scale
         if self.config.learned_positions:
-            x = x + tenon.embedding(self.weights["position_embedding.weight"], positions)
+            x = x + self._rows("position_embedding.weight", positions)
         return x
 
     def _layer(
@@ -121,8 +146,8 @@ class Decoder:
         key = self._linear(x, f"{at}.key").reshape([-1, config.kv_heads, config.head_dim])
         value = self._linear(x, f"{at}.value").reshape([-1, config.kv_heads, config.head_dim])
         if config.head_norms:
-            query = tenon.rms_norm(query, self.weights[f"{at}.query_norm.weight"], config.norm_eps)
-            key = tenon.rms_norm(key, self.weights[f"{at}.key_norm.weight"], config.norm_eps)
+            query = tenon.rms_norm(query, self._plain(f"{at}.query_norm.weight"), config.norm_eps)
+            key = tenon.rms_norm(key, self._plain(f"{at}.key_norm.weight"), config.norm_eps)
         if options.rotary is not None:
             query, key = (step.turned(each, options.rotary) for each in (query, key))
         step.write(pool, key, value)
@@ -162,17 +187,31 @@ class Decoder:
         return self._linear(up, f"{at}.down")
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        weight, bias = self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias")
+        weight = self.weights[f"{name}.weight"]
+        bias = self._plain(f"{name}.bias") if f"{name}.bias" in self.weights else None
+        if isinstance(weight, BlockWeight):
+            return tenon.linear_blocks(x, weight.blocks, weight.format, bias)
         if weight.dtype == tenon.bfloat16:  # whose products are faster with many rows
             return tenon.linear(x, weight, bias)
         return tenon.linear_batch_invariant(x, weight, bias)
 
+    def _rows(self, name: str, indices: Tensor) -> Tensor:
+        weight = self.weights[name]
+        if isinstance(weight, BlockWeight):
+            return tenon.embedding_blocks(weight.blocks, indices, weight.format).to(self.dtype)
+        return tenon.embedding(weight, indices)
+
     def _norm(self, x: Tensor, name: str) -> Tensor:
-        weight = self.weights[f"{name}.weight"]
+        weight = self._plain(f"{name}.weight")
         if self.config.norm == "rms":
             return tenon.rms_norm(x, weight, self.config.norm_eps)
-        bias = self.weights[f"{name}.bias"]
+        bias = self._plain(f"{name}.bias")
         return tenon.layer_norm(x, weight, bias, 1, self.config.norm_eps)
+
+    def _plain(self, name: str) -> Tensor:
+        weight = self.weights[name]
+        assert not isinstance(weight, BlockWeight)  # as __init__ has seen
+        return weight
 
 
 class _Step:

@@ -146,8 +146,8 @@ def weights_of(
 ) -> dict[str, Tensor]:
     """A checkpoint's tensors under the decoder's names, converted to `dtype`."""
     entry = family(name)
-    rules = [(_pattern(source), rule) for source, rule in entry["weights"].items()]
-    buffers = [_pattern(source) for source in entry.get("buffers", [])]
+    rules = [(pattern_of(source), rule) for source, rule in entry["weights"].items()]
+    buffers = [pattern_of(source) for source in entry.get("buffers", [])]
     shapes = config.weight_shapes()
     weights: dict[str, Tensor] = {}
     for full_name in tensors:
@@ -263,7 +263,8 @@ def _rope_parameters(fields: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return parameters
 
 
-def _pattern(source: str) -> re.Pattern[str]:
+def pattern_of(source: str) -> re.Pattern[str]:
+    """What the names of modules match in which `{layer}` and `{expert}` are numbers."""
     text = re.escape(source)
     for name in ("layer", "expert"):
         text = text.replace(rf"\{{{name}\}}", rf"(?P<{name}>0|[1-9]\d*)")

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
-import json
 import logging
+import struct
 import time
 from importlib import resources
 
 import tenon
 
+from .body import Fields, parse_json
 from .errors import ApiError, wrong
+from .exchange import JSON, ClientGone, Exchange, dumped, event
 from .fields import (
     MOST_SEQUENCES,
-    Fields,
-    parse_json,
+    Generation,
+    take_format,
     take_generation,
     take_messages,
     take_prompts,
@@ -25,15 +28,12 @@ from .formats import ChatFormat, CompletionFormat
 from .generation import Choices
 from .metrics import Metrics
 from .served import ServedModel
+from .tools import take_tools
 
 _logger = logging.getLogger("tenon.llm.server")
-_JSON = (b"content-type", b"application/json")
 _EVENTS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"))
+MOST_INPUTS = 2048
 _OPEN_PATHS = ("/", "/health", "/ready", "/version", "/metrics")
-
-
-class ClientGone(Exception):
-    """The client has left, or reads nothing."""
 
 
 class Application:
@@ -63,6 +63,7 @@ class Application:
         self._template_timeout = template_timeout
         self._max_rendered = max_rendered
         self._created = int(time.time())
+        self._embedding = asyncio.Lock()
         self._page = resources.files(__package__).joinpath("page.html").read_bytes()
         self._routes = {
             ("GET", "/"): self._get_page,
@@ -73,7 +74,7 @@ class Application:
             ("GET", "/v1/models"): self._get_models,
             ("POST", "/v1/completions"): self._completions,
             ("POST", "/v1/chat/completions"): self._chat,
-            ("POST", "/v1/embeddings"): self._not_there,
+            ("POST", "/v1/embeddings"): self._embeddings,
             ("POST", "/v1/responses"): self._not_there,
             ("POST", "/tokenize"): self._tokenize,
             ("POST", "/detokenize"): self._detokenize,
@@ -85,7 +86,7 @@ class Application:
             return
         if scope["type"] != "http":
             raise RuntimeError(f"expected HTTP, got {scope['type']}")
-        exchange = _Exchange(receive, send, self.metrics, self._write_timeout)
+        exchange = Exchange(receive, send, self.metrics, self._write_timeout)
         try:
             await self._handle(scope, exchange)
         except ClientGone:
@@ -101,9 +102,9 @@ class Application:
     async def _answer_error(self, exchange, error):
         try:
             if exchange.started:  # a stream: its status is out, so an event says what happened
-                await exchange.write(_event(error.body()), more=False)
+                await exchange.write(event(error.body()), more=False)
             else:
-                await exchange.answer(error.status, _dumped(error.body()), (_JSON, *error.headers))
+                await exchange.answer(error.status, dumped(error.body()), (JSON, *error.headers))
         except ClientGone:
             pass
 
@@ -206,7 +207,7 @@ class Application:
     async def _not_there(self, exchange, fields):
         raise ApiError(
             501,
-            "this path is not there yet; /v1/completions and /v1/chat/completions are",
+            "this path is not there yet; /v1/chat/completions is",
             code="not_implemented",
         )
 
@@ -258,16 +259,88 @@ class Application:
             logprobs = fields.integer("top_logprobs", 0, 0, 20)
         elif fields.take("top_logprobs") is not None:
             raise ApiError(400, "top_logprobs: expected logprobs to be true", param="top_logprobs")
-        fields.only("response_format", ({"type": "text"},), "grammars are not there yet")
-        fields.only("tool_choice", ("none", "auto"), "tools are not there yet")
-        fields.only("tools", ([],), "tools are not there yet")
+        schema = take_format(fields)
+        tools = take_tools(fields)
         fields.only("modalities", (["text"],), "the answer is a text")
         most = fields.integer("max_tokens", None, 1)
         most = fields.integer("max_completion_tokens", most, 1)
         wanted = take_generation(fields, logprobs, most)
         fields.finish()
-        tokens = await asyncio.to_thread(self.served.encode, await self._render(messages), False)
+        await self._add_grammar(wanted, schema, tools)
+        text = await self._render(messages, tools)
+        tokens = await asyncio.to_thread(self.served.encode, text, False)
         await self._generate(exchange, [tokens], wanted, ChatFormat)
+
+    async def _add_grammar(self, wanted: Generation, schema, tools):
+        wanted.tools = tools
+        name = "response_format"
+        if tools is not None and tools.forced:
+            if schema is not None:
+                raise ApiError(400, "response_format: expected text, as tool_choice wants a call")
+            name, schema = "tool_choice", tools.schema()
+        if schema is None:
+            return
+        if wanted.ignore_eos:
+            raise wrong("ignore_eos", f"false, as {name} ends the answer", True)
+        if self.served.grammars is None:
+            raise ApiError(400, f"{name}: this model has no token that ends texts", param=name)
+        try:
+            grammars = await asyncio.to_thread(self.served.grammars)
+            wanted.grammar = await asyncio.to_thread(grammars.json, schema)
+        except (ImportError, ValueError) as error:
+            raise ApiError(400, f"{name}: {error}", param=name) from None
+
+    async def _embeddings(self, exchange, fields):
+        self._take_model(fields)
+        inputs = take_prompts(fields, "input")
+        encoding = fields.text("encoding_format", "float")
+        if encoding not in ("float", "base64"):
+            raise wrong("encoding_format", "float or base64", encoding)
+        embed = self.served.embed
+        size = fields.integer("dimensions", None, 1)
+        fields.finish()
+        if embed is None:
+            raise ApiError(501, "this model has no embeddings", code="not_implemented")
+        if len(inputs) > MOST_INPUTS:
+            raise wrong("input", f"at most {MOST_INPUTS} texts", len(inputs))
+        tokens = []
+        for one in inputs:
+            if isinstance(one, str):
+                one = await asyncio.to_thread(self.served.encode, one, True)
+            self._check_embedded(one)
+            tokens.append(one)
+        await exchange.while_there(self._embed(exchange, embed, tokens, encoding, size))
+
+    def _check_embedded(self, tokens):
+        limit, vocabulary = self.served.engine.max_length, self.served.engine.vocab_size
+        if not 1 <= len(tokens) <= limit:
+            raise ApiError(
+                400,
+                f"input: expected 1 to {limit} tokens of a text, got {len(tokens)}",
+                param="input",
+                code="context_length_exceeded" if tokens else None,
+            )
+        for token in tokens:
+            if not 0 <= token < vocabulary:
+                raise wrong("input", f"tokens from 0 to {vocabulary - 1}", token)
+
+    async def _embed(self, exchange, embed, inputs, encoding, size):
+        data = []
+        for index, tokens in enumerate(inputs):
+            async with self._embedding:  # one at a time, as each takes all threads
+                vector = await asyncio.to_thread(embed, tokens)
+            if size not in (None, len(vector)):
+                raise wrong("dimensions", f"{len(vector)}, as this model has them", size)
+            shown = vector
+            if encoding == "base64":
+                packed = struct.pack(f"<{len(vector)}f", *vector)
+                shown = base64.b64encode(packed).decode()
+            data.append({"object": "embedding", "index": index, "embedding": shown})
+        count = sum(map(len, inputs))
+        self.metrics.prompt_tokens += count
+        usage = {"prompt_tokens": count, "total_tokens": count}
+        head = {"object": "list", "model": self.served.name}
+        await exchange.json({**head, "data": data, "usage": usage})
 
     def _take_model(self, fields):
         name = fields.text("model")
@@ -275,14 +348,22 @@ class Application:
             raise wrong("model", f"'{self.served.name}'", None)
         self._check_model(name)
 
-    async def _render(self, messages):
+    async def _render(self, messages, tools):
         if self.served.render is None:
             raise ApiError(
                 400, "messages: this model has no template of chats; use /v1/completions"
             )
+        variables = {}
+        if tools is not None:
+            if not self.served.takes_tools:
+                raise ApiError(
+                    400, "tools: this model's template does not know them", param="tools"
+                )
+            variables = {"tools": tools.definitions}
         try:
             text = await asyncio.wait_for(
-                asyncio.to_thread(self.served.render, messages), self._template_timeout
+                asyncio.to_thread(self.served.render, messages, **variables),
+                self._template_timeout,
             )
         except asyncio.TimeoutError:
             raise ApiError(
@@ -340,94 +421,13 @@ class Application:
 
     async def _stream(self, exchange, choices, answers, wanted, count):
         await exchange.start(200, _EVENTS)
-        first = b"".join(map(_event, answers.first_chunks(count)))
+        first = b"".join(map(event, answers.first_chunks(count)))
         if first:
             await exchange.write(first)
         usage_follows = wanted.include_usage
         async for arrived in choices.pieces():
             await exchange.write(
-                b"".join(_event(answers.chunk(piece, usage_follows)) for piece in arrived)
+                b"".join(event(answers.chunk(piece, usage_follows)) for piece in arrived)
             )
-        last = _event(answers.usage_chunk(choices.usage())) if usage_follows else b""
+        last = event(answers.usage_chunk(choices.usage())) if usage_follows else b""
         await exchange.write(last + b"data: [DONE]\n\n", more=False)
-
-
-class _Exchange:
-    """One request and its response over ASGI's two functions."""
-
-    def __init__(self, receive, send, metrics, write_timeout):
-        self._receive = receive
-        self._send = send
-        self._metrics = metrics
-        self._write_timeout = write_timeout
-        self.started = False
-
-    async def body(self, limit):
-        parts, size = [], 0
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            part = message.get("body", b"")
-            size += len(part)
-            more = message.get("more_body", False)
-            if size > limit:
-                # A client that still writes when its connection is closed does not see the answer,
-                # so what is a little too much is read, and forgotten.
-                parts.clear()
-                if more and size <= 8 * limit:
-                    continue
-                raise ApiError(413, f"body: expected at most {limit} bytes, got more")
-            parts.append(part)
-            if not more:
-                return b"".join(parts)
-
-    async def while_there(self, work):
-        """Run `work`, or raise ClientGone as soon as the client has left."""
-        task = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(self._left())
-        try:
-            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise ClientGone
-            task.result()
-        finally:
-            for one in (task, gone):
-                one.cancel()
-            await asyncio.gather(task, gone, return_exceptions=True)
-
-    async def _left(self):
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-    async def start(self, status, headers):
-        self.started = True
-        self._metrics.responses[status] = self._metrics.responses.get(status, 0) + 1
-        await self._put({"type": "http.response.start", "status": status, "headers": headers})
-
-    async def write(self, data, more=True):
-        await self._put({"type": "http.response.body", "body": data, "more_body": more})
-
-    async def answer(self, status, body, headers):
-        length = (b"content-length", str(len(body)).encode())
-        await self.start(status, (*headers, length))
-        await self.write(body, more=False)
-
-    async def json(self, value):
-        await self.answer(200, _dumped(value), (_JSON,))
-
-    async def _put(self, message):
-        try:
-            await asyncio.wait_for(self._send(message), self._write_timeout)
-        except (asyncio.TimeoutError, OSError):
-            raise ClientGone from None
-
-
-def _dumped(value):
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode(
-        "utf-8", "replace"
-    )
-
-
-def _event(value):
-    return b"data: " + _dumped(value) + b"\n\n"

@@ -1,99 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of requests: JSON, its fields, and what they ask of the engine."""
+"""What the fields of requests ask of the engine."""
 
 from __future__ import annotations
 
-import json
-import logging
 import secrets
 from dataclasses import dataclass
 
-from ..engine.sampling import SamplingOptions
+from ..grammar import Grammar
+from ..sampling import SamplingOptions
+from .body import Fields
 from .errors import ApiError, wrong
+from .tools import Tools, take_calls
 
 MOST_CHOICES = 16
 MOST_SEQUENCES = 64
 MOST_MESSAGES = 2048
 MOST_STOPS = 16
-
-# Fields that change no answer here, for which clients need no error.
-HARMLESS = frozenset(
-    ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"]
-)
-_ROLES = ("system", "developer", "user", "assistant")
-_logger = logging.getLogger("tenon.llm.server")
-_told: set[str] = set()
-
-
-def parse_json(body: bytes) -> dict:
-    def refuse(name):
-        raise ValueError(f"{name} is no number of JSON")
-
-    try:
-        value = json.loads(body, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(400, f"body: expected JSON, got something else: {error}") from None
-    if not isinstance(value, dict):
-        raise ApiError(400, f"body: expected a JSON object, got {type(value).__name__}")
-    return value
-
-
-class Fields:
-    """Takes the fields of a body one by one; null is an absent field. `finish` refuses the others."""
-
-    def __init__(self, body: dict):
-        self._rest = {name: value for name, value in body.items() if value is not None}
-
-    def take(self, name, default=None):
-        return self._rest.pop(name, default)
-
-    def integer(self, name, default, least, most=None):
-        value = self.take(name, default)
-        if value is default:
-            return value
-        expected = f"an integer of at least {least}" if most is None else f"{least} to {most}"
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise wrong(name, expected, value)
-        if most is not None and value > most:
-            raise wrong(name, expected, value)
-        return value
-
-    def number(self, name, default, least, most):
-        value = self.take(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise wrong(name, "a number", value)
-        if not least <= value <= most:
-            raise wrong(name, f"a number from {least} to {most}", value)
-        return float(value)
-
-    def boolean(self, name, default):
-        value = self.take(name, default)
-        if not isinstance(value, bool):
-            raise wrong(name, "true or false", value)
-        return value
-
-    def text(self, name, default=None):
-        value = self.take(name, default)
-        if value is not default and not isinstance(value, str):
-            raise wrong(name, "a text", value)
-        return value
-
-    def only(self, name, values, why):
-        """A field whose other values are not there yet."""
-        value = self.take(name, values[0])
-        if value not in values or isinstance(value, bool) != isinstance(values[0], bool):
-            shown = " or ".join(json.dumps(one) for one in values)
-            raise wrong(name, f"{shown}, as {why}", value)
-
-    def finish(self):
-        for name in self._rest:
-            if name not in HARMLESS:
-                raise ApiError(
-                    400, f"{name}: this server knows no such field, or not yet", param=name
-                )
-            if name not in _told:
-                _told.add(name)
-                _logger.warning("the field '%s' of a request has no effect here", name)
+_ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 @dataclass
@@ -111,6 +34,8 @@ class Generation:
     priority: int
     salt: str
     ignore_eos: bool
+    tools: Tools | None = None
+    grammar: Grammar | None = None
 
 
 def take_generation(fields: Fields, logprobs: int | None, max_tokens: int | None) -> Generation:
@@ -169,12 +94,14 @@ def take_messages(fields: Fields) -> list[dict]:
 def _message(name, message):
     if not isinstance(message, dict):
         raise wrong(name, "an object with role and content", message)
+    role, content = message.get("role"), message.get("content")
+    known = ["role", "content", "name"]
+    known += {"assistant": ["tool_calls", "refusal"], "tool": ["tool_call_id"]}.get(str(role), [])
     for field in message:
-        if field not in ("role", "content", "name") and message[field] is not None:
+        if field not in known and message[field] is not None:
             raise ApiError(
                 400, f"{name}.{field}: this server knows no such field, or not yet", param=name
             )
-    role, content = message.get("role"), message.get("content")
     if role not in _ROLES:
         raise wrong(f"{name}.role", f"one of {', '.join(_ROLES)}", role)
     if isinstance(content, list):  # parts, of which texts alone mean something here
@@ -184,28 +111,51 @@ def _message(name, message):
             if not isinstance(part.get("text"), str):
                 raise wrong(f"{name}.content", "a part with a text", part)
         content = "".join(part["text"] for part in content)
+    calls = message.get("tool_calls")
+    if content is None and calls is not None:
+        content = ""
     if not isinstance(content, str):
         raise wrong(f"{name}.content", "a text or parts of type text", content)
     kept = {"role": role, "content": content}
-    if message.get("name") is not None:
-        kept["name"] = message["name"]
+    for field in ("name", "tool_call_id"):
+        if message.get(field) is not None:
+            kept[field] = message[field]
+    if calls is not None:
+        kept["tool_calls"] = take_calls(f"{name}.tool_calls", calls)
     return kept
 
 
-def take_prompts(fields: Fields) -> list[str | list[int]]:
-    """The prompts of a completion: texts, or tokens."""
-    prompt = fields.take("prompt")
+def take_format(fields: Fields) -> dict | None:
+    """The JSON schema of `response_format`; None for a text."""
+    given = fields.take("response_format", {"type": "text"})
+    kind = given.get("type") if isinstance(given, dict) else None
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    if kind != "json_schema":
+        raise wrong("response_format.type", "text, json_object or json_schema", given)
+    described = given.get("json_schema")
+    schema = described.get("schema") if isinstance(described, dict) else None
+    if not isinstance(schema, dict):
+        raise wrong("response_format.json_schema.schema", "a JSON schema", described)
+    return schema
+
+
+def take_prompts(fields: Fields, name: str = "prompt") -> list[str | list[int]]:
+    """The prompts of a completion, or what is to be embedded: texts, or tokens."""
+    prompt = fields.take(name)
     expected = "a text, tokens, or a list of texts or of lists of tokens"
     if isinstance(prompt, str):
         return [prompt]
     if not isinstance(prompt, list) or not prompt:
-        raise wrong("prompt", expected, prompt)
+        raise wrong(name, expected, prompt)
     if _is_tokens(prompt):
         return [prompt]
     if not all(
         isinstance(one, str) or (isinstance(one, list) and _is_tokens(one)) for one in prompt
     ):
-        raise wrong("prompt", expected, prompt)
+        raise wrong(name, expected, prompt)
     return prompt
 
 

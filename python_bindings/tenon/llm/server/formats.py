@@ -29,9 +29,8 @@ class Format:
         choices = []
         for index, parts in enumerate(pieces):
             tokens = [token for part in parts for token in part.tokens]
-            joined = Piece(
-                index, "".join(part.text for part in parts), tokens, parts[-1].finish_reason
-            )
+            text = "".join(part.text for part in parts)
+            joined = Piece(index, text, tokens, parts[-1].finish_reason, parts[-1].calls)
             choices.append({"index": index, **self.answer(joined), **self._rest(joined)})
         return {**self.head, "object": self.kind, "choices": choices, "usage": usage}
 
@@ -90,10 +89,18 @@ class ChatFormat(Format):
     prefix, kind, chunk_kind = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
     def answer(self, piece):
-        return {"message": {"role": "assistant", "content": piece.text, "refusal": None}}
+        message = {"role": "assistant", "content": piece.text, "refusal": None}
+        if piece.calls:
+            message |= {"content": piece.text or None, "tool_calls": piece.calls}
+        return {"message": message}
 
     def part(self, piece):
-        return {"delta": {"content": piece.text} if piece.text else {}}
+        delta: dict = {"content": piece.text} if piece.text else {}
+        if piece.calls:
+            delta["tool_calls"] = [
+                {"index": index, **call} for index, call in enumerate(piece.calls)
+            ]
+        return {"delta": delta}
 
     def first_chunks(self, count):
         choice = {"delta": {"role": "assistant", "content": ""}, "logprobs": None}

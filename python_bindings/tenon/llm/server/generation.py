@@ -6,23 +6,26 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..engine.requests import EngineStopped, QueueFull, Request, Token
-from ..engine.sampling import philox
-from ..tokenizer import StopStrings, TextStream
+from ..sampling import philox
+from ..tokenizer import AnswerText
 from .errors import ApiError
 from .fields import Generation
+from .tools import CallText
 
 
 @dataclass
 class Piece:
-    """Text of the choice `index`, the tokens it is of, and the reason if it is the last."""
+    """Text of the choice `index`, the tokens it is of, and the reason if it is the last; then `calls` are
+    the functions that the answer calls."""
 
     index: int
     text: str
     tokens: list[Token]
     finish_reason: str | None
+    calls: list[dict] = field(default_factory=list)
 
 
 class Choices:
@@ -41,7 +44,8 @@ class Choices:
         self._requests: list[Request] = []
         self._start = time.perf_counter()
         self._open = 0
-        self._texts: list[_Text | None] = []
+        self._texts: list[AnswerText | None] = []
+        self._calls: list[CallText | None] = []
         self._pending: list[list[Token]] = []
         self._last: list[float | None] = []
         self.prompt_tokens = sum(map(len, prompts))
@@ -60,7 +64,8 @@ class Choices:
         index = len(self._requests)
         seed = wanted.seed if choice == 0 else derived_seed(wanted.seed, choice)
         options = dataclasses.replace(wanted.options, seed=seed)
-        self._texts.append(_Text(self._served, wanted.stops))
+        self._texts.append(AnswerText(self._served, wanted.stops))
+        self._calls.append(None if wanted.tools is None else CallText(wanted.tools))
         self._pending.append([])
         self._last.append(None)
         try:
@@ -72,6 +77,7 @@ class Choices:
                 options=options,
                 priority=wanted.priority,
                 salt=wanted.salt,
+                grammar=None if wanted.grammar is None else wanted.grammar.copy(),
             )
         except QueueFull as error:
             raise ApiError(
@@ -131,6 +137,15 @@ class Choices:
             text += text_of.finish()
             if text_of.stopped:
                 reason = "stop"
+        calls: list[dict] = []
+        call_text = self._calls[index]
+        if call_text is not None:
+            text = call_text.add(text)
+            if reason:
+                rest, calls = call_text.finish()
+                text += rest
+            if calls and reason == "stop":
+                reason = "tool_calls"
         if reason:
             self._texts[index] = None
             self._open -= 1
@@ -139,7 +154,7 @@ class Choices:
         elif not text:
             return None
         tokens, self._pending[index] = self._pending[index], []
-        return Piece(index, text, tokens, reason)
+        return Piece(index, text, tokens, reason, calls)
 
     def _count(self, index):
         now = time.perf_counter()
@@ -163,24 +178,6 @@ class Choices:
             "total_tokens": self.prompt_tokens + self.generated,
             "prompt_tokens_details": {"cached_tokens": self.reused},
         }
-
-
-class _Text:
-    """The text of one choice, which ends before a stop."""
-
-    def __init__(self, served, stops):
-        self._stream = TextStream(served)
-        self._stops = StopStrings(stops)
-
-    @property
-    def stopped(self):
-        return self._stops.found
-
-    def add(self, token):
-        return self._stops.add(self._stream.add(token))
-
-    def finish(self):
-        return self._stops.add(self._stream.finish()) + self._stops.finish()
 
 
 def derived_seed(seed: int, choice: int) -> int:

@@ -64,6 +64,8 @@ class Metrics:
         one("forward_seconds_total", "counter", "Of it in the model.", engine.forward_seconds)
         one("prompt_tokens_total", "counter", "Tokens of prompts.", self.prompt_tokens)
         one("generation_tokens_total", "counter", "Tokens generated.", self.generation_tokens)
+        one("spec_decode_num_draft_tokens_total", "counter", "Guessed tokens.", engine.drafted)
+        one("spec_decode_num_accepted_tokens_total", "counter", "Of them right.", engine.accepted)
         labelled("request_success_total", "Answers that ended.", "finished_reason", self.finished)
         labelled("http_responses_total", "Responses by status.", "status", self.responses)
         for name, text, histogram in (

@@ -8,8 +8,11 @@ tokens in every batch, and again after it was preempted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from tenon.llm.grammar import Grammar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,10 +80,14 @@ class SamplingOptions:
 
 
 class Sampler:
-    """Draws the tokens of one request, and counts those it must penalise."""
+    """Draws the tokens of one request, and counts those it must penalise. With a `grammar` only tokens
+    are drawn that it allows."""
 
-    def __init__(self, options: SamplingOptions, prompt: list[int]):
+    def __init__(
+        self, options: SamplingOptions, prompt: Sequence[int], grammar: Grammar | None = None
+    ):
         self.options = options
+        self._grammar = grammar
         self._seen = set(prompt) if options.repetition_penalty != 1 else set()
         self._counts: dict[int, int] = {}
         self._counts_tokens = bool(
@@ -90,7 +97,8 @@ class Sampler:
     def draw(self, logits: np.ndarray, position: int):
         """(token, logprob, top) from one row of float32 logits, for the token at `position`.
 
-        Raises FloatingPointError if a logit is NaN or the largest one is infinite.
+        Raises FloatingPointError if a logit is NaN or the largest one is infinite, RuntimeError if the
+        grammar allows none.
         """
         row = logits.astype(np.float64)
         largest = row.max()
@@ -99,12 +107,7 @@ class Sampler:
                 f"logits: expected finite numbers, got {largest} as the largest"
             )
         options = self.options
-        changed = self._penalised(row)
-        token = (
-            int(changed.argmax())
-            if options.temperature == 0 or options.top_p == 0
-            else self._sampled(changed, uniform(options.seed, position))
-        )
+        token = self._chosen(self._penalised(row), position)
         if self._counts_tokens:
             self._seen.add(token)
             self._counts[token] = self._counts.get(token, 0) + 1
@@ -114,6 +117,23 @@ class Sampler:
             best = _largest(row, min(options.logprobs, row.size))
             top = tuple((int(one), float(row[one] - total)) for one in best)
         return token, float(row[token] - total), top
+
+    def _chosen(self, row, position):
+        options = self.options
+        allowed = None if self._grammar is None else self._grammar.allowed()
+        if allowed is not None:
+            if not allowed.size:
+                raise RuntimeError("the grammar allows no token")
+            row = row[allowed]
+        place = (
+            int(row.argmax())
+            if options.temperature == 0 or options.top_p == 0
+            else self._sampled(row, uniform(options.seed, position))
+        )
+        if allowed is None or self._grammar is None:
+            return place
+        self._grammar.accept(int(allowed[place]))
+        return int(allowed[place])
 
     def _penalised(self, row):
         options = self.options

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens a second of one sequence: `tenon.llm` beside llama.cpp, which the wheel `xllamacpp` has.
+
+    python generation.py [--quick] [--threads 1] [--only 25M] [--json results.json]
+
+Random Llamas of 25 and 125 million weights, written by `save_gguf` and read by both. A prompt of 256 tokens
+is timed with one token behind it, and with 33; what these take more is the time of 32. Libraries take turns,
+and the best of the rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import tenon
+from tenon.llm import Decoder, DecoderConfig, LanguageModel, Tokenizer
+from tenon.llm.models import LayerOptions, Rotary
+
+PROMPT, ANSWER = 256, 33
+SIZES = {"25M": (384, 8, 16000), "125M": (768, 12, 32000)}  # width, layers, tokens
+
+
+def model_of(width: int, layers: int, tokens: int) -> LanguageModel:
+    rotary = Rotary(tuple(10000.0 ** (-2 * pair / 64) for pair in range(32)))
+    config = DecoderConfig(
+        vocab_size=tokens,
+        hidden_size=width,
+        intermediate_size=width * 8 // 3 // 32 * 32,
+        layers=layers,
+        heads=width // 64,
+        kv_heads=width // 64,
+        head_dim=64,
+        max_positions=512,
+        layer_options=(LayerOptions(rotary=rotary),) * layers,
+        eos_token_ids=(0,),
+        bos_token_id=1,
+    )
+    numbers = np.random.default_rng(0)
+    weights = {
+        name: tenon.from_numpy(numbers.normal(0, 0.05, shape).astype("float32"))
+        for name, shape in config.weight_shapes().items()
+    }
+    # A token a number in hexadecimal: llama.cpp reads no file without a vocabulary.
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    names = {f"{number:x}.": number for number in range(tokens)}
+    made = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": names, "merges": []},
+    }
+    return LanguageModel(Decoder(config, weights), Tokenizer(text=json.dumps(made)))
+
+
+def tenon_call(path: str):
+    model = tenon.llm.load(path)
+
+    def call(prompt: list[int], count: int) -> None:
+        assert len(list(model.tokens(prompt, max_tokens=count, logit_bias={0: -100.0}))) == count
+
+    return call
+
+
+def llama_cpp_call(path: str, threads: int):
+    import xllamacpp
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path, settings.n_ctx, settings.n_parallel = path, 512, 1
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    settings.verbosity = 0
+    server = xllamacpp.Server(settings)
+
+    def call(prompt: list[int], count: int) -> None:
+        answer = server.handle_completions(
+            {
+                "prompt": prompt,
+                "n_predict": count,
+                "temperature": 0,
+                "cache_prompt": False,
+                "ignore_eos": True,
+            }
+        )
+        assert answer["usage"]["completion_tokens"] == count, answer
+
+    return call
+
+
+def times(call, prompt: list[int]) -> tuple[float, float]:
+    """Seconds of the prompt with one token, and of the tokens behind it."""
+    start = time.perf_counter()
+    call(prompt, 1)
+    middle = time.perf_counter()
+    call(prompt, ANSWER)
+    first = middle - start
+    return first, time.perf_counter() - middle - first
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="the small model, two rounds")
+    parser.add_argument("--only", default="", help="a size: 25M or 125M")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rounds = 2 if options.quick else options.rounds
+    tenon.set_num_threads(options.threads)
+    prompt = [5 + 7 * place % 900 for place in range(PROMPT)]
+    rows = []
+    for size, shape in SIZES.items():
+        if options.only not in ("", size) or (options.quick and size != "25M"):
+            continue
+        model = model_of(*shape)
+        for form in ("f32", "q8_0"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = f"{folder}/model.gguf"
+                tenon.llm.save_gguf(model, path, form)
+                calls = {
+                    "tenon": tenon_call(path),
+                    "llama.cpp": llama_cpp_call(path, options.threads),
+                }
+                best = {name: (float("inf"), float("inf")) for name in calls}
+                for _ in range(rounds):
+                    for name, call in calls.items():
+                        best[name] = tuple(map(min, best[name], times(call, prompt)))
+            for name, (first, rest) in best.items():
+                row = {
+                    "size": size,
+                    "format": form,
+                    "library": name,
+                    "threads": options.threads,
+                    "prompt tokens/s": PROMPT / first,
+                    "tokens/s": (ANSWER - 1) / rest,
+                }
+                rows.append(row)
+                print(
+                    f"{size:5} {form:5} {name:10} prompt {row['prompt tokens/s']:8.0f} tokens/s, "
+                    f"then {row['tokens/s']:7.1f} tokens/s",
+                    flush=True,
+                )
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

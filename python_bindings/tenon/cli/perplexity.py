@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print how well language models foretell a text.
+
+tenon perplexity qwen.gguf text.txt --context 512 --beside Qwen3-0.6B/
+"""
+
+import pathlib
+
+from tenon.cli.errors import CommandError
+
+HELP = "print the perplexity of a text under a language model"
+
+
+def add_arguments(parser):
+    parser.add_argument("path", help="a folder of Hugging Face, or a GGUF file")
+    parser.add_argument("text", help="a file of text in UTF-8")
+    parser.add_argument("--context", type=int, default=512, metavar="N", help="of windows (512)")
+    parser.add_argument("--stride", type=int, metavar="N", help="between windows that overlap")
+    parser.add_argument("--beside", metavar="PATH", help="a second model, to compare")
+
+
+def run(arguments):
+    import tenon
+
+    try:
+        text = pathlib.Path(arguments.text).read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{arguments.text}: expected UTF-8: {error}") from None
+    found = []
+    for path in filter(None, (arguments.path, arguments.beside)):
+        made = tenon.llm.perplexity(
+            tenon.llm.load(path), text, context=arguments.context, stride=arguments.stride
+        )
+        found.append(made.value)
+        print(f"{path}: {made.value:.4f} +/- {made.standard_error:.4f} over {made.tokens} tokens")
+    if len(found) == 2:
+        print(f"ratio: {found[0] / found[1]:.5f}")
