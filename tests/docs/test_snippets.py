@@ -46,6 +46,7 @@ def run(program, folder="."):
         "func.md",
         "random.md",
         "serving.md",
+        "sparse.md",
     ],
 )
 def test_pages_about_python(page):
