@@ -219,3 +219,42 @@ def test_hooks_get_rows_and_frozen_tables_get_none():
 def test_bags_say_that_their_gradients_are_dense():
     with pytest.raises(NotImplementedError, match=r"use Embedding\(sparse=True\)"):
         nn.EmbeddingBag(3, 2, sparse=True)
+
+
+def test_compiled_steps_have_the_bits_of_plain_ones():
+    """The part that needs the numbers of rows runs without a program."""
+    dense, rows = tables()
+    steps = []
+    for table in (dense, rows):
+        optimizer = optim.SGD(table.parameters(), lr=0.5)
+
+        def step(ids, table=table, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (table(ids) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        steps.append(tenon.compile(step))
+    for ids in ([1, 2], [2, 2], [5, 1], [0, 39]):
+        losses = [step(tenon.tensor(ids)).item() for step in steps]
+        assert losses[0] == losses[1]
+    assert rows.weight.tolist() == dense.weight.tolist()
+
+
+def test_compiled_functions_run_sparse_tensors_without_a_program():
+    matrix = tenon.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse("csr")
+    x = tenon.ones([2, 1])
+    assert tenon.compile(lambda a, b: a @ b)(matrix, x).tolist() == [[1.0], [2.0]]
+    assert tenon.compile(lambda b: matrix @ b)(x).tolist() == [[1.0], [2.0]]
+
+
+def test_data_parallel_refuses_rows_by_name():
+    import tenon.distributed as dist
+
+    def train():
+        model = dist.DistributedDataParallel(nn.Embedding(10, 3, sparse=True))
+        model(tenon.tensor([1, 2])).sum().backward()
+
+    with dist.local(2) as ranks, pytest.raises(NotImplementedError, match=r"layout coo.*to_dense"):
+        ranks.run(train)
