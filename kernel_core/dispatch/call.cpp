@@ -3,6 +3,7 @@
 // is decided here by a few comparisons; everything else goes through the steps of call_general.
 #include "kernel_core/dispatch/call.hpp"
 
+#include <cstddef>
 #include <cstring>
 
 #include "kernel_core/abi/slots.hpp"
@@ -266,7 +267,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
 }
 
 // A part that converts its arguments would convert what is stored only, and compute with it unasked.
-[[gnu::always_inline]] inline bool refuses_storage(const Operator& op, const tenon_value* args) {
+bool refuses_storage(const Operator& op, const tenon_value* args) {
   if (op.def.dtype_mask >> TENON_DTYPE_F8E4M3FNUZ & 1) return false;
   bool found = false;
   visit_tensors(args, op.def.nparams,
@@ -286,11 +287,62 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
               short_name(op), name);
 }
 
+bool has_composed(const tenon_value* values, uint32_t count) {
+  bool found = false;
+  visit_tensors(values, count, [&](const tenon_tensor& tensor) {
+    found |= (tensor.flags & TENON_TENSOR_COMPOSED) != 0;
+  });
+  return found;
+}
+
+// The layers that compose tensors of others are asked about the whole, in order. TENON_LAYER_DECLINED:
+// it is taken apart.
+tenon_status ask_composing_layers(const Operator& op, tenon_value* args, tenon_value* outs,
+                                  tenon_err* err) {
+  const uint32_t nargs = op.def.nparams, nouts = op.def.nouts;
+  LayerSet wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers()) &
+                    layer_table.composites.load(std::memory_order_relaxed);
+  while (wanted) {
+    const int32_t layer = first_layer(wanted);
+    const tenon_layer_def& def = layer_table.defs[layer];
+    const tenon_status status = def.call(def.self, &op, args, nargs, outs, nouts, err);
+    if (status != TENON_LAYER_DECLINED) return status;
+    wanted &= ~(LayerSet{1} << layer);
+  }
+  return TENON_LAYER_DECLINED;
+}
+
+// Whether what has to be known before a composite is taken apart may hold for one of its tensors: that
+// it is composed, or has a dtype without arithmetic, or complex128, whose id has the same bit.
+[[gnu::always_inline]] inline bool may_be_special(const tenon_value* args, uint32_t nargs) {
+  constexpr uint32_t kSpecial = TENON_TENSOR_COMPOSED | (TENON_DTYPE_C128 << 16);
+  static_assert(TENON_DTYPE_C128 == 16 && TENON_DTYPE_F8E4M3FNUZ == 17 && TENON_DTYPE_COUNT <= 32);
+  static_assert(offsetof(tenon_tensor, dtype) == offsetof(tenon_tensor, flags) + 2);
+  uint32_t seen = 0;  // flags, dtypes and layers of all tensors
+  visit_tensors(args, nargs, [&](const tenon_tensor& tensor) {
+    uint32_t word;
+    std::memcpy(&word, &tensor.flags, sizeof word);
+    seen |= word;
+  });
+  return seen & kSpecial;
+}
+
+[[gnu::noinline]] tenon_status run_special_parts(Operator& op, tenon_value* args, tenon_value* outs,
+                                                 tenon_err* err) {
+  if (has_composed(args, op.def.nparams)) {
+    const tenon_status status = ask_composing_layers(op, args, outs, err);
+    if (status != TENON_LAYER_DECLINED) return status;
+  }
+  if (refuses_storage(op, args)) return fail_storage(op, args, err);
+  tenon_status status = op.decompose(args, outs, err);
+  return status == TENON_OK ? TENON_OK : fail_parts(op, outs, status, err);
+}
+
 // The parts of a composite, where all results are new.
-[[gnu::always_inline]] inline tenon_status run_parts(Operator& op, const tenon_value* args,
+[[gnu::always_inline]] inline tenon_status run_parts(Operator& op, tenon_value* args,
                                                      tenon_value* outs, tenon_err* err) {
-  if (refuses_storage(op, args)) [[unlikely]]
-    return fail_storage(op, args, err);
+  if (may_be_special(args, op.def.nparams)) [[unlikely]]
+    return run_special_parts(op, args, outs, err);
   tenon_status status = op.decompose(args, outs, err);
   if (status == TENON_OK) [[likely]]
     return TENON_OK;
@@ -324,13 +376,18 @@ class CopiedArguments {
 // The parts of a composite, where some results have to be written into tensors of the caller.
 [[gnu::noinline]] tenon_status decompose_into(Operator& op, tenon_value* args, tenon_value* outs,
                                               tenon_err* err) {
-  if (refuses_storage(op, args)) return fail_storage(op, args, err);
+  const LayerSet wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+  if (wanted & kRefusesComposedBit) [[unlikely]] {
+    const tenon_status status = ask_composing_layers(op, args, outs, err);
+    if (status != TENON_LAYER_DECLINED) return status;
+  }
+  if (may_be_special(args, op.def.nparams) && refuses_storage(op, args))
+    return fail_storage(op, args, err);
   tenon_value results[kMaxOutputs] = {};
   // An operator that may write over an argument passes its output on to the part that does. What the parts of others
   // read may be read again later where a layer watches them; so they get a copy of what is overwritten.
   const bool is_passed =
       op.in_place >= 0 && as_tensor(outs[0]) && as_tensor(outs[0]) == as_tensor(args[op.in_place]);
-  const LayerSet wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
   const tenon_value* read = args;
   CopiedArguments copied;
   if (is_passed) {
@@ -386,8 +443,7 @@ class CopiedArguments {
   if (const tenon_tensor* out = as_tensor(outs[0])) seen.add(*out);
   LayerSet wanted =
       enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
-  if (seen.flags & TENON_TENSOR_FOLLOWS_BASE)
-    wanted = wanted_layers(args, nargs, outs, 1, enabled_layers());
+  if (seen.flags & kOtherLayers) wanted = wanted_layers(args, nargs, outs, 1, enabled_layers());
   if (wanted) return enter_layer(wanted, op, args, nargs, outs, 1, err);
   tenon_status status;
   if (call_fast(op, seen, args, outs, err, &status)) return status;

@@ -102,10 +102,10 @@ int32_t piecewise_holds(const tenon_piecewise* call, tenon_tensor* const* tensor
   LayerSet bits = layer_table.every_call.load(std::memory_order_relaxed);
   uint16_t flags = 0;
   for (uint32_t i = 0; i < count; ++i) bits |= tensors[i]->layers, flags |= tensors[i]->flags;
-  if (flags & TENON_TENSOR_FOLLOWS_BASE) [[unlikely]]
+  if (flags & kOtherLayers) [[unlikely]]
     for (uint32_t i = 0; i < count; ++i) {
       const tenon_value value = boxed(tensors[i]);
-      bits |= base_layers(&value, 1);
+      bits |= other_layers(&value, 1);
     }
   return (bits & enabled_layers()) == 0;
 }

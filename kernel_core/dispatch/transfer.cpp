@@ -179,6 +179,10 @@ tenon_status tensor_copy(tenon_tensor* destination, tenon_tensor* source, tenon_
                       "copy: expected equal shapes and dtypes, got %s %s and %s %s",
                       shape_text(*destination).c_str(), core::dtype_name(destination->dtype),
                       shape_text(*source).c_str(), core::dtype_name(source->dtype));
+  if ((destination->flags | source->flags) & TENON_TENSOR_COMPOSED)
+    return core::fail(err, TENON_UNSUPPORTED,
+                      "copy: expected tensors with memory, got one that is composed of others; use "
+                      "to_dense() first");
   if (destination->flags & TENON_TENSOR_READONLY)
     return core::fail(err, TENON_INVALID_ARGUMENT, "copy: the destination is read-only");
   if (may_overlap_itself(*destination))

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/runtime/tensor.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/dispatch/layers.hpp"
 #include "kernel_core/memory/allocator.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
 #include "kernel_core/runtime/stream.hpp"
@@ -184,10 +186,45 @@ tenon_status slots::tensor_create(tenon_device_id id, int32_t dtype, int32_t ndi
   return TENON_OK;
 }
 
+tenon_status slots::tensor_create_composed(tenon_device_id id, int32_t dtype, int32_t ndim,
+                                           const int64_t* shape, int32_t layer, tenon_tensor** out,
+                                           tenon_err* err) {
+  Device* device;
+  int64_t numel;
+  TENON_TRY(open_device(id, &device, err));
+  TENON_TRY(check_dtype(dtype, err));
+  TENON_TRY(count_elements(ndim, shape, &numel, err));
+  if (layer < 0 || layer >= kTensorLayers || !(layer_table.registered.load() >> layer & 1))
+    return core::fail(err, TENON_INVALID_ARGUMENT,
+                      "a composed tensor: expected a registered layer in [0, %d), got %d",
+                      kTensorLayers, layer);
+  refuse_composed_below_layers();
+  TensorImpl* tensor = new_tensor_block(ndim);
+  if (!tensor) return fail_host_memory(err);
+  std::copy_n(shape, ndim, tensor->shape);
+  contiguous_strides(ndim, shape, tensor->strides);
+  set_dtype_and_device(tensor, dtype, *device);
+  tensor->numel = numel;
+  tensor->flags = TENON_TENSOR_COMPOSED;
+  tensor->layers = static_cast<uint8_t>(1u << layer);
+  tensor->data = nullptr;
+  Storage* storage =
+      make_own_storage(tensor);  // of no bytes: a version, and a view is never inside
+  storage->drop = nullptr;
+  storage->drop_user = nullptr;
+  *out = tensor;
+  return TENON_OK;
+}
+
 [[gnu::cold]] static tenon_status fail_view(const TensorImpl& base, TensorImpl* view,
                                             int64_t offset, tenon_err* err) {
   view->storage = nullptr;
   TensorRef owner(view);
+  if (base.flags & TENON_TENSOR_COMPOSED)
+    return fail(err, TENON_UNSUPPORTED,
+                "a view: expected a tensor with memory, got one of shape %s that is composed of "
+                "others; use to_dense() first",
+                shape_text(base).c_str());
   long long at = offset, bytes = base.storage ? static_cast<int64_t>(base.storage->bytes) : 0;
   int64_t numel;
   TENON_TRY(count_elements(view->ndim, view->shape, &numel, err));

@@ -43,6 +43,9 @@ tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operat
   return TENON_OK;
 }
 
+// Nothing is added in place to a tensor that is composed of others: beside a dense one the sum is dense.
+bool is_composed(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_COMPOSED; }
+
 bool is_dense(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_CONTIGUOUS; }
 
 // Makes a tensor that can be a .grad: dense, not shared, and without a history unless requested.
@@ -89,7 +92,7 @@ tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool crea
   TENON_TRY(add(Tensor::borrow(sum), gradient, &total, err));
   host->tensor_release(sum);
   sum = total.release();
-  is_own = !creates_graph;
+  is_own = !creates_graph && !is_composed(*sum);
   return TENON_OK;
 }
 
@@ -104,7 +107,8 @@ tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, 
   for (;;) {
     if (found) {
       tenon_status status;
-      if (creates_graph) {
+      const bool makes_new = creates_graph || is_composed(*found.get());
+      if (makes_new) {
         Tensor total;
         status = add(found, gradient, &total, err);
         if (status == TENON_OK) gradient = std::move(total);
@@ -115,7 +119,7 @@ tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, 
       if (status != TENON_OK) {
         // Of a .grad that was there before, keep what can be kept.
         tenon_tensor* empty = nullptr;
-        tenon_tensor* before = creates_graph ? found.release() : gradient.release();
+        tenon_tensor* before = makes_new ? found.release() : gradient.release();
         if (!grad.compare_exchange_strong(empty, before, std::memory_order_acq_rel))
           host->tensor_release(before);
         return status;

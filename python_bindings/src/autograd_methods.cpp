@@ -3,6 +3,7 @@
 
 #include "autograd_hooks.hpp"
 #include "autograd_module.hpp"
+#include "composed.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
@@ -10,13 +11,16 @@
 namespace tenon::python {
 
 PyObject* tensor_detach(PyObject* self, PyObject*) {
-  tenon_tensor *tensor = handle_of(self), *result;
+  tenon_tensor *tensor = part_with_history(handle_of(self)), *result;
+  if (!tensor) return nullptr;
   ErrorSink err;
   tenon_status status = autograd
                             ? autograd->detach(tensor, &result, err)
                             : host->tensor_view(tensor, tensor->dtype, tensor->ndim, tensor->shape,
                                                 tensor->strides, 0, &result, err);
-  return status == TENON_OK ? wrap(result) : raise(status, err);
+  if (status != TENON_OK) return raise(status, err);
+  return tensor == handle_of(self) ? wrap(result)
+                                   : wrap_with_values(handle_of(self), Tensor::adopt(result));
 }
 
 PyObject* tensor_requires_grad_(PyObject* self, PyObject* arguments, PyObject* keywords) {
@@ -27,16 +31,20 @@ PyObject* tensor_requires_grad_(PyObject* self, PyObject* arguments, PyObject* k
     return nullptr;
   const tenon_autograd_api* api = require_autograd();
   if (!api) return nullptr;
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  if (!tensor) return nullptr;
   ErrorSink err;
-  tenon_status status = api->set_requires_grad(handle_of(self), on, err);
+  tenon_status status = api->set_requires_grad(tensor, on, err);
   return status == TENON_OK ? Py_NewRef(self) : raise(status, err);
 }
 
 PyObject* tensor_retain_grad(PyObject* self, PyObject*) {
   const tenon_autograd_api* api = require_autograd();
   if (!api) return nullptr;
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  if (!tensor) return nullptr;
   ErrorSink err;
-  tenon_status status = api->retain_grad(handle_of(self), err);
+  tenon_status status = api->retain_grad(tensor, err);
   if (status != TENON_OK) return raise(status, err);
   Py_RETURN_NONE;
 }

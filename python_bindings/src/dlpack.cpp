@@ -7,6 +7,7 @@
 #include <new>
 
 #include "call.hpp"
+#include "composed.hpp"
 #include "convert.hpp"
 #include "dlpack_layout.hpp"
 #include "python_thread.hpp"
@@ -291,6 +292,7 @@ Tensor tensor_from_dlpack(PyObject* producer) {
 }
 
 bool may_share(tenon_tensor* tensor) {
+  if (!has_memory(tensor, "DLPack")) return false;
   if (tensor->device == TENON_DEVICE_META)
     return raise_error(PyExc_BufferError, "a meta tensor has no memory to share");
   if (!may_read("DLPack")) return false;

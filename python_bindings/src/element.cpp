@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "composed.hpp"
 #include "errors.hpp"
 #include "recording.hpp"
 #include "runtime.hpp"
@@ -228,6 +229,7 @@ static tenon_status copy_unlocked(tenon_tensor* to, tenon_tensor* from, tenon_er
 
 Tensor readable_on_host(tenon_tensor* tensor) {
   if (!may_read("a copy of the elements (tolist(), numpy(), print)")) return {};
+  if (!has_memory(tensor, "a copy of the elements")) return {};
   if (tensor->device == TENON_DEVICE_META) {
     raise_error(PyExc_ValueError, "a meta tensor has a shape and a dtype but no values to read");
     return {};
@@ -255,6 +257,7 @@ PyObject* tensor_item(tenon_tensor* tensor) {
     return raise_error(PyExc_ValueError,
                        "expected a tensor of one element, got %lld; use .tolist()",
                        static_cast<long long>(tensor->numel));
+  if (!has_memory(tensor, "item()")) return nullptr;
   if (tensor->device != TENON_DEVICE_META && is_host_memory(tensor->device)) [[likely]]
     return read_element(tensor->data, tensor->dtype);
   Tensor readable = readable_on_host(tensor);

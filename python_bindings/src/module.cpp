@@ -38,6 +38,7 @@ NB_MODULE(_core, module) {
   add_profile_type(module);
   add_ipc_functions(module);
   add_shared_memory(module);
+  add_composed_functions(module);
   add_collective_type(module);
   add_distributed_types(module);
   add_definition_types(module);

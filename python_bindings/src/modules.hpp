@@ -14,6 +14,7 @@ void add_graph_type(nanobind::module_& module);               // graph_module.cp
 void add_profile_type(nanobind::module_& module);             // profile_module.cpp
 void add_ipc_functions(nanobind::module_& module);            // ipc_module.cpp
 void add_shared_memory(nanobind::module_& module);            // shared_memory_module.cpp
+void add_composed_functions(nanobind::module_& module);       // composed.cpp
 void add_collective_type(nanobind::module_& module);          // collective_module.cpp
 void add_distributed_types(nanobind::module_& module);        // distributed_module.cpp
 void add_definition_types(nanobind::module_& module);         // definition_module.cpp

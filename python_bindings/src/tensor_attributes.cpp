@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "call.hpp"
+#include "composed.hpp"
 #include "errors.hpp"
 #include "recording.hpp"
 #include "runtime.hpp"
@@ -172,25 +173,39 @@ PyObject* get_adjoint(PyObject* self, void*) {
 // -- autograd -------------------------------------------------------------------------------------
 
 PyObject* get_requires_grad(PyObject* self, void*) {
-  return PyBool_FromLong(autograd && autograd->requires_grad(handle_of(self)));
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  return tensor ? PyBool_FromLong(autograd && autograd->requires_grad(tensor)) : nullptr;
 }
 
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   int on = value ? PyObject_IsTrue(value) : 0;
   const tenon_autograd_api* api = on < 0 ? nullptr : require_autograd();
   if (!api) return -1;
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  if (!tensor) return -1;
   ErrorSink err;
-  tenon_status status = api->set_requires_grad(handle_of(self), on, err);
+  tenon_status status = api->set_requires_grad(tensor, on, err);
   if (status == TENON_OK) return 0;
   raise(status, err);
   return -1;
 }
 
 PyObject* get_is_leaf(PyObject* self, void*) {
-  return PyBool_FromLong(!autograd || autograd->is_leaf(handle_of(self)));
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  return tensor ? PyBool_FromLong(!autograd || autograd->is_leaf(tensor)) : nullptr;
+}
+
+// A sparse tensor's gradient has its structure.
+PyObject* get_grad_of_part(tenon_tensor* whole) {
+  tenon_tensor* tensor = part_with_history(whole);
+  tenon_tensor* grad = autograd && tensor ? autograd->grad(tensor) : nullptr;
+  if (!tensor) return nullptr;
+  if (!grad) Py_RETURN_NONE;
+  return tensor == whole ? wrap_borrowed(grad) : wrap_with_values(whole, Tensor::borrow(grad));
 }
 
 PyObject* get_grad(PyObject* self, void*) {
+  if (is_composed(handle_of(self))) return get_grad_of_part(handle_of(self));
   tenon_tensor* grad = autograd ? autograd->grad(handle_of(self)) : nullptr;
   PyObject* result = grad ? wrap_borrowed(grad) : Py_NewRef(Py_None);
   if (recordings != 0 && result) tell_grad_read(self, result);
@@ -203,15 +218,34 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   const tenon_autograd_api* api = require_autograd();
   if (!api) return -1;
   if (recordings != 0 && !tell_grad(handle_of(self))) return -1;
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  if (!tensor) return -1;
+  if (tensor != handle_of(self) && grad && !(grad = part_with_history(grad))) return -1;
   ErrorSink err;
-  tenon_status status = api->set_grad(handle_of(self), grad, err);
+  tenon_status status = api->set_grad(tensor, grad, err);
   if (status == TENON_OK) return 0;
   raise(status, err);
   return -1;
 }
 
+PyObject* get_layout(PyObject* self, void*) {
+  return PyUnicode_FromString(layout_of(handle_of(self)));
+}
+
+PyObject* get_nnz(PyObject* self, void*) {
+  const tenon_tensor* values = part_with_history(handle_of(self));
+  if (!values) return nullptr;
+  if (values != handle_of(self)) return PyLong_FromLongLong(values->shape[0]);
+  return raise_error(PyExc_AttributeError,
+                     "nnz: expected a sparse tensor, got layout %s; tenon.count_nonzero counts the "
+                     "elements that are not 0",
+                     layout_of(values));
+}
+
 PyObject* get_grad_fn(PyObject* self, void*) {
-  const char* name = autograd ? autograd->grad_fn(handle_of(self)) : nullptr;
+  tenon_tensor* tensor = part_with_history(handle_of(self));
+  if (!tensor) return nullptr;
+  const char* name = autograd ? autograd->grad_fn(tensor) : nullptr;
   if (!name) Py_RETURN_NONE;
   return PyUnicode_FromString(std::strncmp(name, "tenon::", 7) == 0 ? name + 7 : name);
 }
@@ -225,6 +259,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
   }
   tenon_tensor* source = require_tensor(value, "data");
   if (!source) return -1;
+  if (!has_memory(source, "assigning .data") || !has_memory(handle_of(self), "assigning .data"))
+    return -1;
   if (!may_read("assigning .data")) return -1;
   ErrorSink err;
   tenon_status status = host->tensor_assign(handle_of(self), source, err);
@@ -245,6 +281,9 @@ PyGetSetDef tensor_attributes[] = {
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"dtype", get_dtype, nullptr, "Type of the elements.", nullptr},
     {"device", get_device, nullptr, "Where the memory is.", nullptr},
+    {"layout", get_layout, nullptr,
+     "'strided', or of what the tensor is composed: 'coo' or 'csr' (docs/sparse.md).", nullptr},
+    {"nnz", get_nnz, nullptr, "Number of stored elements of a sparse tensor.", nullptr},
     {"T", get_transposed, nullptr, "A view with the axes reversed.", nullptr},
     {"mT", get_matrix_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
     {"H", get_adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},

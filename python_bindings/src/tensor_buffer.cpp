@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "composed.hpp"
 #include "convert.hpp"
 #include "errors.hpp"
 #include "python_thread.hpp"
@@ -33,6 +34,8 @@ struct Export {
 };
 
 const char* why_not_exported(const tenon_tensor* tensor, int flags) {
+  if (is_composed(tensor))
+    return "the tensor is composed of others and has no memory; use .to_dense(), or its parts";
   if (tensor->device == TENON_DEVICE_META || !is_host_memory(tensor->device))
     return "the tensor is not in host memory; move it with .to('cpu')";
   if (autograd && autograd->requires_grad(tensor)) return "the tensor requires grad; use .detach()";

@@ -4,6 +4,7 @@
 
 #include "autograd_methods.hpp"
 #include "call.hpp"
+#include "composed.hpp"
 #include "convert.hpp"
 #include "dlpack.hpp"
 #include "element.hpp"
@@ -24,7 +25,9 @@ PyObject* numel(PyObject* self, PyObject*) {
   return size_tracer ? traced_size(size) : PyLong_FromLongLong(size);
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
-  return may_read("data_ptr()") ? PyLong_FromVoidPtr(handle_of(self)->data) : nullptr;
+  return may_read("data_ptr()") && has_memory(handle_of(self), "data_ptr()")
+             ? PyLong_FromVoidPtr(handle_of(self)->data)
+             : nullptr;
 }
 PyObject* is_contiguous(PyObject* self, PyObject*) {
   return PyBool_FromLong(handle_of(self)->flags & TENON_TENSOR_CONTIGUOUS);
@@ -40,7 +43,8 @@ PyObject* complex_number(PyObject* self, PyObject*) {
 
 // f"{x}" and f"{x:.3f}" format the number of a 0-d tensor.
 PyObject* format(PyObject* self, PyObject* specification) {
-  if (handle_of(self)->ndim > 0 || handle_of(self)->device == TENON_DEVICE_META) {
+  if (handle_of(self)->ndim > 0 || handle_of(self)->device == TENON_DEVICE_META ||
+      is_composed(handle_of(self))) {
     PyObject* text = PyObject_Str(self);
     PyObject* result = text ? PyObject_Format(text, specification) : nullptr;
     Py_XDECREF(text);
@@ -160,6 +164,7 @@ PyObject* numpy_module() {
 // An ndarray over the tensor's memory.
 PyObject* share_with_numpy(PyObject* self) {
   tenon_tensor* tensor = handle_of(self);
+  if (!has_memory(tensor, "numpy()")) return nullptr;
   const char* reason = nullptr;
   if (tensor->device == TENON_DEVICE_META)
     reason = "meta tensors have no values";
@@ -276,9 +281,18 @@ PyObject* rebuild_function() {
   return function;
 }
 
+// The parts, by which the whole is made again.
+PyObject* reduce_composed(PyObject* self) {
+  PyObject* module = PyImport_ImportModule("tenon._tensor.pickling");
+  PyObject* result = module ? PyObject_CallMethod(module, "reduce_composed", "O", self) : nullptr;
+  Py_XDECREF(module);
+  return result;
+}
+
 // (function, (type, bytes, dtype, shape, device, requires_grad), state of a subclass)
 PyObject* reduce(PyObject* self, PyObject*) {
   tenon_tensor* tensor = handle_of(self);
+  if (is_composed(tensor)) return reduce_composed(self);
   bool requires_grad = autograd && autograd->requires_grad(tensor);
   if (requires_grad && !autograd->is_leaf(tensor))
     return raise_error(

@@ -25,6 +25,7 @@ from tenon import quantization as quantization
 from tenon import random as random
 from tenon import runtime as runtime
 from tenon import signal as signal
+from tenon import sparse as sparse
 from tenon import testing as testing
 from tenon import text as text
 from tenon import training as training

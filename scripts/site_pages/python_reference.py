@@ -15,7 +15,7 @@ tenon.io.safetensors tenon.random tenon.jit tenon.jit.rewrites tenon.runtime ten
 tenon.runtime.ipc tenon.plugins tenon.distributions
 tenon.vision.transforms tenon.vision.transforms.functional tenon.vision.models
 tenon.vision.datasets tenon.vision.ops tenon.audio tenon.audio.functional tenon.audio.transforms tenon.text
-tenon.geometric tenon.func tenon.llm tenon.array_api tenon.collective tenon.testing tenon.utils
+tenon.geometric tenon.sparse tenon.func tenon.llm tenon.array_api tenon.collective tenon.testing tenon.utils
 tenon.utils.cpp_extension tenon.compat.paddle""".split()
 Operator = type(tenon.ops.add)
 

@@ -45,6 +45,7 @@ TESTED = {
     "rewrites.md": "test_snippets.py",
     "runtime.md": "test_snippets.py",
     "serving.md": "test_snippets.py",
+    "sparse.md": "test_snippets.py",
     "torch.md": "test_torch_page.py",
     "training.md": "test_snippets.py",
     "vendors.md": "test_vendor_guide.py",

@@ -47,6 +47,7 @@ def run(program, folder="."):
         "quantization.md",
         "random.md",
         "serving.md",
+        "sparse.md",
     ],
 )
 def test_pages_about_python(page):

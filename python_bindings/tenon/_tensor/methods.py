@@ -72,6 +72,46 @@ def is_integer(self: Tensor) -> builtins.bool:
     return self.dtype.is_integer
 
 
+# -- layouts (docs/sparse.md) ------------------------------------------------------------------------
+
+
+def to_dense(self: Tensor) -> Tensor:
+    """The tensor with all its elements in memory; itself if it has them. Gradients pass."""
+    return _core.convert_layout(self, "strided")
+
+
+def to_sparse(self: Tensor, layout: str = "coo") -> Tensor:
+    """The elements that are not 0, in layout 'coo' or 'csr'. Gradients pass."""
+    return _core.convert_layout(self, layout)
+
+
+def coalesce(self: Tensor) -> Tensor:
+    """Of layout 'coo': sorted by the indices, with the elements of equal indices added up."""
+    return _core.coalesce(self)
+
+
+def _part(self: Tensor, name: str, layouts: dict[str, builtins.int]) -> Tensor:
+    if self.layout not in layouts:
+        expected = " or ".join(layouts)
+        raise TypeError(f"{name}(): expected a tensor of layout {expected}, got {self.layout}")
+    return _core.parts_of(self)[layouts[self.layout]]
+
+
+def values(self: Tensor) -> Tensor:
+    """The stored elements of a sparse tensor, which carry its gradient."""
+    return _part(self, "values", {"coo": 1, "csr": 2})
+
+
+def indices(self: Tensor) -> Tensor:
+    """Where the stored elements are: [axes, stored elements] of layout 'coo', columns of 'csr'."""
+    return _part(self, "indices", {"coo": 0, "csr": 1})
+
+
+def indptr(self: Tensor) -> Tensor:
+    """Of layout 'csr': where each row begins among the stored elements, and where the last ends."""
+    return _part(self, "indptr", {"csr": 0})
+
+
 # -- shape and memory --------------------------------------------------------------------------------
 
 

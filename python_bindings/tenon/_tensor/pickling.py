@@ -12,3 +12,14 @@ def tensor(*state):
 def operator(name):
     """The operator of a name."""
     return _core.operator(name)
+
+
+def reduce_composed(whole):
+    """What a pickle of a tensor that is composed of others holds: its parts."""
+    state = (whole.layout, tuple(whole.shape), list(_core.parts_of(whole)), _core.words_of(whole))
+    return composed, state
+
+
+def composed(layout, shape, parts, words):
+    """A tensor that is composed of others, from the name of its layout, shape, parts and words."""
+    return _core.compose(layout, shape, parts, words)

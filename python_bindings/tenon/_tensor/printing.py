@@ -97,9 +97,15 @@ class printoptions:
         _options = self._outer
 
 
+# Methods that give the parts of a layout.
+_PARTS = {"coo": ("indices", "values"), "csr": ("indptr", "indices", "values")}
+
+
 def format_tensor(tensor):
     """The text of repr(tensor)."""
     prefix = "tensor("
+    if tensor.layout != "strided":
+        return _format_composed(tensor)
     notes = _notes(tensor)
     if str(tensor.device).startswith("meta"):
         return f"{prefix}..., shape={_shape_text(tensor)}{''.join(', ' + note for note in notes)})"
@@ -126,6 +132,18 @@ def format_tensor(tensor):
             text += ", " + note
             last_line += len(note) + 2
     return text + ")"
+
+
+def _format_composed(whole):
+    """By its parts, one below the other."""
+    lines = []
+    for name in _PARTS.get(whole.layout, ()):
+        text = format_tensor(getattr(whole, name)().detach())
+        lines.append(f"{name}={text}".replace("\n", "\n" + " " * (8 + len(name))))
+    notes = [f"shape={_shape_text(whole)}", f"layout={whole.layout}"]
+    if whole.requires_grad:
+        notes.append("requires_grad=True")
+    return "tensor(" + (",\n       ".join([*lines, ", ".join(notes)])) + ")"
 
 
 def _shape_text(tensor):

@@ -14,12 +14,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tenon import Tensor
+from tenon import Tensor, _core
 from tenon.io import safetensors, sharded
 from tenon.io.foreign_files import kind_of, load_paddle, load_torch
 
 _STRUCTURE = "tenon.structure"  # the metadata key
 _TENSOR = "$tensor"  # {"$tensor": "name"} in the structure stands for a tensor
+_COMPOSED = "$composed"  # {"$composed": {...}} for one that consists of others, which have names
 
 
 def save(
@@ -58,7 +59,8 @@ def flattened(
             "rename it"
         )
     if isinstance(state, Mapping) and all(
-        isinstance(name, str) and isinstance(value, Tensor) for name, value in state.items()
+        isinstance(name, str) and isinstance(value, Tensor) and value.layout == "strided"
+        for name, value in state.items()
     ):
         return dict(state), metadata
     tensors: dict[str, Tensor] = {}
@@ -116,6 +118,16 @@ def _moved(value: Any, device: Any) -> Any:
 
 
 def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, Tensor) and value.layout != "strided":
+        parts = enumerate(_core.parts_of(value))
+        return {
+            _COMPOSED: {
+                "layout": value.layout,
+                "shape": list(value.shape),
+                "words": _core.words_of(value),
+                "parts": [_flatten(part, _join(path, i), tensors)[_TENSOR] for i, part in parts],
+            }
+        }
     if isinstance(value, Tensor):
         name = _unused(path or "tensor", tensors)
         tensors[name] = value
@@ -147,6 +159,9 @@ def _unflatten(node: Any, tensors: Mapping[str, Tensor]) -> Any:
     ((kind, content),) = node.items()
     if kind == _TENSOR:
         return tensors[content]
+    if kind == _COMPOSED:
+        parts = [tensors[name] for name in content["parts"]]
+        return _core.compose(content["layout"], content["shape"], parts, content["words"])
     if kind == "$tuple":
         return tuple(_unflatten(item, tensors) for item in content)
     if kind == "$dict":

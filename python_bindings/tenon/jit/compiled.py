@@ -427,6 +427,8 @@ def _hashable(structure: list[Any]) -> Any:
 
 def _span(tensor: Tensor) -> tuple[int, int]:
     """Addresses of the first and behind the last element."""
+    if tensor.layout != "strided":
+        raise _Refused(f"programs hold plain tensors, and it reads one of layout {tensor.layout}")
     start, size = tensor.data_ptr(), tensor.element_size()
     if tensor.is_contiguous():
         return start, start + tensor.numel() * size

@@ -18,7 +18,8 @@ class Embedding(Module):
     """A table of `num_embeddings` vectors. The row `padding_idx` is zero and is not trained.
 
     With `max_norm`, rows that are read are scaled in place to a `norm_type`-norm of at most that. With
-    `scale_grad_by_freq` a row's gradient is divided by how often it was read.
+    `scale_grad_by_freq` a row's gradient is divided by how often it was read. With `sparse` the weight's gradient
+    consists of the rows that were read, and optimizers that can update those alone (docs/sparse.md).
     """
 
     def __init__(
@@ -35,8 +36,8 @@ class Embedding(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        _refuse_sparse(sparse, type(self).__name__)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.sparse = sparse
         self.scale_grad_by_freq = scale_grad_by_freq
         self.padding_idx = _checked(padding_idx, num_embeddings, type(self).__name__)
         self.max_norm, self.norm_type = max_norm, norm_type
@@ -80,7 +81,9 @@ class Embedding(Module):
     def forward(self, indices: Tensor) -> Tensor:
         if self.max_norm is not None:
             _renormalize(self.weight, indices, self.max_norm, self.norm_type)
-        return F.embedding(indices, self.weight, self.padding_idx, self.scale_grad_by_freq)
+        return F.embedding(
+            indices, self.weight, self.padding_idx, self.scale_grad_by_freq, self.sparse
+        )
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -154,7 +157,8 @@ class EmbeddingBag(Module):
 def _refuse_sparse(sparse: bool, caller: str) -> None:
     if sparse:
         raise NotImplementedError(
-            f"{caller}: gradients are dense, expected sparse False, got True; leave it out"
+            f"{caller}: gradients are dense, expected sparse False, got True; leave it out, "
+            "or use Embedding(sparse=True)"
         )
 
 

@@ -49,6 +49,9 @@ class SGD(Optimizer):
         if group["nesterov"] and (not group["momentum"] or group["dampening"]):
             raise ValueError(f"{type(self).__name__}: nesterov needs momentum > 0 and dampening 0")
 
+    def updates_rows(self, group: dict[str, Any]) -> bool:
+        return not group["momentum"] and not group["weight_decay"]
+
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
@@ -92,6 +95,9 @@ class Adam(Optimizer):
     With `amsgrad` the second moment is the largest so far (Reddi et al., 2018). With `capturable` the
     number of steps is a tensor, so that a program can hold the update (tenon.export). None: on the CPU it is, unless
     `amsgrad` is given; other devices update faster by a number.
+
+    With `lazy`, rows of an embedding with `sparse=True` that have no gradient are left alone, with their moments: faster by
+    as much as the table is larger than a batch, and another algorithm, as the moments do not decay there meanwhile.
     """
 
     fused_update: Callable[..., Any] = staticmethod(tenon.adam_update)
@@ -108,6 +114,7 @@ class Adam(Optimizer):
         maximize: bool = False,
         multi_precision: bool = False,
         capturable: bool | None = None,
+        lazy: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -120,6 +127,7 @@ class Adam(Optimizer):
                 "maximize": maximize,
                 "multi_precision": multi_precision,
                 "capturable": capturable,
+                "lazy": lazy,
             },
         )
 
@@ -224,6 +232,7 @@ class AdamW(Adam):
         maximize: bool = False,
         multi_precision: bool = False,
         capturable: bool | None = None,
+        lazy: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -235,6 +244,7 @@ class AdamW(Adam):
             maximize=maximize,
             multi_precision=multi_precision,
             capturable=capturable,
+            lazy=lazy,
         )
 
 
@@ -344,6 +354,10 @@ class Adagrad(Optimizer):
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "v": tenon.full_like(param, group["initial_accumulator_value"])}
+
+    def updates_rows(self, group: dict[str, Any]) -> bool:
+        # Without eps the dense update divides 0 by 0 where there was no gradient yet.
+        return not group["weight_decay"] and group["eps"] > 0
 
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]

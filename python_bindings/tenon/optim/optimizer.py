@@ -13,6 +13,7 @@ from tenon._tensor.complex_parts import parts
 
 from .conditional import ConditionalStep, runs_behind_host
 from .master_weights import is_low_precision, master_weight
+from .rows import Rows, is_rows
 
 
 @dataclass
@@ -41,6 +42,10 @@ class Optimizer:
     `multi_precision` a parameter in float16 or bfloat16 has a float32 copy among its state, its
     master weight, which is updated, and the parameter becomes that, rounded. Complex parameters are
     updated as their real and imaginary parts, which the state has as a last axis.
+
+    Of a sparse gradient with indices along the first axis, as embeddings with `sparse=True` have, only those rows of the
+    parameter and its state are updated where that gives the bits of the dense update (SGD without momentum, Adagrad, both
+    without weight decay) or a group asks for it (`lazy` of Adam). Other sparse gradients are made dense.
     """
 
     # Whether every tensor of the state has the shape of its parameter; checked when it is loaded.
@@ -116,6 +121,8 @@ class Optimizer:
             for param in group["params"]:
                 if set_to_none or param.grad is None:
                     param.grad = None
+                elif param.grad.layout != "strided":
+                    param.grad = tenon.zeros_like(param.grad)
                 else:
                     param.grad.zero_()
 
@@ -157,10 +164,13 @@ class Optimizer:
                 for param in group["params"]:
                     grad = param.grad
                     if grad is not None:
+                        by_rows = is_rows(grad) and self.updates_rows(group)
+                        if grad.layout != "strided":
+                            grad = grad.coalesce() if by_rows else grad.to_dense()
                         if group["maximize"]:
                             grad = -grad
                         target = parts(param)
-                        grad = parts(grad)
+                        grad = grad if by_rows else parts(grad)
                         if group["multi_precision"] and is_low_precision(param):
                             grad = grad.to(tenon.float32)
                             target = master_weight(param, self.state.setdefault(param, {}))
@@ -171,12 +181,36 @@ class Optimizer:
                             state.update(self.new_state(target, group))
                         if self._last_step is not None:
                             self._last_step.keep(param, state)
-                        self.update(target, grad, state, group)
-                        if target.dtype != param.dtype and not param.dtype.is_complex:
-                            tenon.cast(target, param.dtype, out=param)
+                        if by_rows:
+                            self._update_rows(param, target, grad, state, group)
+                        else:
+                            self.update(target, grad, state, group)
+                            if target.dtype != param.dtype and not param.dtype.is_complex:
+                                tenon.cast(target, param.dtype, out=param)
                         if self._last_step is not None:
                             self._last_step.undo_if_bad(param)
         return loss
+
+    def updates_rows(self, group: dict[str, Any]) -> bool:
+        """Whether rows without a gradient may be left alone: a gradient of zero would move neither them nor their state,
+        or the group asks for it."""
+        return bool(group.get("lazy"))
+
+    def _update_rows(
+        self,
+        param: Tensor,
+        target: Tensor,
+        grad: Tensor,
+        state: dict[str, Any],
+        group: dict[str, Any],
+    ) -> None:
+        rows = Rows(target, grad, state)
+        if rows.param.shape[0] == 0 and not rows.state:
+            return
+        self.update(rows.param, parts(grad.values()), rows.state, group)
+        rows.write_back()
+        if target is not param and not param.dtype.is_complex:
+            rows.write(param, rows.param)
 
     def _settle(self) -> None:
         """Roll back what the host counted in a conditional step that did not happen."""

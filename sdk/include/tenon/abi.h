@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 9u
+#define TENON_ABI_REVISION 10u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -194,9 +194,13 @@ enum {
   TENON_TENSOR_HOST_SCALAR = 4, /* 0-d; `data` is host memory whatever `device` says. Passed only to
                                  * kernels with TENON_KERNEL_HOST_SCALARS; for others the host writes
                                  * the value to the device first. */
-  TENON_TENSOR_FOLLOWS_BASE = 8 /* a view: layers that want to see its tensor_base see it, too. Not set
-                                 * if one of them was off when the view was taken, nor by NO_GRAD
-                                 * operators. */
+  TENON_TENSOR_FOLLOWS_BASE = 8, /* a view: layers that want to see its tensor_base see it, too. Not set
+                                  * if one of them was off when the view was taken, nor by NO_GRAD
+                                  * operators. */
+  TENON_TENSOR_COMPOSED = 16 /* (revision 10) it has a shape, a dtype and a device, and no memory: a layer composes
+                              * it of other tensors (tensor_create_composed). `data` is NULL and CONTIGUOUS is
+                              * never set. The host refuses a call that would bring it to a shape rule, a kernel
+                              * or a copy; what reads memory past the host has to refuse it by itself. */
 };
 
 /* What a shape rule says about one output. */
@@ -829,9 +833,15 @@ enum {
                                  * serves the whole. Takes the last place in `order`. */
   TENON_LAYER_WHOLE = 8,        /* (revision 5) sees composites whole where one kernel serves the whole, as they run
                                  * without the layer. Other layers that want the call take them apart. */
+  TENON_LAYER_COMPOSITES = 32,  /* (revision 10) is asked first about every composite that takes a COMPOSED tensor with
+                                 * its bit, before that is taken apart. It serves the whole, or returns
+                                 * TENON_LAYER_DECLINED and has done nothing: the layer then sees the parts. For a
+                                 * composite it does not call op_call_below. */
   TENON_LAYER_NO_BIT = 16       /* (revision 8) marks no tensors (tensor_set_layer): it wants every call or none. Its
                                  * id is in [8, 32), so that it takes no bit of tenon_tensor.layers from others */
 };
+/* (revision 10) What a layer with TENON_LAYER_COMPOSITES returns for a composite that it leaves to the parts. No error. */
+#define TENON_LAYER_DECLINED 18
 
 /* ==== Section 7: plugin ======================================================================== */
 
@@ -1119,7 +1129,14 @@ typedef void (*tenon_drop_fn)(void* user);
    * device with TENON_DEVICE_HOST_MEMORY it is an ordinary tensor. `*out` owned. Fails with what the plugin's  \
    * `alloc` says if it has no such memory. */                                                           \
   X(tenon_status, tensor_create_pinned, (tenon_device_id device, int32_t dtype, int32_t ndim,           \
-                                         const int64_t* shape, tenon_tensor** out, tenon_err*))
+                                         const int64_t* shape, tenon_tensor** out, tenon_err*))           \
+  /* -- revision 10: composed tensors ------------------------------------------------------------------- */ \
+  /* A tensor with TENON_TENSOR_COMPOSED and the bit of `layer`, in [0, 8), which finds in an extension slot of  \
+   * its own what the tensor is made of, and serves calls that take it. It has a version counter. No view can  \
+   * be taken of it, unless it has no elements. `*out` owned. */                                          \
+  X(tenon_status, tensor_create_composed, (tenon_device_id device, int32_t dtype, int32_t ndim,         \
+                                           const int64_t* shape, int32_t layer, tenon_tensor** out,     \
+                                           tenon_err*))
 
 struct tenon_host {
   uint32_t struct_size;

@@ -157,8 +157,6 @@ def test_tables_of_vectors():
         for wrong in (5, -6):
             with pytest.raises(ValueError, match=rf"expected padding_idx in \[0, 5\), got {wrong}"):
                 make(5, 3, padding_idx=wrong)
-        with pytest.raises(NotImplementedError, match="gradients are dense, expected sparse False"):
-            make(5, 3, sparse=True)
         with pytest.raises(ValueError, match=r"expected _weight of shape \[5, 3\], got \[5, 2\]"):
             make(5, 3, _weight=tenon.ones(5, 2))
         limited = make(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 
 from ._common import is_readable
 
@@ -25,15 +25,47 @@ class _DividedGradient(tenon.autograd.Function):
         return grad / divisor, None
 
 
+class _SparseLookup(tenon.autograd.Function):
+    """The rows of a table at `indices`; its gradient has layout 'coo' and stores those rows alone."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: Tensor, indices: Tensor, padding_idx: int | None, is_mean: bool
+    ) -> Tensor:
+        ctx.save_for_backward(indices)
+        ctx.shape, ctx.padding_idx, ctx.is_mean = tuple(weight.shape), padding_idx, is_mean
+        return tenon.embedding(weight, indices)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        rows, features = ctx.shape[0], list(ctx.shape[1:])
+        index = ctx.saved_tensors[0].reshape([-1]).to(tenon.int64)
+        index = tenon.where(index < 0, index + rows, index)
+        values = grad.reshape([index.shape[0], *features])
+        if ctx.padding_idx is not None:
+            is_kept = index != ctx.padding_idx
+            index, values = index[is_kept], values[is_kept]
+        if ctx.is_mean:
+            _, inverse, counts = tenon.unique(index, return_inverse=True, return_counts=True)
+            shape = [index.shape[0], *[1] * len(features)]
+            values = values / counts[inverse].to(values.dtype).reshape(shape)
+        gradient = _core.compose("coo", ctx.shape, [index.unsqueeze(0), values])
+        return gradient, None, None, None
+
+
 def embedding(
     indices: Tensor,
     weight: Tensor,
     padding_idx: int | None = None,
     scale_grad_by_freq: bool = False,
+    sparse: bool = False,
 ) -> Tensor:
     """Rows of `weight` at `indices`. The row `padding_idx` gets no gradient. With `scale_grad_by_freq` a row's
-    gradient is the mean over its occurrences in `indices` instead of the sum."""
+    gradient is the mean over its occurrences in `indices` instead of the sum. With `sparse` the gradient of `weight`
+    has layout 'coo' and consists of the rows that were read (docs/sparse.md)."""
     padding_idx = _row_of(padding_idx, weight, "embedding")
+    if sparse:
+        return _SparseLookup.apply(weight, indices, padding_idx, scale_grad_by_freq)
     if scale_grad_by_freq:
         weight = _with_mean_gradient(weight, indices)
     return tenon.embedding(weight, indices, padding_idx)

@@ -25,7 +25,7 @@ def get_total_norm(
             squares = [tenon.sum(tenon.square(_widened(t))).to(device) for t in tensors]
             norm = tenon.sqrt(tenon.sum(tenon.stack(squares)))
         else:
-            norms = [tenon.norm(_widened(t).reshape([-1]), norm_type).to(device) for t in tensors]
+            norms = [tenon.norm(_flat(_widened(t)), norm_type).to(device) for t in tensors]
             norm = tenon.norm(tenon.stack(norms), norm_type)
         if error_if_nonfinite and not tenon.isfinite(norm).item():
             raise ValueError(
@@ -33,6 +33,10 @@ def get_total_norm(
                 "be finite; pass error_if_nonfinite=False to go on"
             )
     return norm
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    return tensor.reshape([-1]) if tensor.layout == "strided" else tensor
 
 
 def _widened(tensor: Tensor) -> Tensor:

@@ -36,10 +36,9 @@ def embedding(
 ) -> Tensor:
     """Rows of `weight` at the indices `input`. With `max_norm`, rows of a larger norm are scaled to it first, in `weight`
     itself."""
-    _dense("embedding", sparse)
     if max_norm is not None:
         _limit_norms(weight, input, max_norm, norm_type)
-    return _functional.embedding(input, weight, padding_idx, scale_grad_by_freq)
+    return _functional.embedding(input, weight, padding_idx, scale_grad_by_freq, sparse)
 
 
 def embedding_bag(

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of CSR matrices with dense ones. The elements of a result's row that fit the registers are added up there
+// while the rows of `y` that come later are requested. Threads divide the rows, or for the transpose the columns, so that
+// sums are in the order of storage and the number of threads changes no bit.
+#include "kernel.hpp"
+#include "parallel_scratch.hpp"
+#include "simd/vec.hpp"
+#include "sparse/structure.hpp"
+
+#include <tenon/signatures/sparse.h>
+
+#include <algorithm>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr int64_t kAhead = 8;   // stored elements between a request and its use
+constexpr int kMaxVectors = 8;  // of a row that are added up in registers
+
+template <class T>
+void prefetch_row(const T* row, int64_t count) {
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T)), kMaxLines = 8;
+  for (int64_t j = 0; j < count && j < kMaxLines * kLine; j += kLine) __builtin_prefetch(row + j);
+}
+
+// What a row is the sum of: values[k] times the row columns[k] of y, of which `stride` elements lie between two.
+template <class T, class I>
+struct Terms {
+  const T* values;
+  const I* columns;
+  const T* y;
+  int64_t stride, stored;
+};
+
+// The elements of one row of the result from `j` on, of N vectors.
+template <int N, class T, class I>
+void add_vectors(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t j, T* out) {
+  using V = Vec<T>;
+  typename V::Vector sums[N] = {};
+  for (int64_t k = begin; k < end; ++k) {
+    if (k + kAhead < terms.stored)
+      prefetch_row(terms.y + static_cast<int64_t>(terms.columns[k + kAhead]) * terms.stride + j,
+                   N * V::count);
+    const T value = terms.values[k];
+    const T* row = terms.y + static_cast<int64_t>(terms.columns[k]) * terms.stride + j;
+    for (int i = 0; i < N; ++i) sums[i] += V::load(row + i * V::count) * value;
+  }
+  for (int i = 0; i < N; ++i) V::store(out + i * V::count, sums[i]);
+}
+
+// One element of a row: four sums side by side, because each would wait for the one before it.
+template <class T, class I>
+T add_products(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t j) {
+  const auto product = [&](int64_t k) {
+    return terms.y[static_cast<int64_t>(terms.columns[k]) * terms.stride + j] * terms.values[k];
+  };
+  T sums[4] = {};
+  int64_t k = begin;
+  for (; k + 4 <= end; k += 4)
+    for (int i = 0; i < 4; ++i) sums[i] += product(k + i);
+  for (; k < end; ++k) sums[0] += product(k);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <class T, class I>
+void multiply_row(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t features, T* out) {
+  constexpr int64_t kCount = Vec<T>::count;
+  int64_t j = 0;
+  for (; j + kMaxVectors * kCount <= features; j += kMaxVectors * kCount)
+    add_vectors<kMaxVectors>(terms, begin, end, j, out + j);
+  if (j + 4 * kCount <= features) add_vectors<4>(terms, begin, end, j, out + j), j += 4 * kCount;
+  if (j + 2 * kCount <= features) add_vectors<2>(terms, begin, end, j, out + j), j += 2 * kCount;
+  if (j + kCount <= features) add_vectors<1>(terms, begin, end, j, out + j), j += kCount;
+  for (; j < features; ++j) out[j] = add_products(terms, begin, end, j);
+}
+
+// The columns of the matrix and the rows of `y` are the same.
+tenon_status csr_matmul(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_tensor* indices,
+                        const tenon_tensor* values, const tenon_tensor* y, tenon_tensor* out,
+                        tenon_err* err) {
+  if (is_low_precision(values->dtype))
+    return run_as_float32(csr_matmul, ctx, err, indptr, indices, values, y, out);
+  const int64_t rows = out->shape[0], features = out->shape[1], stored = indices->numel;
+  const int64_t* offsets;
+  const tenon_status status = read_indptr(ctx, "csr_matmul", indptr, stored, &offsets, err);
+  if (status != TENON_OK) return status;
+  return with_columns(ctx, "csr_matmul", indices, y->shape[0], err, [&]<class I>(const I* columns) {
+    const auto multiply = [&]<class T>(Type<T>) {
+      const Terms<T, I> terms{data_of<T>(values), columns, data_of<T>(y), features, stored};
+      T* to = data_of<T>(out);
+      for_each_part(offsets, rows, features + 1, [&](int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; ++row)
+          multiply_row(terms, offsets[row], offsets[row + 1], features, to + row * features);
+      });
+    };
+    if (values->dtype == TENON_DTYPE_F32)
+      multiply(Type<float>{});
+    else
+      multiply(Type<double>{});
+  });
+}
+TENON_BOX_csr_matmul(csr_matmul_boxed, csr_matmul);
+
+// Each thread has columns of `y` and of the result, and goes through the matrix in the order of storage.
+tenon_status csr_matmul_transposed(tenon_ctx* ctx, const tenon_tensor* indptr,
+                                   const tenon_tensor* indices, const tenon_tensor* values,
+                                   const tenon_tensor* y, int64_t count, tenon_tensor* out,
+                                   tenon_err* err) {
+  if (is_low_precision(values->dtype))
+    return run_as_float32(csr_matmul_transposed, ctx, err, indptr, indices, values, y, count, out);
+  const int64_t rows = y->shape[0], features = y->shape[1], stored = indices->numel;
+  const int64_t* offsets;
+  const tenon_status status =
+      read_indptr(ctx, "csr_matmul_transposed", indptr, stored, &offsets, err);
+  if (status != TENON_OK) return status;
+  return with_columns(
+      ctx, "csr_matmul_transposed", indices, count, err, [&]<class I>(const I* columns) {
+        const auto multiply = [&]<class T>(Type<T>) {
+          const T *scale = data_of<T>(values), *from = data_of<T>(y);
+          T* to = data_of<T>(out);
+          std::fill_n(to, out->numel, T{});
+          constexpr int64_t kMinFeatures = 16;  // of a thread
+          const int64_t parts =
+              std::clamp<int64_t>(features / kMinFeatures, 1, workers_for(stored, features + 1));
+          parallel(parts, stored * features / parts, [&](int64_t first, int64_t last) {
+            const int64_t begin = features * first / parts, end = features * last / parts;
+            for (int64_t row = 0; row < rows; ++row) {
+              for (int64_t k = offsets[row]; k < offsets[row + 1]; ++k) {
+                if (k + kAhead < stored)
+                  prefetch_row(to + static_cast<int64_t>(columns[k + kAhead]) * features + begin,
+                               end - begin);
+                T* sum = to + static_cast<int64_t>(columns[k]) * features;
+                const T* terms = from + row * features;
+                for (int64_t j = begin; j < end; ++j) sum[j] += terms[j] * scale[k];
+              }
+            }
+          });
+        };
+        if (values->dtype == TENON_DTYPE_F32)
+          multiply(Type<float>{});
+        else
+          multiply(Type<double>{});
+      });
+}
+TENON_BOX_csr_matmul_transposed(csr_matmul_transposed_boxed, csr_matmul_transposed);
+
+template <class T>
+T dot(const T* x, const T* y, int64_t count) {
+  using V = Vec<T>;
+  typename V::Vector sums[2] = {};
+  int64_t j = 0;
+  for (; j + 2 * V::count <= count; j += 2 * V::count) {
+    sums[0] += V::load(x + j) * V::load(y + j);
+    sums[1] += V::load(x + j + V::count) * V::load(y + j + V::count);
+  }
+  const typename V::Vector both = sums[0] + sums[1];
+  T sum{};
+  for (int i = 0; i < V::count; ++i) sum += both[i];
+  for (; j < count; ++j) sum += x[j] * y[j];
+  return sum;
+}
+
+tenon_status csr_sddmm(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_tensor* indices,
+                       const tenon_tensor* x, const tenon_tensor* y, tenon_tensor* out,
+                       tenon_err* err) {
+  if (is_low_precision(x->dtype))
+    return run_as_float32(csr_sddmm, ctx, err, indptr, indices, x, y, out);
+  const int64_t rows = x->shape[0], features = x->shape[1], stored = indices->numel;
+  const int64_t* offsets;
+  const tenon_status status = read_indptr(ctx, "csr_sddmm", indptr, stored, &offsets, err);
+  if (status != TENON_OK) return status;
+  return with_columns(ctx, "csr_sddmm", indices, y->shape[0], err, [&]<class I>(const I* columns) {
+    const auto multiply = [&]<class T>(Type<T>) {
+      const T *left = data_of<T>(x), *right = data_of<T>(y);
+      T* to = data_of<T>(out);
+      for_each_part(offsets, rows, features + 1, [&](int64_t first, int64_t last) {
+        for (int64_t row = first; row < last; ++row) {
+          for (int64_t k = offsets[row]; k < offsets[row + 1]; ++k) {
+            if (k + kAhead < stored)
+              prefetch_row(right + static_cast<int64_t>(columns[k + kAhead]) * features, features);
+            to[k] = dot(left + row * features, right + static_cast<int64_t>(columns[k]) * features,
+                        features);
+          }
+        }
+      });
+    };
+    if (x->dtype == TENON_DTYPE_F32)
+      multiply(Type<float>{});
+    else
+      multiply(Type<double>{});
+  });
+}
+TENON_BOX_csr_sddmm(csr_sddmm_boxed, csr_sddmm);
+
+tenon_status csr_rows(tenon_ctx* ctx, const tenon_tensor* indptr, int64_t count, tenon_tensor* out,
+                      tenon_err* err) {
+  const int64_t* offsets;
+  const tenon_status status = read_indptr(ctx, "csr_rows", indptr, count, &offsets, err);
+  if (status != TENON_OK) return status;
+  for (int64_t row = 0; row + 1 < indptr->numel; ++row)
+    std::fill(data_of<int64_t>(out) + offsets[row], data_of<int64_t>(out) + offsets[row + 1], row);
+  return TENON_OK;
+}
+TENON_BOX_csr_rows(csr_rows_boxed, csr_rows);
+
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_csr_matmul(csr_matmul, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_csr_matmul_transposed(csr_matmul_transposed, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_csr_sddmm(csr_sddmm, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_csr_rows(csr_rows, nullptr, kIntegers, 0, 0)};
+
+}  // namespace
+
+KernelList csr_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

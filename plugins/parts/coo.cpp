@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kind "coo": stored elements by their indices along the first axes, whole blocks where the tensor has more axes. Equal
+// indices may repeat: they are sums. With one axis of indices it is some rows of a table, which is what the gradient of an
+// embedding is.
+#include "rules.hpp"
+
+#include <tenon/error.hpp>
+#include <tenon/text.hpp>
+
+#include <algorithm>
+
+namespace tenon::parts {
+namespace {
+
+constexpr const char* kPartNames[] = {"indices", "values"};
+
+bool is_integer(int32_t dtype) { return dtype >= TENON_DTYPE_U8 && dtype <= TENON_DTYPE_I64; }
+
+tenon_status check(int32_t ndim, const int64_t* shape, tenon_tensor* const* parts, const int64_t*,
+                   tenon_err* err) {
+  const tenon_tensor &indices = *parts[0], &values = *parts[1];
+  if (indices.ndim != 2 || !is_integer(indices.dtype))
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "coo: expected integer indices of shape [axes, stored elements], got " +
+                    std::string(host->dtype_name(indices.dtype)) + " of shape " +
+                    shape_text(indices));
+  const int64_t axes = indices.shape[0];
+  const bool fits = axes >= 1 && axes <= ndim && values.ndim == 1 + ndim - axes &&
+                    values.shape[0] == indices.shape[1] &&
+                    std::equal(shape + axes, shape + ndim, values.shape + 1);
+  if (fits) return TENON_OK;
+  return fail(err, TENON_INVALID_ARGUMENT,
+              "coo: expected values [stored elements, and the axes without indices] of a tensor of "
+              "shape " +
+                  shape_text(ndim, shape) + " with indices of shape " + shape_text(indices) +
+                  ", got shape " + shape_text(values));
+}
+
+int64_t axes_of(const Composed& coo) { return coo.parts[0]->shape[0]; }
+int64_t stored_of(const Composed& coo) { return coo.parts[0]->shape[1]; }
+
+Tensor part_of(Scope& scope, const Tensor& x, int64_t begin, int64_t end) {
+  return run(scope, op::narrow, {box(x), boxed(int64_t{0}), boxed(begin), boxed(end - begin)});
+}
+
+// The indices along one axis, of which none lies outside: they may come from anywhere, and none counts from the end.
+Tensor checked_along(Scope& scope, const Composed& coo, int64_t axis, int64_t size) {
+  const Tensor along =
+      cast_to(scope, run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(axis)}),
+              TENON_DTYPE_I64);
+  if (stored_of(coo) == 0) return along;
+  const Tensor outside = run(scope, op::logical_or,
+                             {box(run(scope, op::less, {box(along), boxed(int64_t{0})})),
+                              box(run(scope, op::greater_equal, {box(along), boxed(size)}))});
+  if (!read_integer(scope, run(scope, op::any, {box(outside)}))) return along;
+  if (!scope.ok()) return {};
+  const Tensor first = part_of(scope, run(scope, op::nonzero, {box(outside)}), 0, 1);  // [1, 1]
+  const int64_t at = read_integer(scope, first);
+  const int64_t index = read_integer(scope, part_of(scope, along, at, at + 1));
+  if (scope.ok())
+    scope.fail(TENON_OUT_OF_RANGE, "coo: expected indices from 0 to " + std::to_string(size - 1) +
+                                       " along axis " + std::to_string(axis) + ", got " +
+                                       std::to_string(index) + " at position " +
+                                       std::to_string(at));
+  return {};
+}
+
+// One number for the indices of each stored element, ascending with them.
+Tensor keys_of(Scope& scope, const Composed& coo, const std::vector<int64_t>& shape) {
+  Tensor keys;
+  for (int64_t axis = 0; axis < axes_of(coo); ++axis) {
+    const Tensor along = checked_along(scope, coo, axis, shape[static_cast<size_t>(axis)]);
+    keys = !keys ? along
+                 : run(scope, op::add,
+                       {box(run(scope, op::multiply,
+                                {box(keys), boxed(shape[static_cast<size_t>(axis)])})),
+                        box(along)});
+  }
+  return keys;
+}
+
+// The indices [axes, stored] of keys.
+Tensor indices_of(Scope& scope, Tensor keys, int64_t axes, const std::vector<int64_t>& shape) {
+  std::vector<Tensor> along(static_cast<size_t>(axes));
+  for (int64_t axis = axes - 1; axis >= 0; --axis) {
+    const int64_t size = std::max<int64_t>(shape[static_cast<size_t>(axis)], 1);
+    along[static_cast<size_t>(axis)] =
+        axis == 0 ? keys : run(scope, op::remainder, {box(keys), boxed(size)});
+    if (axis > 0) keys = run(scope, op::floor_divide, {box(keys), boxed(size)});
+  }
+  if (!scope.ok()) return {};
+  std::vector<tenon_tensor*> list;
+  for (const Tensor& one : along) list.push_back(one.get());
+  return run(scope, op::stack, {boxed(list.data(), list.size()), boxed(int64_t{0})});
+}
+
+// Sums of the rows of `values` that have the same number in `group`.
+Tensor summed(Scope& scope, const Tensor& values, const Tensor& group, int64_t count) {
+  if (!scope.ok()) return {};
+  std::vector<int64_t> shape = shape_of(values.get());
+  int64_t columns = 1;
+  for (size_t i = 1; i < shape.size(); ++i) columns *= shape[i];
+  const Tensor flat = reshaped(scope, values, {shape[0], columns});
+  const Tensor sums = run(scope, op::segment_add, {box(flat), box(group), boxed(count)});
+  shape[0] = count;
+  return reshaped(scope, sums, shape);
+}
+
+Result add(Scope& scope, const Call& call) {
+  const bool subtracts = call.name() == "subtract";
+  const Composed *x = call.composed(0), *y = call.composed(1);
+  const auto values_of = [&](const Composed& coo, bool is_negative) {
+    return is_negative ? run(scope, op::negative, {box(coo.values())}) : coo.values();
+  };
+  if (x && y) {
+    const tenon_tensor* like = as_tensor(call.args[0]);
+    if (x->kind != y->kind || shape_of(like) != shape_of(as_tensor(call.args[1])) ||
+        axes_of(*x) != axes_of(*y))
+      return declined();
+    const int32_t dtype = host->dtype_promote(x->values()->dtype, y->values()->dtype);
+    const Tensor indices = concatenated(scope, cast_to(scope, x->parts[0], TENON_DTYPE_I64),
+                                        cast_to(scope, y->parts[0], TENON_DTYPE_I64), 1);
+    const Tensor values = concatenated(scope, cast_to(scope, values_of(*x, false), dtype),
+                                       cast_to(scope, values_of(*y, subtracts), dtype), 0);
+    return {compose(scope, &kCoo, shape_of(like), {indices, values})};
+  }
+  // Beside a tensor of all elements: these, and what is stored added to them.
+  const uint32_t dense = x ? 1 : 0;
+  const tenon_tensor* whole = as_tensor(call.args[dense]);
+  if (!whole || shape_of(whole) != shape_of(as_tensor(call.args[1 - dense]))) return declined();
+  if (x) {
+    const Tensor from = subtracts ? run(scope, op::negative, {call.args[1]}) : call.tensor(1);
+    return {added_to(scope, from, *x)};
+  }
+  tenon_tensor* out = as_tensor(call.outs[0]);
+  if (!subtracts) return {added_to(scope, call.tensor(0), *y, out)};
+  const Tensor negated = with_values(scope, as_tensor(call.args[1]), values_of(*y, true));
+  if (!scope.ok()) return {};
+  return {added_to(scope, call.tensor(0), *composed_of(negated.get()), out)};
+}
+
+Result matmul(Scope& scope, const Call& call) {
+  const Composed *x = call.composed(0), *y = call.composed(1);
+  if ((x && axes_of(*x) != as_tensor(call.args[0])->ndim) ||
+      (y && axes_of(*y) != as_tensor(call.args[1])->ndim))
+    return declined();
+  const Tensor left = x ? coo_to_csr(scope, call.tensor(0)) : call.tensor(0);
+  const Tensor right = y ? coo_to_csr(scope, call.tensor(1)) : call.tensor(1);
+  if (!scope.ok()) return {};
+  static Operator product("tenon::matmul");
+  return {run(scope, product, {box(left), box(right)})};
+}
+
+Result sum(Scope& scope, const Call& call) {
+  if (call.is_given(1) || (call.nargs > 2 && call.args[2].v.i)) return declined();
+  return {run(scope, op::sum, {box(call.composed(0)->values())})};
+}
+
+// Of the sums of equal indices.
+Result norm(Scope& scope, const Call& call) {
+  if (call.is_given(2) || (call.nargs > 3 && call.args[3].v.i)) return declined();
+  if (!(call.args[1].v.f > 0)) return declined();
+  const Tensor sums = coalesced(scope, call.tensor(0));
+  if (!scope.ok()) return {};
+  return {run(scope, op::norm, {box(composed_of(sums.get())->values()), call.args[1]})};
+}
+
+// Nothing is stored of zeros.
+Result zeros_like(Scope& scope, const Call& call) {
+  if (call.is_given(1) || call.is_given(2)) return declined();
+  const Composed& coo = *call.composed(0);
+  std::vector<int64_t> none = shape_of(coo.values().get());
+  none[0] = 0;
+  const Tensor &indices = coo.parts[0], &values = coo.values();
+  return {compose(scope, &kCoo, shape_of(as_tensor(call.args[0])),
+                  {filled(scope, {axes_of(coo), 0}, 0, indices->dtype, indices->device),
+                   filled(scope, none, 0, values->dtype, values->device)})};
+}
+
+constexpr NamedRule kRules[] = {{"add", add}, {"subtract", add}, {"matmul", matmul},
+                                {"sum", sum}, {"norm", norm},    {"zeros_like", zeros_like}};
+
+// Both results of check_finite_and_unscale, of the sums of equal indices: these are what becomes infinite.
+tenon_status unscale(const Call& call) {
+  Scope scope(call.err);
+  const Tensor sums = coalesced(scope, call.tensor(0));
+  if (!scope.ok()) return scope.status();
+  tenon_value args[] = {box(composed_of(sums.get())->values()), call.args[1], call.args[2]};
+  tenon_value outs[] = {kNoValue, call.outs[1]};
+  if (!scope.check(host->op_call(call.op, args, 3, outs, 2, call.err))) return scope.status();
+  const Tensor unscaled = with_values(scope, sums.get(), Tensor::adopt(as_tensor(outs[0])));
+  call.outs[1] = outs[1];
+  return scope.ok() ? deliver(call, 0, unscaled) : scope.status();
+}
+
+}  // namespace
+
+const Kind kCoo = {.struct_size = sizeof(Kind),
+                   .layer = -1,
+                   .name = "coo",
+                   .nparts = 2,
+                   .nwords = 0,
+                   .values = 1,
+                   .part_names = kPartNames,
+                   .check = check,
+                   .call = call_coo};
+
+tenon_status call_coo(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
+                      uint32_t nouts, tenon_err* err) {
+  const Call call{op, args, nargs, outs, nouts, err};
+  if (call.name() == "check_finite_and_unscale") return unscale(call);
+  return run_rule(kRules, call);
+}
+
+Tensor coalesced(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return {};
+  const Composed& coo = *composed_of(x.get());
+  const std::vector<int64_t> shape = shape_of(x.get());
+  const int64_t stored = stored_of(coo);
+  if (stored == 0) return x;
+  const Tensor keys = keys_of(scope, coo, shape);
+  const Tensor order = run(scope, op::argsort, {box(keys)});
+  const Tensor sorted = select_rows(scope, keys, order);
+  // 1 where an element differs from the one before it; the number of ones up to there is its group.
+  const Tensor differs =
+      run(scope, op::not_equal,
+          {box(part_of(scope, sorted, 1, stored)), box(part_of(scope, sorted, 0, stored - 1))});
+  const Tensor first = filled(scope, {1}, 1, TENON_DTYPE_BOOL, x->device);
+  const Tensor begins = concatenated(scope, first, differs, 0);
+  const Tensor groups =
+      run(scope, op::subtract,
+          {box(run(scope, op::cumsum, {box(cast_to(scope, begins, TENON_DTYPE_I64))})),
+           boxed(int64_t{1})});
+  const int64_t count = 1 + read_integer(scope, part_of(scope, groups, stored - 1, stored));
+  if (!scope.ok()) return {};
+  // Each stored element's group, where the elements lie: sums are in the order of storage, and nothing is moved.
+  const Tensor nothing = filled(scope, {stored}, 0, TENON_DTYPE_I64, x->device);
+  tenon_tensor* at[] = {order.get()};
+  const Tensor group =
+      run(scope, op::index_put,
+          {box(nothing), boxed(at, 1), box(groups), boxed(int64_t{0}), boxed(false)});
+  const Tensor distinct = run(scope, op::compress, {box(sorted), box(begins)});
+  return compose(scope, &kCoo, shape,
+                 {indices_of(scope, distinct, axes_of(coo), shape),
+                  summed(scope, coo.values(), group, count)});
+}
+
+bool is_ascending(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return false;
+  const Composed& coo = *composed_of(x.get());
+  const int64_t stored = stored_of(coo);
+  if (stored == 0) return true;
+  const Tensor keys = keys_of(scope, coo, shape_of(x.get()));
+  const Tensor falls =
+      run(scope, op::greater_equal,
+          {box(part_of(scope, keys, 0, stored - 1)), box(part_of(scope, keys, 1, stored))});
+  return read_integer(scope, run(scope, op::any, {box(falls)})) == 0;
+}
+
+Tensor added_to(Scope& scope, const Tensor& x, const Composed& coo, tenon_tensor* out) {
+  if (!scope.ok()) return {};
+  const int64_t axes = axes_of(coo);
+  const int32_t dtype = host->dtype_promote(x->dtype, coo.values()->dtype);
+  const bool in_place = out == x.get() && dtype == x->dtype;
+  const Tensor to = cast_to(scope, x, dtype), values = cast_to(scope, coo.values(), dtype);
+  std::vector<Tensor> along;
+  std::vector<tenon_tensor*> handles;
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    along.push_back(checked_along(scope, coo, axis, x->shape[axis]));
+    handles.push_back(along.back().get());
+  }
+  if (!scope.ok()) return {};
+  tenon_value result = in_place ? boxed(out) : kNoValue;
+  if (axes == 1) {
+    tenon_value args[] = {box(to), box(along[0]), box(values), boxed(int64_t{0})};
+    if (!op::index_add.run(scope, args, 4, &result, 1)) return {};
+  } else {
+    tenon_value args[] = {box(to), boxed(handles.data(), handles.size()), box(values),
+                          boxed(int64_t{0}), boxed(true)};
+    if (!op::index_put.run(scope, args, 5, &result, 1)) return {};
+  }
+  return in_place ? Tensor::borrow(out) : Tensor::adopt(as_tensor(result));
+}
+
+Tensor coo_to_dense(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return {};
+  return added_to(scope, filled(scope, shape_of(x.get()), 0, x->dtype, x->device),
+                  *composed_of(x.get()));
+}
+
+}  // namespace tenon::parts
