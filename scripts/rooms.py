@@ -27,7 +27,8 @@ FLOORS = [
     "amp",
     "distributed quantization sparse",
     "inference llm onnx training",
-    "compat serving torch",
+    "compat serving",
+    "torch",
     "cli",
     "__main__",
 ]

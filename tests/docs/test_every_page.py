@@ -42,6 +42,7 @@ TESTED = {
     "runtime.md": "test_snippets.py",
     "serving.md": "test_snippets.py",
     "torch.md": "test_torch_page.py",
+    "torch_alias.md": "test_torch_alias_page.py",
     "training.md": "test_snippets.py",
     "vendors.md": "test_vendor_guide.py",
 }

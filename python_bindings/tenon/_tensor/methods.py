@@ -283,8 +283,8 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 def take(self: Tensor, indices: Tensor, axis: builtins.int | None = None) -> Tensor:
     """Elements at `indices` along an axis; of the flat tensor without one."""
     if axis is None:
-        return self.reshape(-1).index_select(indices, 0)
-    return self.index_select(indices, axis)
+        return _operator("index_select")(self.reshape(-1), indices, 0)
+    return _operator("index_select")(self, indices, axis)
 
 
 def _in_order(name: str, index: Any, source: Any, axis: builtins.int) -> tuple[Any, Any, Any]:

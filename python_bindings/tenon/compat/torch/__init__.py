@@ -5,9 +5,11 @@
     torch.cat([torch.zeros(2, 3), torch.ones(2, 3)], dim=0).max(dim=1)
 
 Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
-(docs/compat_namespaces.md).
+(docs/compat_namespaces.md). alias() makes `import torch` mean Tenon, methods included, in the
+whole process (docs/torch_alias.md).
 """
 
+from importlib import import_module
 from typing import Any
 
 from tenon.compat._adapt import Namespace
@@ -93,6 +95,8 @@ tanh threshold trunc xlogy""".split()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "alias":
+        return import_module("tenon.compat.torch._alias").alias  # gives all tensors methods of PyTorch
     if name.startswith("__"):
         raise AttributeError(f"module 'tenon.compat.torch' has no attribute '{name}'")
     if name[:-1] in _IN_PLACE and name.endswith("_"):
