@@ -40,7 +40,9 @@ def read_list(path: Path) -> list[Program]:
             continue
         parts = [each.strip() for each in line.split("|")]
         if len(parts) != 3:
-            raise ValueError(f"{path}: expected `name | folder | script and arguments`, got {line!r}")
+            raise ValueError(
+                f"{path}: expected `name | folder | script and arguments`, got {line!r}"
+            )
         programs.append(Program(parts[0], path.parent / parts[1], shlex.split(parts[2])))
     return programs
 
@@ -69,7 +71,9 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=300.0)
     arguments = parser.parse_args()
     programs = [
-        each for each in read_list(arguments.list) if not arguments.only or arguments.only in each.name
+        each
+        for each in read_list(arguments.list)
+        if not arguments.only or arguments.only in each.name
     ]
     stopped: collections.Counter[str] = collections.Counter()
     for program in programs:
@@ -77,7 +81,10 @@ def main() -> int:
         if not outcome.ran:
             stopped[outcome.last] += 1
         state = "ran" if outcome.ran else "ERROR"
-        print(f"{program.name:36} {state:5} {outcome.seconds:6.1f} s  {outcome.last[:160]}", flush=True)
+        print(
+            f"{program.name:36} {state:5} {outcome.seconds:6.1f} s  {outcome.last[:160]}",
+            flush=True,
+        )
     print(f"{len(programs) - stopped.total()} of {len(programs)} ran")
     for reason, count in stopped.most_common():
         print(f"{count:4}  {reason[:200]}")

@@ -177,7 +177,7 @@ def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[T
     extent = self.shape[axis]
     length = max(1, -(-extent // chunks))
     sizes = [min(length, extent - start) for start in range(0, max(extent, 1), length)]
-    return tuple(self.split(sizes, axis))
+    return tuple(_operator("split")(self, sizes, axis))
 
 
 # -- new tensors -----------------------------------------------------------------------------------

@@ -33,7 +33,10 @@ def main(arguments: list[str]) -> int:
         return 0
     script = arguments[0]
     if not os.path.exists(script):
-        print(f"python -m tenon.torch: expected a script, got {script!r}, which is not there", file=sys.stderr)
+        print(
+            f"python -m tenon.torch: expected a script, got {script!r}, which is not there",
+            file=sys.stderr,
+        )
         return 2
     sys.argv = arguments
     sys.path[0] = os.path.dirname(os.path.abspath(script))

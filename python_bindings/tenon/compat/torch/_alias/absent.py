@@ -16,7 +16,9 @@ def absent_class(name: str) -> type:
         raise NotImplementedError(f"{name}: Tenon, which stands for PyTorch here, does not have it")
 
     module, _, last = name.rpartition(".")
-    return type(last, (), {"__new__": refuse, "__module__": module, "__doc__": f"{name}, which is absent."})
+    return type(
+        last, (), {"__new__": refuse, "__module__": module, "__doc__": f"{name}, which is absent."}
+    )
 
 
 def absent_function(name: str, instead: str = "") -> Callable[..., NoReturn]:
@@ -24,7 +26,8 @@ def absent_function(name: str, instead: str = "") -> Callable[..., NoReturn]:
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(
-            f"{name}(): Tenon, which stands for PyTorch here, does not have it" + (instead and f"; {instead}")
+            f"{name}(): Tenon, which stands for PyTorch here, does not have it"
+            + (instead and f"; {instead}")
         )
 
     refuse.__name__ = name.rpartition(".")[2]

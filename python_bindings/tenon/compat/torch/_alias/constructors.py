@@ -25,7 +25,9 @@ _DTYPES = {
 __all__ = sorted(_DTYPES)
 
 
-def construct(*data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def construct(
+    *data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Tensor(2, 3) is uninitialised memory of that shape, Tensor([2, 3]) a vector of two numbers, Tensor(tensor) the
     tensor without its history; of the default dtype unless one is given."""
     if len(data) == 1 and isinstance(data[0], Tensor):

@@ -32,12 +32,16 @@ class SummaryWriter(EventWriter):
         self._steps[tag] = int(global_step)
         super().add_scalar(tag, float(scalar_value), int(global_step))
 
-    def add_scalars(self, main_tag: str, values: dict[str, Any], global_step: int | None = None) -> None:
+    def add_scalars(
+        self, main_tag: str, values: dict[str, Any], global_step: int | None = None
+    ) -> None:
         """Points of several curves."""
         for tag, value in values.items():
             self.add_scalar(f"{main_tag}/{tag}", value, global_step)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("add_"):
-            raise NotImplementedError(f"SummaryWriter.{name}(): curves of numbers alone are written")
+            raise NotImplementedError(
+                f"SummaryWriter.{name}(): curves of numbers alone are written"
+            )
         raise AttributeError(name)

@@ -10,7 +10,7 @@ import tenon
 
 from .absent import absent_class, absent_function
 
-__all__ = ["Accelerator", "Cpu", "Cuda", "CudaBackend", "Cudnn"]
+__all__ = ["AbsentDevice", "Accelerator", "Cpu", "Cuda", "CudaBackend", "Cudnn", "device"]
 
 
 def _no(*_: Any, **__: Any) -> bool:
@@ -29,10 +29,50 @@ def _refused(name: str) -> Any:
     def function(*_: Any, **__: Any) -> NoReturn:
         raise RuntimeError(
             f"{name}(): there is no CUDA under the alias, as torch.cuda.is_available() says; Tenon's own devices are "
-            f"reached by x.to(\"name\"), and tenon.devices() lists them"
+            f'reached by x.to("name"), and tenon.devices() lists them'
         )
 
     return function
+
+
+class AbsentDevice:
+    """A device that is named and not there: a program may name it, and moving a tensor to it is an error."""
+
+    def __init__(self, type: str, index: int | None) -> None:
+        self.type, self.index = type, index
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbsentDevice) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+_KINDS = "cuda hpu mps mtia npu xla xpu".split()
+
+
+class _DeviceClass(type):
+    def __call__(cls, type: Any, index: int | None = None) -> Any:
+        if isinstance(type, (tenon.device, AbsentDevice)):
+            return type
+        kind, _, number = str(f"cuda:{type}" if isinstance(type, int) else type).partition(":")
+        if kind in _KINDS:
+            return AbsentDevice(kind, int(number) if number else index)
+        return tenon.device(type, index)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, (tenon.device, AbsentDevice))
+
+
+class device(metaclass=_DeviceClass):
+    """torch.device: one of Tenon's, or the name of a device that is not there."""
 
 
 class AbsentAccelerator:
@@ -81,7 +121,9 @@ class Cuda:
     """torch.cuda: questions are answered by no and 0, what needs a device is an error."""
 
     is_available = is_initialized = is_bf16_supported = is_current_stream_capturing = _no
-    device_count = memory_allocated = max_memory_allocated = memory_reserved = max_memory_reserved = _zero
+    device_count = memory_allocated = max_memory_allocated = memory_reserved = (
+        max_memory_reserved
+    ) = _zero
     manual_seed = manual_seed_all = seed = seed_all = empty_cache = ipc_collect = _nothing
     reset_peak_memory_stats = reset_max_memory_allocated = _nothing
 
@@ -92,7 +134,13 @@ class Cuda:
     set_rng_state_all = _nothing
     Stream, Event, CUDAGraph, StreamContext, device = map(
         absent_class,
-        ("torch.cuda.Stream", "torch.cuda.Event", "torch.cuda.CUDAGraph", "torch.cuda.StreamContext", "torch.cuda.device"),
+        (
+            "torch.cuda.Stream",
+            "torch.cuda.Event",
+            "torch.cuda.CUDAGraph",
+            "torch.cuda.StreamContext",
+            "torch.cuda.device",
+        ),
     )
     graph = absent_function("torch.cuda.graph")
 
@@ -106,7 +154,9 @@ for _name in """current_device current_stream default_stream get_device_capabili
 class _Products:
     """Switches of products in lower precision, which there are none of."""
 
-    allow_tf32 = allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = False
+    allow_tf32 = allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = (
+        False
+    )
 
 
 class CudaBackend:

@@ -23,7 +23,7 @@ from tenon.io import foreign_files
 
 from .absent import absent_class
 
-__all__ = ["load", "safe_globals", "save"]
+__all__ = ["add_safe_globals", "load", "safe_globals", "save"]
 
 # Classes that name the dtype of a tensor's bytes in a file.
 STORAGES = {
@@ -44,7 +44,13 @@ class _Memory:
 
 
 def _rebuild_tensor_v2(
-    storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any, metadata: Any = None
+    storage: Any,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: Any,
+    metadata: Any = None,
 ) -> Tensor:
     result = _operands.as_strided(storage, tuple(size), tuple(stride), offset)
     return result.clone().requires_grad_(requires_grad)
@@ -70,21 +76,36 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, file: Any, protocol: int) -> None:
         super().__init__(file, protocol)
-        self.contents: dict[tuple[int, int], tuple[str, Tensor]] = {}  # by address and bytes: shared ones once
+        self.contents: dict[
+            tuple[int, int], tuple[str, Tensor]
+        ] = {}  # by address and bytes: shared ones once
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is nn.Parameter:
             return _rebuild_parameter, (obj.detach(), obj.requires_grad, OrderedDict())
+        if type(obj) is nn.Buffer:
+            return nn.Buffer, (obj.detach(), obj.persistent, obj.optional)
         if type(obj) is not Tensor:
             return NotImplemented
         if obj.dtype.name not in _STORAGE_OF:
-            raise NotImplementedError(f"save(): expected a dtype of PyTorch's files, got {obj.dtype}")
+            raise NotImplementedError(
+                f"save(): expected a dtype of PyTorch's files, got {obj.dtype}"
+            )
         if obj.requires_grad and not obj.is_leaf:
-            raise RuntimeError("save(): expected tensors without a history, got one; save x.detach()")
+            raise RuntimeError(
+                "save(): expected tensors without a history, got one; save x.detach()"
+            )
         dense = obj.detach().cpu()
         dense = dense if dense.is_contiguous() else dense.contiguous()
         sizes = tuple(dense.shape)
-        arguments = (_Memory(dense), 0, sizes, tuple(dense.strides), obj.requires_grad, OrderedDict())
+        arguments = (
+            _Memory(dense),
+            0,
+            sizes,
+            tuple(dense.strides),
+            obj.requires_grad,
+            OrderedDict(),
+        )
         return _rebuild_tensor_v2, arguments
 
     def persistent_id(self, obj: Any) -> Any:
@@ -96,16 +117,48 @@ class _Pickler(pickle.Pickler):
         return "storage", _STORAGE_OF[tensor.dtype.name], key, "cpu", tensor.numel()
 
 
-class _Unpickler(pickle.Unpickler):
-    """Reads files with code of programs in them, which runs."""
+# What files name besides the classes of their program.
+_OURS = {
+    ("collections", "OrderedDict"),
+    ("tenon._tensor.pickling", "operator"),
+    ("tenon.nn.parameter", "Buffer"),
+    ("tenon", "dtype"),
+    ("tenon", "device"),
+    ("torch", "Size"),
+    ("torch._utils", "_rebuild_tensor_v2"),
+    ("torch._utils", "_rebuild_parameter"),
+    *(("torch", name) for name in STORAGES),
+}
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+
+class _Unpickler(pickle.Unpickler):
+    """Reads files that name classes of programs, whose code runs: all of them, or those of a list."""
+
+    def __init__(self, archive: zipfile.ZipFile, allowed: list[Any] | None) -> None:
+        self._allowed = allowed
         name = next((each for each in archive.namelist() if each.endswith("data.pkl")), None)
         if name is None:
-            raise RuntimeError("load(): expected a file of torch.save, got an archive without data.pkl")
+            raise RuntimeError(
+                "load(): expected a file of torch.save, got an archive without data.pkl"
+            )
         self._archive, self._folder = archive, name.removesuffix("data.pkl")
         self._known: dict[str, Tensor] = {}
         super().__init__(io.BytesIO(archive.read(name)))
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name) if self._may_import(module, name) else None
+        if found is None or not (
+            self._allowed is None or (module, name) in _OURS or found in self._allowed
+        ):
+            raise pickle.UnpicklingError(
+                f"load(): the file names {module}.{name}; expected tensors, plain values and classes given to "
+                f"torch.serialization.safe_globals; with weights_only=False its code runs"
+            )
+        return found
+
+    def _may_import(self, module: str, name: str) -> bool:
+        """Importing a module runs it, too: of a list, those that are there already."""
+        return self._allowed is None or module in sys.modules or (module, name) in _OURS
 
     def persistent_load(self, pid: Any) -> Tensor:
         _, kind, key, _, count = pid
@@ -127,7 +180,9 @@ def save(
     """Write `obj` to a path or a file. Tensors are copied from their devices; those of the same memory stay shared, views
     of parts of others do not."""
     if pickle_module not in (None, pickle) or not _use_new_zipfile_serialization:
-        raise NotImplementedError("save(): expected the module pickle and the format of ZIP archives")
+        raise NotImplementedError(
+            "save(): expected the module pickle and the format of ZIP archives"
+        )
     text = io.BytesIO()
     pickler = _Pickler(text, pickle_protocol)
     pickler.dump(obj)
@@ -155,11 +210,11 @@ def load(
         raise NotImplementedError(f"load(): expected the module pickle, got {pickle_module!r}")
     file = f if hasattr(f, "read") else open(f, "rb")
     try:
-        if weights_only is None or weights_only:
+        if (weights_only is None or weights_only) and not _safe:
             found = foreign_files.read_torch(file, getattr(file, "name", "the file"), False)
         else:
             with zipfile.ZipFile(file) as archive:
-                found = _Unpickler(archive).load()
+                found = _Unpickler(archive, None if weights_only is False else list(_safe)).load()
     finally:
         if file is not f:
             file.close()
@@ -174,21 +229,29 @@ def _moved(value: Any, device: Any) -> Any:
         return value.to(device=device)
     if isinstance(value, dict):
         return type(value)((key, _moved(each, device)) for key, each in value.items())
-    return type(value)(_moved(each, device) for each in value) if type(value) in (list, tuple) else value
+    return (
+        type(value)(_moved(each, device) for each in value)
+        if type(value) in (list, tuple)
+        else value
+    )
+
+
+_safe: list[Any] = []
 
 
 class safe_globals:
-    """torch.serialization.safe_globals: names that a file may use. None of a program are ever used by `weights_only`."""
+    """torch.serialization.safe_globals: classes of programs that files of weights may name inside of the block."""
 
-    def __init__(self, names: Any) -> None:
-        pass
+    def __init__(self, safe_globals: Any) -> None:
+        self._added = list(safe_globals)
 
     def __enter__(self) -> None:
-        pass
+        _safe.extend(self._added)
 
     def __exit__(self, *exception: Any) -> None:
-        pass
+        del _safe[len(_safe) - len(self._added) :]
 
 
-def add_safe_globals(names: Any) -> None:
+def add_safe_globals(safe_globals: Any) -> None:
     """As safe_globals, for good."""
+    _safe.extend(safe_globals)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import tenon
-from tenon import nn
+from tenon import multiprocessing, nn
 from tenon._core import Tensor
 
 from .ranks import OfModules
@@ -15,6 +15,8 @@ from .ranks import OfModules
 __all__ = ["DataParallel", "adopt"]
 
 DataParallel = OfModules.DataParallel
+NonDynamicallyQuantizableLinear = nn.Linear
+_IncompatibleKeys = nn.LoadReport
 
 
 class _Parts(MutableMapping):
@@ -47,7 +49,9 @@ class _Parts(MutableMapping):
         return len(self._names())
 
 
-def _apply(self: nn.Module, function: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+def _apply(
+    self: nn.Module, function: Callable[[Tensor], Tensor], recurse: bool = True
+) -> nn.Module:
     """Each parameter, buffer and gradient becomes what `function` makes of it."""
     with tenon.no_grad():
         for module in self.modules() if recurse else [self]:
@@ -67,9 +71,12 @@ _ATTRIBUTES = {
     "_buffers": property(lambda self: _Parts(self, nn.Buffer)),
     "_modules": property(lambda self: _Parts(self, nn.Module)),
     "_non_persistent_buffers_set": property(
-        lambda self: {name for name, value in _Parts(self, nn.Buffer).items() if not value.persistent}
+        lambda self: {
+            name for name, value in _Parts(self, nn.Buffer).items() if not value.persistent
+        }
     ),
     "_apply": _apply,
+    "share_memory": lambda self: self._apply(multiprocessing.share),
     "_get_name": lambda self: type(self).__name__,
     "cuda": _cuda,
 }

@@ -50,7 +50,9 @@ renorm round rsqrt scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc 
 triu true_divide trunc xlogy""".split()
 
 # Of those, the ones whose own method in place takes the axis in another position, or numbers of another meaning.
-_OTHER_IN_PLACE = frozenset("index_add index_copy index_fill index_put index_reduce scatter scatter_add scatter_reduce".split())
+_OTHER_IN_PLACE = frozenset(
+    "index_add index_copy index_fill index_put index_reduce scatter scatter_add scatter_reduce".split()
+)
 
 
 def _method_of(name: str) -> Method | None:
@@ -130,7 +132,9 @@ def _of_list(name: str, keyword: str) -> Method:
         if keyword in kwargs and not extents:
             extents = (kwargs.pop(keyword),)
         if kwargs:
-            raise TypeError(f"{name}(): unknown keyword {next(iter(kwargs))!r}; expected {keyword!r}")
+            raise TypeError(
+                f"{name}(): unknown keyword {next(iter(kwargs))!r}; expected {keyword!r}"
+            )
         return operator(self, one_sequence(extents))
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", operator.__doc__
@@ -170,7 +174,9 @@ def _assigned(name: str, function: Method) -> Method:
 def detach_(self: Tensor) -> Tensor:
     """Of a leaf or a tensor without history, which has nothing to be detached from."""
     if self.requires_grad and not self.is_leaf:
-        raise NotImplementedError("detach_(): expected a tensor without a history; write x = x.detach()")
+        raise NotImplementedError(
+            "detach_(): expected a tensor without a history; write x = x.detach()"
+        )
     return self.requires_grad_(False)
 
 
@@ -306,7 +312,9 @@ def _fill(name: str, *keywords: str) -> Method:
 
 
 def _is_of(kind: str) -> property:
-    return property(lambda self: self.device.kind == kind, doc=f"Whether it is on a device of {kind}.")
+    return property(
+        lambda self: self.device.kind == kind, doc=f"Whether it is on a device of {kind}."
+    )
 
 
 def _constant(value: Any, doc: str) -> property:
@@ -324,7 +332,12 @@ def attributes() -> dict[str, Any]:
     own = """size max min split split_with_sizes repeat expand view detach_ type to contiguous is_contiguous copy_ numpy pin_memory
     is_inference is_pinned is_signed is_same_size new""".split()
     found |= {name: globals()[name] for name in own}
-    for name, keyword in {"permute": "dims", "reshape": "shape", "flip": "dims", "tile": "dims"}.items():
+    for name, keyword in {
+        "permute": "dims",
+        "reshape": "shape",
+        "flip": "dims",
+        "tile": "dims",
+    }.items():
         found[name] = _of_list(name, keyword)
     for name in "new_empty new_zeros new_ones new_full new_tensor".split():
         found[name] = _new(name)

@@ -81,16 +81,35 @@ torch.types: .names.Types
 torch.utils: .nothing
 torch.utils.checkpoint: utils.checkpoint
 torch.utils.data torch.utils.data.dataloader torch.utils.data.dataset torch.utils.data.distributed
-    torch.utils.data.sampler torch.utils.data._utils torch.utils.data._utils.collate: data
+    torch.utils.data.sampler torch.utils.data._utils torch.utils.data._utils.collate: .batches data
 torch.utils.dlpack: utils.dlpack
 torch.utils.tensorboard torch.utils.tensorboard.writer: .curves
 torch.version: .names.Version
+torch._dynamo: .mentioned.Dynamo
+torch._dynamo._trace_wrapped_higher_order_op: .mentioned.Wrapped
+torch.backends.opt_einsum: .mentioned.OptEinsum
+torch.distributed.device_mesh: .mentioned.Mesh
+torch.distributed.fsdp: .mentioned.FullySharded
+torch.distributed.tensor torch.distributed.tensor.placement_types: .mentioned.Parallel
+torch.export: .mentioned.Export
+torch.fx: .mentioned.Fx
+torch.jit.annotations: .programs.Annotations
+torch.library: .mentioned.Library
+torch.nested: .mentioned.Nested
+torch.nn.attention: .mentioned.Attention
+torch.nn.attention.flex_attention: .mentioned.FlexAttention
+torch.overrides: .mentioned.Overrides
+torch.sparse: .mentioned.Sparse
+torch.utils._pytree: .mentioned.Pytree
+torchvision.models.feature_extraction: .mentioned.Features
+torchvision.io: .mentioned.Files
+torchvision.ops.misc: .pictures.Layers vision.ops
 torchvision: .pictures.Top vision
 torchvision.datasets torchvision.datasets.mnist torchvision.datasets.folder: .pictures.Datasets vision.datasets
 torchvision.models: vision.models
 torchvision.ops: vision.ops
-torchvision.transforms torchvision.transforms.transforms: vision.transforms
-torchvision.transforms.functional: vision.transforms.functional
+torchvision.transforms torchvision.transforms.transforms: .pictures.Transforms vision.transforms
+torchvision.transforms.functional: .pictures.Transforms vision.transforms.functional
 torchvision.utils: vision.utils
 """
 
@@ -104,6 +123,7 @@ def _read(text: str) -> dict[str, list[str]]:
 
 
 _MODULES = _read(_TABLE)
+_LISTED = ("torch.optim", "torchvision.models")  # programs look into their __dict__
 _ROOTS = ("torch", "torchvision")
 _PAGE = "docs/torch_alias.md says what is there"
 
@@ -140,9 +160,7 @@ class AliasModule(ModuleType):
     def __dir__(self) -> list[str]:
         names = {each for path in _MODULES[self.__name__] for each in dir(_source(path))}
         inner = {
-            each.rpartition(".")[2]
-            for each in _MODULES
-            if each.rpartition(".")[0] == self.__name__
+            each.rpartition(".")[2] for each in _MODULES if each.rpartition(".")[0] == self.__name__
         }
         return sorted({each for each in names if not each.startswith("_")} | inner)
 
@@ -168,7 +186,8 @@ class _Finder:
             return None
         if name not in _MODULES:
             raise ModuleNotFoundError(
-                f"{name}: Tenon, which stands for PyTorch here, has no such module; {_PAGE}", name=name
+                f"{name}: Tenon, which stands for PyTorch here, has no such module; {_PAGE}",
+                name=name,
             )
         spec = importlib.machinery.ModuleSpec(name, self, origin=__file__, is_package=True)
         spec.submodule_search_locations = []
@@ -179,6 +198,9 @@ class _Finder:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__file__ = __file__
+        if module.__name__ in _LISTED:
+            source = _source(_MODULES[module.__name__][-1])
+            vars(module).update({name: getattr(source, name) for name in source.__all__})
 
     def find_distributions(self, context: Any = None) -> Iterable[Any]:
         name = getattr(context, "name", None)

@@ -12,13 +12,15 @@ from tenon.compat.torch import _options
 
 from .absent import absent_function
 from .constructors import dtype_of
-from .files import STORAGES, load, save
+from .files import STORAGES
 from .modules import VERSION
-from .precision import autocast
 
-__all__ = """Storage are_deterministic_algorithms_enabled autocast get_default_device get_float32_matmul_precision
+__all__ = (
+    """Storage are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
 is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
-set_float32_matmul_precision typename use_deterministic_algorithms""".split() + sorted(STORAGES)
+set_float32_matmul_precision typename use_deterministic_algorithms""".split()
+    + sorted(STORAGES)
+)
 
 globals().update(STORAGES)
 __version__ = VERSION

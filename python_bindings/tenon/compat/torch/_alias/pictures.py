@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from tenon import data
 from tenon.vision import datasets
+from tenon.vision.transforms.pictures import pixels_of
 
-__all__ = ["Datasets", "Top"]
+from .absent import absent_class
+
+__all__ = ["Datasets", "Layers", "Top", "Transforms"]
 
 
 class _WithoutChannels:
@@ -41,6 +45,30 @@ class Datasets:
 
     ImageFolder = data.ImageFolder
     MNIST, FashionMNIST = MNIST, FashionMNIST
+
+
+for _name in "CocoDetection INaturalist ImageNet KMNIST LSUN Places365 QMNIST STL10 SVHN".split():
+    setattr(Datasets, _name, absent_class(f"torchvision.datasets.{_name}"))
+
+
+class InterpolationMode(enum.Enum):
+    """How images are resampled."""
+
+    NEAREST, NEAREST_EXACT, BILINEAR, BICUBIC = "nearest", "nearest-exact", "bilinear", "bicubic"
+    BOX, HAMMING, LANCZOS = "box", "hamming", "lanczos"
+
+
+class Transforms:
+    """torchvision.transforms, beside tenon.vision.transforms."""
+
+    InterpolationMode = InterpolationMode
+    pil_to_tensor = staticmethod(pixels_of)
+
+
+class Layers:
+    """torchvision.ops.misc."""
+
+    FrozenBatchNorm2d = absent_class("torchvision.ops.misc.FrozenBatchNorm2d")
 
 
 class Top:

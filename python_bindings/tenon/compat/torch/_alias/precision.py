@@ -47,7 +47,11 @@ class GradScaler(_amp.GradScaler):
         if not isinstance(device, str):  # torch.cuda.amp.GradScaler(init_scale)
             device, init_scale = "cpu", device
         super().__init__(
-            init_scale, growth_factor, backoff_factor, growth_interval, enabled=enabled and device == "cpu"
+            init_scale,
+            growth_factor,
+            backoff_factor,
+            growth_interval,
+            enabled=enabled and device == "cpu",
         )
 
 

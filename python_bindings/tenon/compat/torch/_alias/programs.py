@@ -6,26 +6,47 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
+from urllib.parse import urlparse
+
+from tenon import nn
+from tenon.compat.torch import _layers
 
 from .absent import absent_class, absent_function
+from .mentioned import itself, no
 
-__all__ = ["Compiler", "Hub", "Jit", "Onnx"]
-
-
-def _itself(function: Any = None, *_: Any, **__: Any) -> Any:
-    """The function, which nothing needs to be known of; or a decorator that gives it."""
-    return function if function is not None and callable(function) else lambda each: each
+__all__ = ["Annotations", "Compiler", "Hub", "Jit", "Onnx", "OptimizedModule", "compile"]
 
 
-def _no() -> bool:
-    return False
+def compile(model: Any = None, **options: Any) -> Any:
+    """tenon.compile, of a module a module."""
+    if model is None:
+        return lambda each: compile(each, **options)
+    compiled = _layers.compile(model, **options)
+    return OptimizedModule(model, compiled) if isinstance(model, nn.Module) else compiled
+
+
+class OptimizedModule(nn.Module):
+    """A module whose calls are compiled; all else of it is the module's."""
+
+    def __init__(self, module: nn.Module, compiled: Any) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["_compiled"] = (compiled,)  # in a tuple, where no module is looked for
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled[0](*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
 
 
 class Compiler:
     """torch.compiler."""
 
-    is_compiling = is_dynamo_compiling = is_exporting = _no
-    disable = allow_in_graph = assume_constant_result = _itself
+    is_compiling = is_dynamo_compiling = is_exporting = no
+    disable = allow_in_graph = assume_constant_result = itself
 
     @staticmethod
     def cudagraph_mark_step_begin() -> None:
@@ -39,10 +60,14 @@ class Compiler:
 class Jit:
     """torch.jit."""
 
-    is_scripting = is_tracing = _no
-    script = ignore = unused = export = interface = script_if_tracing = _script_if_tracing = script_method = _itself
+    is_scripting = is_tracing = no
+    script = ignore = unused = export = interface = script_if_tracing = _script_if_tracing = (
+        script_method
+    ) = itself
     Final = Final
-    ScriptModule, ScriptFunction = map(absent_class, ("torch.jit.ScriptModule", "torch.jit.ScriptFunction"))
+    ScriptModule, ScriptFunction = map(
+        absent_class, ("torch.jit.ScriptModule", "torch.jit.ScriptFunction")
+    )
     trace = absent_function("torch.jit.trace", "tenon.export records a program")
     save = absent_function("torch.jit.save", "tenon.export(...).save() writes a program")
     load = absent_function("torch.jit.load", "tenon.jit.load reads a program of Tenon")
@@ -52,11 +77,17 @@ class Jit:
         return the_value
 
 
+class Annotations:
+    """torch.jit.annotations."""
+
+    List, Dict, Optional, Tuple = list, dict, None, tuple
+
+
 class Onnx:
     """torch.onnx."""
 
     export = absent_function("torch.onnx.export", "tenon.onnx.export writes models of ONNX")
-    is_in_onnx_export = _no
+    is_in_onnx_export = no
 
 
 class Hub:
@@ -66,4 +97,5 @@ class Hub:
     load = absent_function("torch.hub.load")
     download_url_to_file = absent_function("torch.hub.download_url_to_file")
     load_state_dict_from_url = absent_function("torch.hub.load_state_dict_from_url")
-    get_dir = absent_function("torch.hub.get_dir")
+    get_dir = _get_torch_home = absent_function("torch.hub.get_dir")
+    urlparse = staticmethod(urlparse)

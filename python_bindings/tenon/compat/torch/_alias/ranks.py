@@ -25,7 +25,8 @@ def is_initialized() -> bool:
 
 is_torchelastic_launched = is_initialized
 ProcessGroup, ReduceOp, Work, Store = (
-    absent_class(f"torch.distributed.{each}") for each in ("ProcessGroup", "ReduceOp", "Work", "Store")
+    absent_class(f"torch.distributed.{each}")
+    for each in ("ProcessGroup", "ReduceOp", "Work", "Store")
 )
 
 
@@ -43,7 +44,9 @@ reduce_scatter scatter send""".split()
 class _DataParallel(nn.Module):
     """A module on all GPUs: without one it is the module, as in PyTorch."""
 
-    def __init__(self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
+    ) -> None:
         super().__init__()
         self.module = module
 
