@@ -12,7 +12,7 @@ from tenon._core import Tensor
 
 from .ranks import OfModules
 
-__all__ = ["DataParallel", "adopt"]
+__all__ = ["DataParallel", "NonDynamicallyQuantizableLinear", "_IncompatibleKeys"]
 
 DataParallel = OfModules.DataParallel
 NonDynamicallyQuantizableLinear = nn.Linear

@@ -146,8 +146,12 @@ class AliasModule(ModuleType):
         if f"{self.__name__}.{name}" in _MODULES:
             return importlib.import_module(f"{self.__name__}.{name}")
         for path in _MODULES[self.__name__]:
+            source = _source(path)
+            # What a module has imported for itself is no name of its own.
+            if name in vars(source) and name not in getattr(source, "__all__", (name,)):
+                continue
             try:
-                value = getattr(_source(path), name)
+                value = getattr(source, name)
             except AttributeError:
                 continue
             if not isinstance(value, ModuleType):  # those of PyTorch's names are in the table
@@ -158,7 +162,8 @@ class AliasModule(ModuleType):
         )
 
     def __dir__(self) -> list[str]:
-        names = {each for path in _MODULES[self.__name__] for each in dir(_source(path))}
+        sources = [_source(path) for path in _MODULES[self.__name__]]
+        names = {each for source in sources for each in getattr(source, "__all__", dir(source))}
         inner = {
             each.rpartition(".")[2] for each in _MODULES if each.rpartition(".")[0] == self.__name__
         }

@@ -12,11 +12,17 @@ from tenon.compat.torch import _options
 
 from .absent import absent_function
 from .constructors import dtype_of
+from .devices import device as device
 from .files import STORAGES
+from .files import load as load
+from .files import save as save
 from .modules import VERSION
+from .precision import autocast as autocast
+from .programs import compile as compile
 
 __all__ = (
-    """Storage are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
+    """__version__ _assert channels_last channels_last_3d strided set_num_interop_threads get_autocast_dtype
+sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
 is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
 set_float32_matmul_precision typename use_deterministic_algorithms""".split()
     + sorted(STORAGES)

@@ -9,8 +9,6 @@ from tenon import nn
 
 from .absent import absent_class, absent_function
 
-__all__ = ["is_available", "is_initialized"]
-
 _INSTEAD = "tenon.distributed trains on several ranks"
 
 
@@ -24,21 +22,19 @@ def is_initialized() -> bool:
 
 
 is_torchelastic_launched = is_initialized
-ProcessGroup, ReduceOp, Work, Store = (
-    absent_class(f"torch.distributed.{each}")
-    for each in ("ProcessGroup", "ReduceOp", "Work", "Store")
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FUNCTIONS:
-        return absent_function(f"torch.distributed.{name}", _INSTEAD)
-    raise AttributeError(name)
-
-
 _FUNCTIONS = """all_gather all_gather_object all_reduce all_to_all barrier broadcast broadcast_object_list
 destroy_process_group gather get_backend get_rank get_world_size init_process_group irecv isend new_group recv reduce
 reduce_scatter scatter send""".split()
+_CLASSES = "ProcessGroup ReduceOp Store Work".split()
+__all__ = ["is_available", "is_initialized", "is_torchelastic_launched", *_CLASSES, *_FUNCTIONS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return absent_class(f"torch.distributed.{name}")
+    if name in _FUNCTIONS:
+        return absent_function(f"torch.distributed.{name}", _INSTEAD)
+    raise AttributeError(name)
 
 
 class _DataParallel(nn.Module):
