@@ -311,7 +311,8 @@ class ZeroRedundancyOptimizer:
         for members in self._buckets:
             shards = [self._shards[index] for index in members]
             lengths = [
-                sum(shard.of(shard.param, other).numel() for shard in shards) for other in range(size)
+                sum(shard.of(shard.param, other).numel() for shard in shards)
+                for other in range(size)
             ]
             like = shards[0].param
             missing = max(lengths) - lengths[rank]
@@ -323,7 +324,9 @@ class ZeroRedundancyOptimizer:
                 for shard in shards:
                     into = shard.of(shard.param, other)
                     if other != rank and into.numel():
-                        into.copy_(gathered[other][start : start + into.numel()].reshape(into.shape))
+                        into.copy_(
+                            gathered[other][start : start + into.numel()].reshape(into.shape)
+                        )
                     start += into.numel()
 
 

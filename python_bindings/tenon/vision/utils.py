@@ -75,4 +75,4 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **options: Any) 
         ) from None
     grid = make_grid(tensor, **options)
     numbers = tenon.clip(grid * 255 + 0.5, 0, 255).to("uint8")
-    Image.fromarray(numbers.permute(1, 2, 0).cpu().contiguous().numpy()).save(fp, format=format)
+    Image.fromarray(numbers.permute([1, 2, 0]).cpu().contiguous().numpy()).save(fp, format=format)

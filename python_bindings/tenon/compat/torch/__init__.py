@@ -96,7 +96,9 @@ tanh threshold trunc xlogy""".split()
 
 def __getattr__(name: str) -> Any:
     if name == "alias":
-        return import_module("tenon.compat.torch._alias").alias  # gives all tensors methods of PyTorch
+        return import_module(
+            "tenon.compat.torch._alias"
+        ).alias  # gives all tensors methods of PyTorch
     if name.startswith("__"):
         raise AttributeError(f"module 'tenon.compat.torch' has no attribute '{name}'")
     if name[:-1] in _IN_PLACE and name.endswith("_"):

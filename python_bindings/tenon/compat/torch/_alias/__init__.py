@@ -35,7 +35,7 @@ def alias() -> ModuleType:
                 f"alias(): expected a process without PyTorch, got {name} {version}, which is imported already; call alias() "
                 f"before, or run the program by `python -m tenon.torch`"
             )
-    _core.load()  # operators are methods from here on
+    _core.load()  # type: ignore[attr-defined]  # operators are methods from here on
     _core._adopt_dialect(attributes(), construct, Size)
     adopt()
     return modules.install()

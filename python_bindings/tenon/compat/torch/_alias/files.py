@@ -97,16 +97,9 @@ class _Pickler(pickle.Pickler):
             )
         dense = obj.detach().cpu()
         dense = dense if dense.is_contiguous() else dense.contiguous()
-        sizes = tuple(dense.shape)
-        arguments = (
-            _Memory(dense),
-            0,
-            sizes,
-            tuple(dense.strides),
-            obj.requires_grad,
-            OrderedDict(),
-        )
-        return _rebuild_tensor_v2, arguments
+        layout = (0, tuple(dense.shape), tuple(dense.strides))
+        no_hooks: OrderedDict[Any, Any] = OrderedDict()
+        return _rebuild_tensor_v2, (_Memory(dense), *layout, obj.requires_grad, no_hooks)
 
     def persistent_id(self, obj: Any) -> Any:
         if type(obj) is not _Memory:
@@ -191,7 +184,8 @@ def save(
         archive.writestr("archive/data.pkl", text.getvalue())
         archive.writestr("archive/byteorder", sys.byteorder)
         for key, tensor in pickler.contents.values():
-            archive.writestr(f"archive/data/{key}", bytes(tensor._bytes()))
+            content = tensor._bytes()  # type: ignore[attr-defined]
+            archive.writestr(f"archive/data/{key}", bytes(content))
         archive.writestr("archive/version", "3\n")
 
 

@@ -7,7 +7,6 @@ those that a library calls while it is imported, to register something with what
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -34,8 +33,10 @@ def _space(module: str, names: str = "", **own: Callable[..., Any] | Any) -> typ
     found: dict[str, Any] = {}
     for name in names.split():
         is_class = name.lstrip("_")[0].isupper()
-        found[name] = (absent_class if is_class else absent_function)(f"{module}.{name}")
-    return builtins.type(module, (), found | own)
+        found[name] = (
+            absent_class(f"{module}.{name}") if is_class else absent_function(f"{module}.{name}")
+        )
+    return type(module, (), found | own)
 
 
 Fx = _space(

@@ -194,7 +194,7 @@ class _Finder:
                 f"{name}: Tenon, which stands for PyTorch here, has no such module; {_PAGE}",
                 name=name,
             )
-        spec = importlib.machinery.ModuleSpec(name, self, origin=__file__, is_package=True)
+        spec = importlib.machinery.ModuleSpec(name, self, origin=__file__, is_package=True)  # type: ignore[arg-type]
         spec.submodule_search_locations = []
         return spec
 
