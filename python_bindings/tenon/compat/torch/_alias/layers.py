@@ -89,10 +89,25 @@ def adopt() -> None:
             setattr(nn.Module, name, value)
 
 
+class Utils:
+    """torch.nn.utils."""
+
+    clip_grad_norm = staticmethod(nn.utils.clip_grad_norm_)
+
+
 class Init:
     """torch.nn.init."""
 
     _calculate_fan_in_and_fan_out = staticmethod(nn.init.fans)
+    # Names of before 0.4, which programs still have.
+    constant, dirac, eye, normal, orthogonal, sparse, uniform = (
+        staticmethod(getattr(nn.init, f"{name}_"))
+        for name in "constant dirac eye normal orthogonal sparse uniform".split()
+    )
+    kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform = (
+        staticmethod(getattr(nn.init, f"{name}_"))
+        for name in "kaiming_normal kaiming_uniform xavier_normal xavier_uniform".split()
+    )
 
 
 def _ntuple(n: int, name: str = "") -> Callable[[Any], tuple[Any, ...]]:

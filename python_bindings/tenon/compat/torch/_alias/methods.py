@@ -22,7 +22,8 @@ from tenon.compat.torch._alias.constructors import dtype_of, name_of
 Method = Callable[..., Any]
 
 # Functions of PyTorch that are methods, too.
-_FUNCTIONS = """abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr adjoint all allclose amax amin aminmax
+_FUNCTIONS = """as_strided_scatter conj_physical is_nonzero nonzero_static resolve_conj resolve_neg unsafe_chunk unsafe_split
+abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr adjoint all allclose amax amin aminmax
 angle any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided asin asinh atan
 atan2 atanh baddbmm bernoulli bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
 bmm broadcast_to bucketize ceil cholesky_inverse cholesky_solve chunk clamp clip clone conj copysign corrcoef cos cosh
@@ -37,11 +38,12 @@ movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian 
 negative nextafter nonzero norm not_equal orgqr ormqr outer pinverse polygamma positive pow prelu prod quantile rad2deg
 reciprocal relu remainder renorm repeat_interleave roll rot90 round rsqrt scatter scatter_add scatter_reduce select
 select_scatter sgn sigmoid sign signbit sin sinc sinh slice_scatter slogdet softmax sort sqrt square squeeze std stft istft
-sub subtract sum svd swapaxes swapdims take take_along_dim tan tanh tensor_split topk trace transpose triangular_solve tril
+sub subtract sum sum_to_size svd swapaxes swapdims take take_along_dim tan tanh tensor_split topk trace transpose triangular_solve tril
 triu true_divide trunc unbind unflatten unique unique_consecutive unsqueeze var vdot vsplit xlogy""".split()
 
 # Of those, the ones that are written over the tensor as well.
-_IN_PLACE = """abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and
+_IN_PLACE = """absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh conj_physical
+abs acos acosh add addbmm addcdiv addcmul addmm addmv addr asin asinh atan atan2 atanh baddbmm bitwise_and
 bitwise_not bitwise_or bitwise_xor ceil clamp clip copysign cos cosh cumprod cumsum deg2rad digamma div divide eq erf erfc
 erfinv exp exp2 expm1 fix float_power floor floor_divide fmod frac gcd ge gt hypot i0 index_add index_copy index_fill
 index_put index_reduce lcm ldexp le lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit lt
@@ -317,6 +319,11 @@ def _is_of(kind: str) -> property:
     )
 
 
+def _never(self: Tensor) -> bool:
+    """No tensor is."""
+    return False
+
+
 def _constant(value: Any, doc: str) -> property:
     return property(lambda self: value, doc=doc)
 
@@ -354,5 +361,7 @@ def attributes() -> dict[str, Any]:
     found |= {f"is_{kind}": _is_of(kind) for kind in ("cpu", "cuda", "meta", "mps", "xpu")}
     for name in "sparse sparse_csr quantized nested mkldnn".split():
         found[f"is_{name}"] = _constant(False, "No tensor is.")
+    for name in "conj neg distributed".split():
+        found[f"is_{name}"] = _never
     found["layout"] = _constant(_options.strided, "How elements are stored.")
     return found

@@ -38,7 +38,12 @@ torch.cpu: .devices.Cpu
 torch.cuda: .devices.Cuda
 torch.cuda.random: .devices.Cuda
 torch.distributed: .ranks
-torch.distributions torch.distributions.bernoulli torch.distributions.beta torch.distributions.categorical
+torch.distributions torch.distributions.bernoulli torch.distributions.beta torch.distributions.binomial
+    torch.distributions.categorical torch.distributions.dirichlet torch.distributions.exponential
+    torch.distributions.gamma torch.distributions.independent torch.distributions.laplace
+    torch.distributions.log_normal torch.distributions.mixture_same_family torch.distributions.one_hot_categorical
+    torch.distributions.poisson torch.distributions.relaxed_bernoulli torch.distributions.relaxed_categorical
+    torch.distributions.transformed_distribution torch.distributions.uniform
     torch.distributions.distribution torch.distributions.kl torch.distributions.multivariate_normal
     torch.distributions.normal torch.distributions.utils: distributions
 torch.distributions.constraints: distributions.constraints
@@ -62,7 +67,7 @@ torch.nn.init: .layers.Init nn.init
 torch.nn.modules.utils: .layers.Tuples
 torch.nn.parallel torch.nn.parallel.distributed: .ranks.OfModules
 torch.nn.utils torch.nn.utils.clip_grad torch.nn.utils.convert_parameters torch.nn.utils.stateless
-    torch.nn.utils.fusion: nn.utils
+    torch.nn.utils.fusion: .layers.Utils nn.utils
 torch.nn.utils.parametrizations: nn.utils.parametrizations
 torch.nn.utils.parametrize: nn.utils.parametrize
 torch.nn.utils.rnn: nn.utils.rnn

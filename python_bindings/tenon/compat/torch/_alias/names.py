@@ -10,7 +10,7 @@ import tenon
 from tenon._core import Tensor
 from tenon.compat.torch import _options
 
-from .absent import absent_function
+from .absent import absent_class, absent_function
 from .constructors import dtype_of
 from .devices import device as device
 from .files import STORAGES
@@ -22,7 +22,8 @@ from .programs import compile as compile
 
 __all__ = (
     """__version__ _assert channels_last channels_last_3d strided set_num_interop_threads get_autocast_dtype
-sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
+sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor spmm TypedStorage UntypedStorage OutOfMemoryError cdouble
+cfloat clamp_max clamp_min detach is_signed set_flush_denormal are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
 is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
 set_float32_matmul_precision typename use_deterministic_algorithms""".split()
     + sorted(STORAGES)
@@ -133,10 +134,40 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
     return tenon.amp.get_autocast_dtype() or tenon.bfloat16
 
 
+def detach(input: Tensor) -> Tensor:
+    """The tensor without its history."""
+    return input.detach()
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """clamp() from below."""
+    return tenon.clip(input, min, None)
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """clamp() from above."""
+    return tenon.clip(input, None, max)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has a sign."""
+    return input.dtype.is_signed
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether denormal numbers could be flushed to zero: they are not."""
+    return False
+
+
 def _sparse(name: str) -> Callable[..., Any]:
     return absent_function(f"torch.{name}", "tensors are dense here")
 
 
-sparse_coo_tensor, sparse_csr_tensor, sparse_compressed_tensor = map(
-    _sparse, ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor")
+sparse_coo_tensor, sparse_csr_tensor, sparse_compressed_tensor, spmm = map(
+    _sparse, ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor", "spmm")
 )
+Storage, TypedStorage, UntypedStorage = map(
+    absent_class, ("torch.Storage", "torch.TypedStorage", "torch.UntypedStorage")
+)
+OutOfMemoryError = tenon.OutOfMemoryError
+cfloat, cdouble = tenon.complex64, tenon.complex128
