@@ -27,12 +27,17 @@ FLOORS = [
     "amp",
     "distributed quantization sparse",
     "inference llm onnx training",
-    "compat serving torch",
+    "compat serving",
+    "torch",
     "cli",
     "__main__",
 ]
 # Arrows upward that stay, and why.
 UPWARD = {
+    (
+        "compat.torch",
+        "compat.torch._alias",
+    ): "alias(), called by name: the namespace's functions become methods",
     ("autograd", "func.jacobians"): "a name of PyTorch, imported when a user names it",
     ("autograd", "utils.numerics"): "a name of PyTorch, imported when a user names it",
     ("utils.checkpoint", "amp.autocast"): "what is computed again enters the region of the call",

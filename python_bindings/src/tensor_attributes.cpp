@@ -16,8 +16,10 @@
 namespace tenon::python {
 namespace {
 
+PyTypeObject* shape_type = nullptr;  // a subclass of tuple; without one shapes are tuples
+
 PyObject* new_tuple_of(const int64_t* numbers, int32_t count) {
-  PyObject* tuple = PyTuple_New(count);
+  PyObject* tuple = shape_type ? shape_type->tp_alloc(shape_type, count) : PyTuple_New(count);
   for (int32_t i = 0; tuple && i < count; ++i) {
     PyObject* number = size_tracer ? traced_size(numbers[i]) : PyLong_FromLongLong(numbers[i]);
     if (!number) {
@@ -31,13 +33,14 @@ PyObject* new_tuple_of(const int64_t* numbers, int32_t count) {
 
 // Programs read few shapes, many times: a hash table keeps the last tuple of each entry, because
 // making and freeing a tuple costs as much as the rest of the call.
+constexpr int32_t kFewAxes = 5;
+constinit struct {
+  PyObject* tuple;
+  int64_t numbers[kFewAxes];
+  int32_t count;
+} entries[64] = {};
+
 PyObject* tuple_of(const int64_t* numbers, int32_t count) {
-  constexpr int32_t kFewAxes = 5;
-  static constinit struct {
-    PyObject* tuple;
-    int64_t numbers[kFewAxes];
-    int32_t count;
-  } entries[64] = {};
   if (count > kFewAxes || size_tracer) return new_tuple_of(numbers, count);
   auto hash = static_cast<uint64_t>(count);
   for (int32_t i = 0; i < count; ++i)
@@ -270,6 +273,11 @@ int set_data(PyObject* self, PyObject* value, void*) {
 }
 
 }  // namespace
+
+void set_shape_type(PyTypeObject* type) {
+  shape_type = type;
+  for (auto& entry : entries) Py_CLEAR(entry.tuple);
+}
 
 PyGetSetDef tensor_attributes[] = {
     {"shape", get_shape, nullptr, "Extents of the axes.", nullptr},

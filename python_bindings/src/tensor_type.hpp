@@ -13,6 +13,9 @@ extern PyBufferProcs tensor_buffer_methods;        // tensor_buffer.cpp
 extern PyGetSetDef tensor_attributes[];            // tensor_attributes.cpp
 extern PyMethodDef tensor_methods[];               // tensor_methods.cpp
 
+// Shapes are of this subclass of tuple from here on.
+void set_shape_type(PyTypeObject* type);  // tensor_attributes.cpp
+
 PyObject* tensor_compare(PyObject* left, PyObject* right, int operation);  // tensor_number.cpp
 PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords);  // convert.cpp
 

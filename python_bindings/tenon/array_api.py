@@ -154,7 +154,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         x, axis = x.reshape(-1), 0
     counts = broadcast_to(repeats, (x.shape[axis],))
     ends = _operator("cumsum")(counts.to(int64), 0)
-    total = int(ends[-1]) if ends.size else 0
+    total = int(ends[-1]) if ends.numel() else 0
     index = _operator("arange")(total, dtype=int64, device=x.device)
     return _operator("index_select")(x, _operator("searchsorted")(ends, index, True), axis)
 
@@ -165,7 +165,7 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: _bool | None = No
     if copy:
         return _operator("reshape")(_operator("clone")(x), shape)
     result = _operator("reshape")(x, shape)
-    if copy is False and x.size > 0 and result.data_ptr() != x.data_ptr():
+    if copy is False and x.numel() > 0 and result.data_ptr() != x.data_ptr():
         raise ValueError(
             f"reshape(): expected a shape that a view of a tensor of shape {tuple(x.shape)} and these "
             f"strides can have, got {shape} with copy=False; leave copy out to allow a copy"

@@ -218,7 +218,7 @@ def _transposed(x):
 
 def _with_gaps(x):
     """Equal to x, with every other element in memory left out."""
-    if x.ndim == 0 or x.size == 0:
+    if x.ndim == 0 or x.numel() == 0:
         return x
     return _core.operator("stack")([x, x], axis=-1)[..., 0]
 
@@ -228,4 +228,4 @@ def _emptied(x):
 
 
 def _first(x):
-    return x if x.ndim == 0 or x.size == 0 else x.reshape(-1)[0]
+    return x if x.ndim == 0 or x.numel() == 0 else x.reshape(-1)[0]

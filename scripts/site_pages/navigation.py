@@ -15,6 +15,7 @@ WRITTEN = {
     "Guides": {
         "Coming from": [
             "from_pytorch.md",
+            "torch_alias.md",
             "torch.md",
             "onnx.md",
             "from_paddle.md",

@@ -47,6 +47,7 @@ TESTED = {
     "serving.md": "test_snippets.py",
     "sparse.md": "test_snippets.py",
     "torch.md": "test_torch_page.py",
+    "torch_alias.md": "test_torch_alias_page.py",
     "training.md": "test_snippets.py",
     "vendors.md": "test_vendor_guide.py",
 }

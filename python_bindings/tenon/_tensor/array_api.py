@@ -297,13 +297,13 @@ def _sorted(flat):
 def _groups(x):
     values, order = _sorted(x.reshape(-1))
     is_first = _operator("ones")(values.shape, dtype="bool", device=x.device)
-    if values.size > 1:
+    if values.numel() > 1:
         is_first[1:] = values[1:] != values[:-1]  # every NaN is different
     return _Groups(values, order, is_first, _operator("nonzero")(is_first)[:, 0])
 
 
 def _counts_of(groups):
-    end = _operator("full")((1,), groups.values.size, dtype="int64", device=groups.first.device)
+    end = _operator("full")((1,), groups.values.numel(), dtype="int64", device=groups.first.device)
     return _operator("diff")(_operator("concat")([groups.first, end]))
 
 
@@ -370,13 +370,13 @@ def isin(x1, x2, /, *, invert=False):
     dtype = result_type(x1, x2)
     device = next(each.device for each in (x1, x2) if isinstance(each, Tensor))
     x1, x2 = (_core.asarray(each, dtype=dtype, device=device) for each in (x1, x2))
-    if x2.size == 0:
+    if x2.numel() == 0:
         found = _operator("zeros")(x1.shape, dtype="bool", device=device)
     elif dtype.is_complex:  # there is no order to search by
         found = _operator("any")(x1.unsqueeze(-1) == x2.reshape(-1), -1)
     else:
         known = _operator("sort")(x2.reshape(-1), 0)
-        at = _operator("clip")(_operator("searchsorted")(known, x1.reshape(-1)), 0, x2.size - 1)
+        at = _operator("clip")(_operator("searchsorted")(known, x1.reshape(-1)), 0, x2.numel() - 1)
         found = (known[at] == x1.reshape(-1)).reshape(x1.shape)
     return ~found if invert else found
 

@@ -125,9 +125,9 @@ def bincount(x: Tensor, /, weights: Tensor | None = None, minlength: int = 0) ->
         raise ValueError(
             f"bincount: expected weights of shape {list(x.shape)}, got {list(weights.shape)}"
         )
-    if x.size and x.min().item() < 0:
+    if x.numel() and x.min().item() < 0:
         raise ValueError(f"bincount: expected numbers of at least 0, got {x.min().item()}")
-    length = max(minlength, int(x.max().item()) + 1 if x.size else 0)
+    length = max(minlength, int(x.max().item()) + 1 if x.numel() else 0)
     if weights is None:
         weights = _operator("ones")([], dtype="int64", device=x.device).expand(x.shape)
     zeros = _operator("zeros")([length], dtype=weights.dtype, device=x.device)
@@ -151,7 +151,7 @@ def _bounds(x, bins, range):
     if bins < 1:
         raise ValueError(f"histogram: expected at least one bin, got {bins}")
     if range is None:
-        low, high = (x.min().item(), x.max().item()) if x.size else (0.0, 1.0)
+        low, high = (x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0)
     else:
         low, high = range
     if not (low <= high and abs(low) < float("inf") and abs(high) < float("inf")):

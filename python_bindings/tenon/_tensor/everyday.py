@@ -8,6 +8,7 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
+from tenon._tensor import methods as _methods
 from tenon._tensor.arguments import one_sequence as _one_sequence
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
@@ -120,7 +121,7 @@ def promote_types(first: Any, second: Any, /) -> Any:
 def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts along an axis, of one length but for the last, which may be
     shorter."""
-    return x.chunk(chunks, axis)
+    return _methods.chunk(x, chunks, axis)
 
 
 __all__ = [

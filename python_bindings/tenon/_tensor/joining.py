@@ -178,7 +178,7 @@ def unravel_index(indices: Tensor, /, shape: Sequence[int]) -> tuple[Tensor, ...
     Negative indices count from the end."""
     size = math.prod(shape)
     at = _operator("where")(indices < 0, indices + size, indices)
-    if at.size and not ((at >= 0) & (at < size)).all().item():
+    if at.numel() and not ((at >= 0) & (at < size)).all().item():
         raise IndexError(
             f"unravel_index: expected indices from {-size} to {size - 1} for shape {list(shape)}, "
             f"got {indices.min().item()} to {indices.max().item()}"

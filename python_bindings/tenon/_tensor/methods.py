@@ -210,7 +210,7 @@ def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[T
     extent = self.shape[axis]
     length = max(1, -(-extent // chunks))
     sizes = [min(length, extent - start) for start in range(0, max(extent, 1), length)]
-    return tuple(self.split(sizes, axis))
+    return tuple(_operator("split")(self, sizes, axis))
 
 
 # -- new tensors -----------------------------------------------------------------------------------
@@ -290,8 +290,8 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 def take(self: Tensor, indices: Tensor, axis: builtins.int | None = None) -> Tensor:
     """Elements at `indices` along an axis; of the flat tensor without one."""
     if axis is None:
-        return self.reshape(-1).index_select(indices, 0)
-    return self.index_select(indices, axis)
+        return _operator("index_select")(self.reshape(-1), indices, 0)
+    return _operator("index_select")(self, indices, axis)
 
 
 def _in_order(name: str, index: Any, source: Any, axis: builtins.int) -> tuple[Any, Any, Any]:

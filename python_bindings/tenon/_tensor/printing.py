@@ -109,14 +109,14 @@ def format_tensor(tensor):
     notes = _notes(tensor)
     if str(tensor.device).startswith("meta"):
         return f"{prefix}..., shape={_shape_text(tensor)}{''.join(', ' + note for note in notes)})"
-    if tensor.dtype.name in _PACKED and tensor.size > 0:
+    if tensor.dtype.name in _PACKED and tensor.numel() > 0:
         # Both numbers of every element; the shape is that of elements.
         notes.insert(0, f"shape={_shape_text(tensor)}")
         pairs = tensor.detach().cpu()
         body = _body(
             _core.operator("unpack")(pairs if pairs.ndim else pairs.reshape([1])), len(prefix)
         )
-    elif tensor.size == 0:
+    elif tensor.numel() == 0:
         body = "[]"
         if tensor.shape != (0,):
             notes.insert(0, f"shape={_shape_text(tensor)}")
@@ -164,7 +164,7 @@ def _notes(tensor):
 
 
 def _body(tensor, indent):
-    summarise = tensor.size > _options.threshold
+    summarise = tensor.numel() > _options.threshold
     values = _corners(tensor, summarise)
     formatter = _formatter(list(_leaves(values)))
     return _lines(values, tensor.ndim, formatter, indent + 1)

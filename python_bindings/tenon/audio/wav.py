@@ -28,7 +28,7 @@ def load(path: str | Path) -> tuple[Tensor, int]:
     dtype = {1: tenon.uint8, 2: tenon.int16, 4: tenon.int32}[width]
     x = tenon.frombuffer(samples, dtype, [len(samples) // channels, channels]).to(tenon.float32)
     x = (x - 128) / 128 if width == 1 else x / float(2 ** (8 * width - 1))
-    return x.transpose().contiguous(), rate
+    return x.T.contiguous(), rate
 
 
 def save(path: str | Path, waveform: Tensor, sample_rate: int) -> None:

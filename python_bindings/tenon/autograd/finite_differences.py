@@ -24,7 +24,7 @@ def gradcheck(function, inputs, *, step=1e-4, rtol=1e-3, atol=1e-5):
         for result in as_tuple(function(*args)):
             result = as_real(result) if result.dtype.is_complex else result
             if result.dtype.is_floating_point:
-                weights = [0.3 + 0.7 * ((7 * i) % 11) / 11 for i in range(result.size)]
+                weights = [0.3 + 0.7 * ((7 * i) % 11) / 11 for i in range(result.numel())]
                 weights = _core.tensor(weights, dtype=result.dtype, device=result.device)
                 with_weights.append((result.reshape(-1) * weights).sum())
         return sum(with_weights[1:], with_weights[0])
@@ -36,8 +36,8 @@ def gradcheck(function, inputs, *, step=1e-4, rtol=1e-3, atol=1e-5):
     with no_grad():
         for i, gradient in zip(checked, analytic, strict=True):
             start = inputs[i].detach().cpu()
-            gradient = [0.0] * start.size if gradient is None else gradient.reshape(-1).tolist()
-            for k in range(start.size):
+            gradient = [0.0] * start.numel() if gradient is None else gradient.reshape(-1).tolist()
+            for k in range(start.numel()):
                 numeric = 0.0
                 for direction in (1, 1j) if start.dtype.is_complex else (1,):
                     values = []

@@ -98,7 +98,7 @@ class RandomSampler(Sampler[int]):
             return iter(permutation(count, seed))
         draw = _generator(seed)
         if self.replacement:
-            return iter([draw.randrange(count) for _ in range(wanted)])
+            return (draw.randrange(count) for _ in range(wanted))  # there may be very many
         orders = (draw.sample(range(count), count) for _ in range(-(-wanted // count)))
         return itertools.islice(itertools.chain.from_iterable(orders), wanted)
 

@@ -243,7 +243,7 @@ def all_gather_object(value: Any, group: ProcessGroup | None = None) -> list[Any
     """All ranks' `value`, by rank. They are pickled."""
     group = group or world()
     data = tenon.frombuffer(bytearray(pickle.dumps(value)), dtype=tenon.uint8)
-    sizes = group.all_gather(tenon.tensor([data.size], dtype=tenon.int64)).tolist()
+    sizes = group.all_gather(tenon.tensor([data.numel()], dtype=tenon.int64)).tolist()
     parts = [tenon.empty([size], dtype=tenon.uint8) for size in sizes]
     group.all_to_all([data] * group.size, parts)
     return [pickle.loads(bytes_of(part)) for part in parts]

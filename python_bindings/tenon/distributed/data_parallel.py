@@ -169,8 +169,8 @@ class DistributedDataParallel(Module):
                 start = 0
                 for index in members:
                     param = self._params[index]
-                    part = flat[start : start + param.size].reshape(param.shape)
-                    start += param.size
+                    part = flat[start : start + param.numel()].reshape(param.shape)
+                    start += param.numel()
                     if not used[index]:
                         continue
                     if param.grad is None:

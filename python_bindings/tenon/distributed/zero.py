@@ -138,7 +138,7 @@ class ZeroRedundancyOptimizer:
                     grad = shard.param.grad
                     shard.mine.grad = None if grad is None else shard.of(grad, self.group.rank)
             for shard in self._shards:
-                if shard.mine.size == 0:
+                if shard.mine.numel() == 0:
                     shard.mine.grad = None  # nothing to update
             self.inner.step()
             if self.stage == 1:
@@ -163,13 +163,13 @@ class ZeroRedundancyOptimizer:
             grads = [shard.mine.grad for shard in self._shards]
             squares = tenon.zeros([1], dtype=tenon.float32)
             for grad in grads:
-                if grad is not None and grad.size:
+                if grad is not None and grad.numel():
                     wide = grad.to(tenon.float32)
                     squares = squares + (wide * wide).sum().to("cpu")
             norm = tenon.sqrt(self.group.all_reduce(squares))
             scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
             for grad in grads:
-                if grad is not None and grad.size:
+                if grad is not None and grad.numel():
                     grad.copy_(grad * scale.to(grad.dtype).to(grad.device))
             return norm.reshape([])
 
@@ -220,7 +220,7 @@ class ZeroRedundancyOptimizer:
         """What state_dict() returned, with any number of ranks, or the same optimizer on one."""
         cut: dict[int, dict[str, Any]] = {}
         for index, shard in enumerate(self._shards):
-            if index not in state["state"] or shard.mine.size == 0:
+            if index not in state["state"] or shard.mine.numel() == 0:
                 continue
             cut[index] = {
                 name: shard.of(value, self.group.rank).clone()
@@ -260,12 +260,12 @@ class ZeroRedundancyOptimizer:
         like = shards[0].param
         rows = []
         length = max(
-            sum(shard.of(shard.param, rank).size for shard in shards)
+            sum(shard.of(shard.param, rank).numel() for shard in shards)
             for rank in range(self.group.size)
         )
         for rank in range(self.group.size):
             parts = [of(shard, rank).reshape([-1]) for shard in shards]
-            missing = length - sum(part.size for part in parts)
+            missing = length - sum(part.numel() for part in parts)
             parts.append(tenon.zeros([missing], dtype=like.dtype, device=like.device))
             rows.append(tenon.concat(parts).reshape([1, length]))
         return tenon.concat(rows, 0)
@@ -300,8 +300,8 @@ class ZeroRedundancyOptimizer:
                 flat, start = out.reshape([-1]), 0
                 for index in members:
                     mine = self._shards[index].mine
-                    part = flat[start : start + mine.size].reshape(mine.shape)
-                    start += mine.size
+                    part = flat[start : start + mine.numel()].reshape(mine.shape)
+                    start += mine.numel()
                     if not used[index]:
                         continue  # the optimizer leaves it alone, as on one rank
                     if mine.grad is None:
@@ -318,7 +318,8 @@ class ZeroRedundancyOptimizer:
         for members in self._buckets:
             shards = [self._shards[index] for index in members]
             lengths = [
-                sum(shard.of(shard.param, other).size for shard in shards) for other in range(size)
+                sum(shard.of(shard.param, other).numel() for shard in shards)
+                for other in range(size)
             ]
             like = shards[0].param
             missing = max(lengths) - lengths[rank]
@@ -329,9 +330,11 @@ class ZeroRedundancyOptimizer:
                 start = 0
                 for shard in shards:
                     into = shard.of(shard.param, other)
-                    if other != rank and into.size:
-                        into.copy_(gathered[other][start : start + into.size].reshape(into.shape))
-                    start += into.size
+                    if other != rank and into.numel():
+                        into.copy_(
+                            gathered[other][start : start + into.numel()].reshape(into.shape)
+                        )
+                    start += into.numel()
 
 
 class _Paused:

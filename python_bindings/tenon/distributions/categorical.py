@@ -101,7 +101,7 @@ class Categorical(Distribution):
             if not count or not rows.shape[0]:
                 return tenon.zeros(shape, dtype=tenon.int64, device=rows.device)
             drawn = tenon.multinomial(rows, count, True)
-            return drawn.transpose().reshape(shape)
+            return drawn.T.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

@@ -181,7 +181,7 @@ def _is_whole(value: Tensor) -> Tensor:
 
 def _text(bound: float | Tensor) -> str:
     if isinstance(bound, Tensor):
-        return f"{bound.item():g}" if bound.size == 1 else "the bounds of each"
+        return f"{bound.item():g}" if bound.numel() == 1 else "the bounds of each"
     return f"{bound:g}"
 
 

@@ -200,6 +200,6 @@ class Distribution:
         for name in self.arg_constraints:
             value = vars(self).get(name)
             if isinstance(value, Tensor):
-                text = f"{value.item():g}" if value.size == 1 else f"shape {tuple(value.shape)}"
+                text = f"{value.item():g}" if value.numel() == 1 else f"shape {tuple(value.shape)}"
                 shown.append(f"{name}: {text}")
         return f"{type(self).__name__}({', '.join(shown)})"

@@ -130,7 +130,7 @@ def norm_of_layer(call: Call) -> Any:
 def of_images(call: Call) -> Any:
     """Operators of batches of images: the samples of vmap() become more of the batch."""
     x = call.args["x"]
-    if not call.only("x") or x.ndim < 3 or x.size == 0:
+    if not call.only("x") or x.ndim < 3 or x.numel() == 0:
         return NotImplemented
     result = call.changed(x=x.reshape((-1, *x.shape[2:])))
     return result.reshape((*x.shape[:2], *result.shape[1:]))

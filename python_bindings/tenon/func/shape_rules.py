@@ -48,7 +48,7 @@ def arg_reduction(call: Call) -> Any:
         return call.changed(axis=shifted(axis, rank))
     if call.args["keepdim"]:
         return NotImplemented
-    return call.changed(x=x.reshape((x.shape[0], -1 if x.size else 0)), axis=1)
+    return call.changed(x=x.reshape((x.shape[0], -1 if x.numel() else 0)), axis=1)
 
 
 @rule(

@@ -154,7 +154,7 @@ def grad_and_value(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = _Call("grad", functools.partial(function, **kwargs), args, argnums, has_aux)
-        if len(call.outputs) != 1 or call.outputs[0].size != 1:
+        if len(call.outputs) != 1 or call.outputs[0].numel() != 1:
             got = [tuple(out.shape) for out in call.outputs]
             raise ValueError(
                 f"grad: expected a function that gives one tensor of one element, got shapes {got}; "
@@ -241,8 +241,8 @@ def jvp(
 def _units(x: Tensor) -> list[Tensor]:
     """The unit vectors of the space of `x`, each in its shape. Not batched."""
     raw = raw_of(x)
-    rows = _core.operator("eye")(x.size, dtype=x.dtype, device=raw.device)
-    return [rows[i].reshape(x.shape) for i in range(x.size)]
+    rows = _core.operator("eye")(x.numel(), dtype=x.dtype, device=raw.device)
+    return [rows[i].reshape(x.shape) for i in range(x.numel())]
 
 
 def _require_real(name: str, call: _Call) -> None:
@@ -312,7 +312,7 @@ def jacfwd(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> F
         for k, out in enumerate(call.outputs):
             of_inputs = []
             for i, x in enumerate(call.inputs):
-                block = _stack([column[k] for column in columns[i]], (x.size,), out.detach())
+                block = _stack([column[k] for column in columns[i]], (x.numel(),), out.detach())
                 block = _core.operator("movedim")(block, 0, -1)
                 of_inputs.append(block.reshape((*out.shape, *x.shape)))
             blocks.append(call.with_inputs(of_inputs))

@@ -52,7 +52,7 @@ class NeighborSampler:
             targets.append(target)
             found = tenon.unique_values(source)
             frontier = (
-                tenon.masked_select(found, ~tenon.isin(found, known)) if found.size else found
+                tenon.masked_select(found, ~tenon.isin(found, known)) if found.numel() else found
             )
             known = tenon.concat([known, frontier])
         edges = tenon.stack([tenon.concat(sources), tenon.concat(targets)])

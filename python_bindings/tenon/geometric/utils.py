@@ -15,7 +15,7 @@ def num_nodes_of(edge_index: Tensor, num_nodes: int | None) -> int:
     """The number that is given, or one more than the largest index."""
     if num_nodes is not None:
         return num_nodes
-    return int(edge_index.max().item()) + 1 if edge_index.size else 0
+    return int(edge_index.max().item()) + 1 if edge_index.numel() else 0
 
 
 def degree(index: Tensor, num_nodes: int, dtype: tenon.dtype = tenon.float32) -> Tensor:

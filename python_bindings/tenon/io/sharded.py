@@ -46,7 +46,7 @@ def write(
     shards: list[dict[str, Tensor]] = [{}]
     used = total = 0
     for name, tensor in tensors.items():
-        size = tensor.size * tensor.dtype.itemsize
+        size = tensor.numel() * tensor.dtype.itemsize
         if shards[-1] and used + size > max_bytes:
             shards.append({})
             used = 0

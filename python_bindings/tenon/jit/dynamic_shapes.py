@@ -316,7 +316,7 @@ def resized(
             size, old = sizes[dim.name], wanted.shape[axis]
             if size != old:
                 at = _indices(size, tensor) % old
-                wanted = wanted.detach().index_select(at, axis)
+                wanted = tenon.index_select(wanted.detach(), at, axis)
         if wanted is not tensor and tensor.requires_grad:
             wanted.requires_grad = True
         made.append(wanted)

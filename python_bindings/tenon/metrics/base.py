@@ -73,7 +73,7 @@ class Mean(Metric):
                 value = tenon.tensor(value, dtype=tenon.float64)
             value = value.detach().cast(tenon.float64)
             self._add("total", tenon.sum(value) * weight)
-            self._add("count", tenon.tensor(weight * value.size, dtype=tenon.float64))
+            self._add("count", tenon.tensor(weight * value.numel(), dtype=tenon.float64))
 
     def compute(self) -> float:
         count = self._sum("count").item()

@@ -48,7 +48,7 @@ class Accuracy(Metric):
                 _, best = tenon.topk(scores, self.top_k)
                 right = tenon.any(best == target.unsqueeze(-1), axis=-1)
             if self.ignore_index is None:
-                count = tenon.tensor(target.size)
+                count = tenon.tensor(target.numel())
             else:
                 counted = target != self.ignore_index
                 right = tenon.logical_and(right, counted)

@@ -41,8 +41,8 @@ class AUC(Metric):
         scores, target = self._sum("scores"), self._sum("target")
         above = tenon.masked_select(scores, target)
         below = tenon.sort(tenon.masked_select(scores, tenon.logical_not(target)))
-        if not above.size or not below.size:
+        if not above.numel() or not below.numel():
             raise ValueError("AUC.compute: expected targets of both classes, got one")
         smaller = tenon.sum(tenon.searchsorted(below, above)).item()
         not_larger = tenon.sum(tenon.searchsorted(below, above, right=True)).item()
-        return (smaller + not_larger) / (2 * above.size * below.size)
+        return (smaller + not_larger) / (2 * above.numel() * below.numel())

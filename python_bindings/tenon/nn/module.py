@@ -220,9 +220,11 @@ class Module:
         return self
 
     def train(self: M, mode: bool = True) -> M:
-        """Switch Dropout, BatchNorm and the like to training behaviour."""
-        for module in self.modules():
-            module.training = mode
+        """Switch Dropout, BatchNorm and the like to training behaviour: here, and by train() of the
+        modules below."""
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self: M) -> M:

@@ -70,7 +70,7 @@ class SyncBatchNorm(_BatchNorm):
         channels, axes = self.num_features, [0, *range(2, x.ndim)]
         shape = [1, channels] + [1] * (x.ndim - 2)
         wide = x.to(tenon.float32) if x.dtype in (tenon.float16, tenon.bfloat16) else x
-        count = tenon.full([1], x.size // channels, dtype=wide.dtype, device=x.device)
+        count = tenon.full([1], x.numel() // channels, dtype=wide.dtype, device=x.device)
         sums = _SumOverRanks.apply(tenon.concat([wide.sum(axes), count], 0), self.communicator)
         n = sums[channels:].detach()
         mean = sums[:channels] / n

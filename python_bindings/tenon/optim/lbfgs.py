@@ -136,9 +136,9 @@ class LBFGS(Optimizer):
         start = 0
         for param in self.param_groups[0]["params"]:
             target = parts(param)
-            part = direction[start : start + target.size].reshape([*target.shape])
+            part = direction[start : start + target.numel()].reshape([*target.shape])
             tenon.add(target, part * rate, out=target)
-            start += target.size
+            start += target.numel()
 
     @staticmethod
     def _remember(state: dict[str, Any], y: Tensor, s: Tensor, limit: int) -> None:

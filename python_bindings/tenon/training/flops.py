@@ -88,7 +88,7 @@ def _count(name: str, arguments: Arguments, results: Sequence[Any], has_parts: b
     if has_parts:
         return 0
     tensors = [value for value in (*arguments.values(), *results) if isinstance(value, Tensor)]
-    return max((tensor.size for tensor in tensors), default=0)
+    return max((tensor.numel() for tensor in tensors), default=0)
 
 
 @functools.cache

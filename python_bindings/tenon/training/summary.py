@@ -27,9 +27,9 @@ class Summary:
     def __init__(self, rows: Sequence[Row], network: nn.Module, report: FlopReport) -> None:
         self.rows = list(rows)
         parameters = list(network.parameters())
-        self.parameters = sum(p.size for p in parameters)
-        self.trainable = sum(p.size for p in parameters if p.requires_grad)
-        self.bytes = sum(p.size * p.dtype.itemsize for p in (*parameters, *network.buffers()))
+        self.parameters = sum(p.numel() for p in parameters)
+        self.trainable = sum(p.numel() for p in parameters if p.requires_grad)
+        self.bytes = sum(p.numel() * p.dtype.itemsize for p in (*parameters, *network.buffers()))
         self.flops = report.total
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ def summary(network: nn.Module, *inputs: Any) -> Summary:
         for name, module in network.named_modules():
 
             def end(module: nn.Module, arguments: Any, result: Any, name: str = name) -> None:
-                own = sum(p.size for p in module.parameters(recurse=False))
+                own = sum(p.numel() for p in module.parameters(recurse=False))
                 rows[open_rows.pop()] = Row(
                     name, type(module).__name__, _shapes(result), own, report.by_module[name]
                 )

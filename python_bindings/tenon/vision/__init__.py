@@ -3,7 +3,7 @@
 
 import importlib as _importlib
 
-_SUBMODULES = ("datasets", "models", "ops", "transforms")
+_SUBMODULES = ("datasets", "models", "ops", "transforms", "utils")
 
 
 def __getattr__(name):

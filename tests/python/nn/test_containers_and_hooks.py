@@ -409,3 +409,16 @@ def test_calls_with_other_parameters_leave_the_module_as_it_was():
         layer, {"weight": T([[2.0]]), "bias": T([1.0])}, (), {"x": T([3.0])}
     )
     assert by_name.tolist() == [7.0]
+
+
+def test_modules_below_are_told_of_training_by_their_own_method():
+    class Cached(nn.Linear):
+        def train(self, mode=True):
+            self.cleared = mode
+            return super().train(mode)
+
+    model = nn.Sequential(nn.Sequential(Cached(2, 2), nn.Dropout()))
+    assert model.eval() is model
+    assert model[0][0].cleared is False and not any(each.training for each in model.modules())
+    model.train()
+    assert model[0][0].cleared is True and all(each.training for each in model.modules())

@@ -5,10 +5,11 @@
     torch.cat([torch.zeros(2, 3), torch.ones(2, 3)], dim=0).max(dim=1)
 
 Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
-(docs/compat_namespaces.md).
+(docs/compat_namespaces.md). alias() makes `import torch` mean Tenon, methods included, in the
+whole process (docs/torch_alias.md).
 """
 
-import importlib as _importlib
+from importlib import import_module as _import_module
 from typing import Any
 
 from tenon.compat._adapt import Namespace
@@ -41,11 +42,14 @@ tanh threshold trunc xlogy""".split()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "alias":
+        # Gives all tensors the methods of PyTorch.
+        return _import_module("tenon.compat.torch._alias").alias
     if name.startswith("__"):
         raise AttributeError(f"module 'tenon.compat.torch' has no attribute '{name}'")
     if name == "distributed":
         # A submodule that is loaded when it is named: it brings the groups of ranks along.
-        value: Any = _importlib.import_module(f"{__name__}.{name}")
+        value: Any = _import_module(f"{__name__}.{name}")
     elif name[:-1] in _IN_PLACE and name.endswith("_"):
         value = _options.in_place(name, _namespace.find(name[:-1]))
     else:

@@ -71,7 +71,9 @@ def full(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor of one value."""
+    """A tensor of one value, which may be a 0-d tensor."""
+    if isinstance(fill_value, Tensor) and fill_value.ndim == 0:
+        fill_value = fill_value.item()
     return _operator("full")(
         size, fill_value, dtype=dtype, device=device, requires_grad=requires_grad
     )

@@ -291,13 +291,13 @@ def unique(
 
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flat tensor."""
-    return input.take(index)
+    return _operator("index_select")(input.reshape(-1), index, 0)
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
     """Elements at `indices` along `dim`; of the flat tensor without one."""
     if dim is None:
-        return input.take(indices.reshape(-1))
+        return take(input, indices.reshape(-1))
     return _operator("take_along_axis")(input, indices, dim)
 
 

@@ -43,7 +43,7 @@ def maxout(x: Tensor, groups: int, axis: int = 1) -> Tensor:
             f"maxout: expected channels divisible by groups {groups}, got {x.shape[axis]}"
         )
     shape = [*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :]]
-    return x.reshape(shape).max(axis=axis + 1)
+    return tenon.max(x.reshape(shape), axis + 1)
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:

@@ -112,7 +112,7 @@ def class_center_sample(label: Tensor, num_classes: int, num_samples: int) -> tu
 
 
 def _check_labels(function: str, label: Tensor, num_classes: int) -> None:
-    if label.size and not (label.min().item() >= 0 and label.max().item() < num_classes):
+    if label.numel() and not (label.min().item() >= 0 and label.max().item() < num_classes):
         raise ValueError(
             f"{function}: expected labels from 0 to {num_classes - 1}, got some from "
             f"{label.min().item()} to {label.max().item()}"

@@ -131,7 +131,7 @@ def _fractional(
         index = index + ((first.unsqueeze(-1) + inside) * stride).reshape(shape)
     flat = x.reshape([n, c, -1])
     windows = tenon.gather(flat, index.reshape([n, c, -1]), -1)
-    return windows.reshape([n, c, *size, math.prod(kernel)]).max(axis=-1)
+    return tenon.max(windows.reshape([n, c, *size, math.prod(kernel)]), -1)
 
 
 def _starts(sample: Tensor, extent: int, kernel: int, count: int) -> Tensor:

@@ -17,8 +17,8 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Copy the elements of a vector into the parameters."""
     parameters = list(parameters)
-    wanted = sum(parameter.size for parameter in parameters)
-    if vec.ndim != 1 or vec.size != wanted:
+    wanted = sum(parameter.numel() for parameter in parameters)
+    if vec.ndim != 1 or vec.numel() != wanted:
         raise ValueError(
             f"vector_to_parameters: expected a vector of {wanted} elements, got shape "
             f"{tuple(vec.shape)}"
@@ -26,6 +26,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     start = 0
     with tenon.no_grad():
         for parameter in parameters:
-            part = vec[start : start + parameter.size]
+            part = vec[start : start + parameter.numel()]
             parameter.copy_(part.reshape([*parameter.shape]))
-            start += parameter.size
+            start += parameter.numel()

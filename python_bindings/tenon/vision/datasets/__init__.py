@@ -5,12 +5,14 @@ downloaded."""
 from .arrays import ImageArrays
 from .cifar import CIFAR10, CIFAR100
 from .digits import Digits
+from .fake import FakeData
 from .mnist import MNIST, FashionMNIST, read_idx
 
 __all__ = [
     "CIFAR10",
     "CIFAR100",
     "Digits",
+    "FakeData",
     "FashionMNIST",
     "ImageArrays",
     "MNIST",

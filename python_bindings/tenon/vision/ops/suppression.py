@@ -148,7 +148,7 @@ def matrix_nms(
         if boxes.shape[0] == 0:
             return tenon.zeros([0], dtype="int64", device=boxes.device), score
         iou = tenon.triu(overlaps(boxes, boxes, pixel), 1)  # [better, box]
-        most = iou.max(0)[:, None]
+        most = tenon.max(iou, 0)[:, None]
         if use_gaussian:
             decay = tenon.exp((most * most - iou * iou) * gaussian_sigma)
         else:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of torch.autograd and torch.profiler that tenon.autograd and tenon.profiler lack."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tenon import autograd as _autograd
+from tenon._core import Tensor
+
+__all__ = ["Variable", "set_detect_anomaly"]
+
+
+def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
+    """The tensor itself, as PyTorch has it since 0.4."""
+    return data.requires_grad_() if requires_grad else data
+
+
+class set_detect_anomaly:
+    """detect_anomaly() for the rest of the program, or in a block."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._region: Any = _autograd.detect_anomaly() if mode else None
+        if self._region is not None:
+            self._region.__enter__()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._region is not None:
+            self._region.__exit__(*exception)
+
+
+class Profiler:
+    """What torch.profiler names besides."""
+
+    class ProfilerActivity(enum.Enum):
+        CPU, CUDA, XPU = "cpu", "cuda", "xpu"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of torch itself that are no functions of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tenon
+from tenon._core import Tensor
+from tenon.compat.torch import _options
+
+from .absent import absent_class, absent_function
+from .constructors import dtype_of
+from .devices import device as device
+from .files import STORAGES
+from .files import load as load
+from .files import save as save
+from .modules import VERSION
+from .precision import autocast as autocast
+from .programs import compile as compile
+
+__all__ = (
+    """__version__ _assert channels_last channels_last_3d strided set_num_interop_threads get_autocast_dtype
+sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor spmm TypedStorage UntypedStorage OutOfMemoryError cdouble
+cfloat clamp_max clamp_min detach is_signed set_flush_denormal are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
+is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
+set_float32_matmul_precision typename use_deterministic_algorithms""".split()
+    + sorted(STORAGES)
+)
+
+globals().update(STORAGES)
+__version__ = VERSION
+channels_last = _options.memory_format("channels_last")
+channels_last_3d = _options.memory_format("channels_last_3d")
+strided = _options.strided
+
+
+class Version:
+    """torch.version."""
+
+    __version__ = VERSION
+    cuda = hip = xpu = None
+    debug = False
+    git_version = "Tenon"
+
+
+class Types:
+    """torch.types."""
+
+    Device = Number = object
+    Tensor = Tensor
+    _dtype, _device, _size, _int, _float, _bool = tenon.dtype, tenon.device, tuple, int, float, bool
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether `obj` is memory without a shape, which no object here is."""
+    return False
+
+
+def typename(obj: Any) -> str:
+    """The name of an object's class, of a tensor as "torch.FloatTensor"."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    return f"{type(obj).__module__}.{type(obj).__qualname__}"
+
+
+def _assert(condition: Any, message: str) -> None:
+    assert condition, message
+
+
+# -- settings ----------------------------------------------------------------------------------------
+
+_PRECISIONS = ("highest", "high", "medium")
+_settings = {"precision": "highest", "deterministic": False}
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """How low the precision of products may be. Those of Tenon have the highest, whatever is allowed."""
+    if precision not in _PRECISIONS:
+        raise RuntimeError(
+            f"set_float32_matmul_precision(): expected one of {', '.join(_PRECISIONS)}, got {precision!r}"
+        )
+    _settings["precision"] = precision
+
+
+def get_float32_matmul_precision() -> Any:
+    return _settings["precision"]
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Algorithms that give the same bits in every run. With `warn_only` they are still used."""
+    tenon.use_deterministic_algorithms(mode)
+    _settings["deterministic"] = bool(mode)
+
+
+def are_deterministic_algorithms_enabled() -> Any:
+    return _settings["deterministic"]
+
+
+def get_default_device() -> Any:
+    return tenon.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """The CPU is the default, and stays it."""
+    if device is not None and tenon.device(device) != get_default_device():
+        raise NotImplementedError(
+            f"set_default_device(): expected 'cpu', got {device!r}; give device= to what makes tensors"
+        )
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The default dtype, by its class or the name of that."""
+    tenon.set_default_dtype(dtype_of(t))
+
+
+def set_num_interop_threads(number: int) -> None:
+    """Operators do not run beside each other."""
+
+
+def is_inference_mode_enabled() -> bool:
+    """Tensors of inference mode are as any others, so that nothing needs to know of it."""
+    return False
+
+
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Whether products are computed in lower precision here."""
+    return device_type == "cpu" and tenon.amp.is_autocast_enabled()
+
+
+def get_autocast_dtype(device_type: str = "cpu") -> Any:
+    """In which dtype autocast computes products."""
+    return tenon.amp.get_autocast_dtype() or tenon.bfloat16
+
+
+def detach(input: Tensor) -> Tensor:
+    """The tensor without its history."""
+    return input.detach()
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """clamp() from below."""
+    return tenon.clip(input, min, None)
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """clamp() from above."""
+    return tenon.clip(input, None, max)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has a sign."""
+    return input.dtype.is_signed
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether denormal numbers could be flushed to zero: they are not."""
+    return False
+
+
+def _sparse(name: str) -> Callable[..., Any]:
+    return absent_function(f"torch.{name}", "tensors are dense here")
+
+
+sparse_coo_tensor, sparse_csr_tensor, sparse_compressed_tensor, spmm = map(
+    _sparse, ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor", "spmm")
+)
+Storage, TypedStorage, UntypedStorage = map(
+    absent_class, ("torch.Storage", "torch.TypedStorage", "torch.UntypedStorage")
+)
+OutOfMemoryError = tenon.OutOfMemoryError
+cfloat, cdouble = tenon.complex64, tenon.complex128

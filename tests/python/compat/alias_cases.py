@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds in a process in which `import torch` means Tenon. test_torch_alias.py runs these cases in such a process."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import io
+import pickle
+import sys
+
+import pytest
+import tenon
+import torch
+from tenon.compat.torch import alias
+from tenon.compat.torch._alias import methods
+from torch import nn
+from torch.nn import functional as F
+
+X = torch.arange(6.0).view(2, 3)
+
+
+def test_a_second_call_does_nothing():
+    assert alias() is torch and sys.modules["torch"] is torch
+    assert torch.__version__ == importlib.metadata.version("torch") == "2.15.0"
+
+
+# -- methods -------------------------------------------------------------------------------------------
+
+METHODS = {
+    "size": (lambda: X.size(), (2, 3)),
+    "size of an axis": (lambda: (X.size(-1), X.size(dim=0)), (3, 2)),
+    "max": (lambda: X.max(), 5.0),
+    "max along an axis": (lambda: X.max(1), ([2.0, 5.0], [2, 2])),
+    "max of both": (lambda: X.max(torch.tensor(3.0)), [[3.0, 3.0, 3.0], [3.0, 4.0, 5.0]]),
+    "min by keyword": (lambda: X.min(dim=0, keepdim=True).indices, [[0, 0, 0]]),
+    "std of a sample": (lambda: torch.Tensor([1, 3]).std() ** 2, pytest.approx(2.0)),
+    "var": (lambda: torch.Tensor([1, 3]).var(unbiased=False), 1.0),
+    "repeat": (lambda: torch.tensor([1, 2]).repeat(2, 2), [[1, 2, 1, 2], [1, 2, 1, 2]]),
+    "split": (lambda: torch.arange(5).split(2), ([0, 1], [2, 3], [4])),
+    "split by sizes": (lambda: torch.arange(5).split([4, 1]), ([0, 1, 2, 3], [4])),
+    "chunk": (lambda: torch.arange(5).chunk(2, dim=0), ([0, 1, 2], [3, 4])),
+    "gather": (lambda: X.gather(1, torch.tensor([[0], [2]])), [[0.0], [5.0]]),
+    "index_select": (lambda: X.index_select(1, torch.tensor([2])), [[2.0], [5.0]]),
+    "sort": (lambda: torch.tensor([2, 1]).sort(), ([1, 2], [1, 0])),
+    "topk": (lambda: X.topk(1, dim=1, largest=True, sorted=True).values, [[2.0], [5.0]]),
+    "median": (lambda: torch.tensor([1, 2, 3, 4]).median(), 2),
+    "equal": (lambda: X.equal(X), True),
+    "squeeze of a longer axis": (lambda: X.squeeze(0).size(), (2, 3)),
+    "type": (lambda: (X.type(), X.long().type(), X.type("torch.IntTensor").dtype), ("torch.FloatTensor", "torch.LongTensor", torch.int32)),
+    "view as a dtype": (lambda: torch.tensor([1.0]).view(torch.int32), [1065353216]),
+    "permute, by keyword": (lambda: (X.permute(1, 0).size(), X.permute(dims=(1, 0)).size()), ((3, 2), (3, 2))),
+    "reshape": (lambda: X.reshape(-1).size(), (6,)),
+    "expand": (lambda: X.expand(4, -1, -1).size(), (4, 2, 3)),
+    "transpose": (lambda: X.transpose(0, 1).size(), (3, 2)),
+    "to": (lambda: X.to("cpu", torch.float64, non_blocking=True).dtype, torch.float64),
+    "new": (lambda: (X.new_zeros(2, 2).sum(), X.new_tensor([1]).dtype), (0.0, torch.float32)),
+    "sum of an axis by NumPy's words": (lambda: X.sum(axis=1, keepdims=True), [[3.0], [12.0]]),
+    "any, all": (lambda: (X.any(), X.all(dim=1)), (True, [False, True])),
+    "norm": (lambda: torch.tensor([3.0, 4.0]).norm(), 5.0),
+    "unique": (lambda: torch.tensor([2, 1, 2]).unique(return_counts=True), ([1, 2], [1, 2])),
+    "nonzero": (lambda: torch.tensor([0, 1]).nonzero(as_tuple=True), ([1],)),
+    "take": (lambda: X.take(torch.tensor([5, 0])), [5.0, 0.0]),
+    "where it is": (lambda: (X.is_cuda, X.is_sparse, X.is_cpu, X.device.type), (False, False, True, "cpu")),
+    "numel of a shape": (lambda: (X.shape.numel(), X.shape[1:].numel(), (X.shape + (2,)).numel()), (6, 3, 12)),
+}  # fmt: skip
+
+
+def plain(value):
+    if isinstance(value, tenon.Tensor):
+        return value.tolist()
+    return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_mean_those_of_pytorch(name):
+    call, expected = METHODS[name]
+    assert plain(call()) == expected
+
+
+WRITES = {
+    "add_": (lambda x: x.add_(X, alpha=2), [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]),
+    "scatter_": (lambda x: x.scatter_(1, torch.tensor([[0], [2]]), 1.0), [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+    "index_add_": (lambda x: x.index_add_(0, torch.tensor([1]), X[1:], alpha=-1), [[0.0, 0.0, 0.0], [-3.0, -4.0, -5.0]]),
+    "index_fill_": (lambda x: x.index_fill_(1, torch.tensor([0]), 7), [[7.0, 0.0, 0.0], [7.0, 0.0, 0.0]]),
+    "clamp_": (lambda x: x.add_(X).clamp_(min=1, max=4), [[1.0, 1.0, 2.0], [3.0, 4.0, 4.0]]),
+    "addcmul_": (lambda x: x.addcmul_(X, X, value=0.5), [[0.0, 0.5, 2.0], [4.5, 8.0, 12.5]]),
+    "div_": (lambda x: x.add_(X).div_(2, rounding_mode="floor"), [[0.0, 0.0, 1.0], [1.0, 2.0, 2.0]]),
+    "masked_fill_": (lambda x: x.masked_fill_(X > 2, -1.0), [[0.0, 0.0, 0.0], [-1.0, -1.0, -1.0]]),
+    "unsqueeze_": (lambda x: x.unsqueeze_(0).squeeze_(0).t_().t_(), [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_methods_in_place_write(name):
+    call, expected = WRITES[name]
+    x = torch.zeros(2, 3)
+    assert call(x) is x and x.tolist() == expected
+
+
+def test_every_method_of_a_function_is_there_and_ends():
+    """Functions that call a method by their own name would call each other for ever."""
+    y = torch.rand(3, 3) + 0.5
+    known = {
+        "other": y,
+        "exponent": y,
+        "dim": 0,
+        "mask": y > 1,
+        "value": 2.0,
+        "tensor1": y,
+        "tensor2": y,
+    }
+    called = 0
+    for name in methods._FUNCTIONS:
+        parameters = list(inspect.signature(getattr(torch, name)).parameters.values())[1:]
+        needed = [
+            each.name
+            for each in parameters
+            if each.default is each.empty and each.kind == each.POSITIONAL_OR_KEYWORD
+        ]
+        method = getattr(y, name)
+        if all(each in known for each in needed):
+            called += 1
+            try:
+                method(*(known[each] for each in needed))
+            except (TypeError, ValueError):  # of whole numbers alone, for example
+                continue
+    assert called > 150
+
+
+def test_gradients_pass_and_are_tensors_of_the_dialect():
+    p = nn.Parameter(torch.tensor([[1.0, 4.0], [3.0, 2.0]]))
+    (p.max(1)[0].sum() + p.std()).backward()
+    assert p.grad.size() == (2, 2) and isinstance(p.grad.shape, torch.Size)
+    assert p.grad[0, 1] > p.grad[0, 0]
+    a, b = (torch.tensor([0.0, 1.0], requires_grad=True) for _ in range(2))
+    (a * 1).add_(b, alpha=3).sum().backward()
+    assert b.grad.tolist() == [3.0, 3.0]
+
+
+def test_changes_of_shape_in_place_are_refused_where_there_are_gradients():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(
+        NotImplementedError, match=r"unsqueeze_\(\): .* write x = x.unsqueeze\(...\)"
+    ):
+        x.unsqueeze_(0)
+    with pytest.raises(NotImplementedError, match="write x = x.detach()"):
+        (x * 2).detach_()
+    with pytest.raises(NotImplementedError, match="channels_last"):
+        torch.ones(1, 1, 2, 2).to(memory_format=torch.channels_last)
+
+
+# -- constructors --------------------------------------------------------------------------------------
+
+
+def test_constructors():
+    assert torch.Tensor(2, 3).size() == (2, 3) and torch.Tensor().numel() == 0
+    assert torch.Tensor([1, 2]).dtype is torch.float32 and torch.Tensor(torch.Size([2])).size() == (
+        2,
+    )
+    longs = torch.LongTensor([1, 2])
+    assert longs.dtype == torch.int64 and isinstance(longs, torch.LongTensor)
+    assert not isinstance(longs, torch.FloatTensor) and isinstance(longs, torch.Tensor)
+    with pytest.raises(TypeError, match="expected extents, or one sequence"):
+        torch.Tensor(1.5, 2)
+
+    class Named(torch.Tensor):
+        pass
+
+    assert isinstance(Named(torch.ones(2)), torch.Tensor)
+    assert torch.full((2,), torch.tensor(3.0)).tolist() == [3.0, 3.0]
+
+
+def test_devices_that_are_not_there_have_names():
+    cuda = torch.device("cuda:1")
+    assert (cuda.type, cuda.index, str(cuda)) == ("cuda", 1, "cuda:1") and cuda == torch.device(
+        "cuda", 1
+    )
+    assert isinstance(cuda, torch.device) and isinstance(X.device, torch.device)
+    assert torch.device("cpu") == X.device
+    with pytest.raises(TypeError, match="got AbsentDevice"):
+        X.to(cuda)
+    assert not torch.cuda.is_available() and torch.cuda.device_count() == 0
+    with pytest.raises(RuntimeError, match=r"torch.cuda.synchronize\(\): there is no CUDA"):
+        torch.cuda.synchronize()
+
+
+# -- what is not there ---------------------------------------------------------------------------------
+
+
+def test_what_is_not_there_is_an_error_by_name():
+    with pytest.raises(
+        AttributeError, match=r"torch.nn.functional.nothing: Tenon, which stands for PyTorch"
+    ):
+        F.nothing
+    with pytest.raises(ModuleNotFoundError, match="torch.nothing: Tenon"):
+        importlib.import_module("torch.nothing")
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'torch'"):
+        exec("from torch import nothing")
+    assert not hasattr(torch, "nothing") and not torch.distributed.is_available()
+    with pytest.raises(NotImplementedError, match=r"init_process_group\(\): .* tenon.distributed"):
+        torch.distributed.init_process_group("gloo")
+    with pytest.raises(NotImplementedError, match="torch.jit.trace"):
+        torch.jit.trace(None, ())
+    assert not isinstance(X, torch.fx.Proxy)
+    with pytest.raises(NotImplementedError, match="torch.fx.Tracer"):
+        torch.fx.Tracer()
+
+
+def test_modules_have_specs_and_lists():
+    assert importlib.util.find_spec("torch.nn").origin
+    assert "Linear" in dir(nn) and "functional" in dir(nn) and "zeros" in dir(torch)
+    assert "resnet18" in __import__("torchvision").models.__dict__
+
+
+# -- modules and programs ------------------------------------------------------------------------------
+
+
+def test_modules_show_their_parts():
+    layer = nn.BatchNorm1d(2)
+    assert list(layer._parameters) == ["weight", "bias"] and "running_mean" in layer._buffers
+    layer._buffers["extra"] = torch.ones(1)
+    assert "extra" in layer.state_dict()
+    with pytest.raises(KeyError):
+        layer._modules["weight"]
+
+
+def test_a_compiled_module_is_a_module():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    compiled = torch.compile(model).eval()
+    assert not model.training and compiled(torch.ones(1, 2)).size() == (1, 2)
+    assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert len(list(compiled.parameters())) == 2 and len(compiled._orig_mod) == 2
+
+    @torch.jit.script
+    def double(x):
+        return x * 2
+
+    assert double(X).sum() == 30
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.norm = nn.BatchNorm1d(2)
+
+
+def test_states_are_written_and_read(tmp_path):
+    shared = torch.arange(4.0)
+    state = {
+        "a": shared,
+        "again": shared,
+        "t": X.T,
+        "n": 3,
+        "shape": X.shape,
+        "empty": torch.zeros(0, 2),
+        "half": X.bfloat16(),
+    }
+    for place in (tmp_path / "state.pt", io.BytesIO()):
+        torch.save(state, place)
+        if isinstance(place, io.BytesIO):
+            place.seek(0)
+        found = torch.load(place, map_location="cpu")
+        assert found["n"] == 3 and found["shape"] == (2, 3) and found["t"].equal(X.T)
+        assert found["empty"].size() == (0, 2) and found["half"].dtype is torch.bfloat16
+        assert found["a"].data_ptr() == found["again"].data_ptr()
+    with pytest.raises(RuntimeError, match=r"save x.detach\(\)"):
+        torch.save(torch.ones(1, requires_grad=True) * 2, tmp_path / "graph.pt")
+
+
+def test_whole_modules_are_read_where_they_may_be(tmp_path):
+    path = tmp_path / "module.pt"
+    model = Plain()
+    torch.save(model, path)
+    again = torch.load(path, weights_only=False)
+    assert again.layer.weight.equal(model.layer.weight) and isinstance(
+        again.norm.running_mean, nn.Buffer
+    )
+    with pytest.raises(Exception, match="Plain"):
+        torch.load(path)
+    with (
+        torch.serialization.safe_globals([Plain, nn.Linear]),
+        pytest.raises(pickle.UnpicklingError, match="BatchNorm1d"),
+    ):
+        torch.load(path)
+    with torch.serialization.safe_globals([Plain, nn.Linear, nn.BatchNorm1d]):
+        assert torch.load(path).layer.bias.equal(model.layer.bias)
+
+
+def test_curves_are_written(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(tmp_path)
+    writer.add_scalar("loss", torch.tensor(1.0), 0)
+    writer.add_scalar("loss", 0.5)
+    writer.close()
+    assert list(tmp_path.iterdir())
+    with pytest.raises(NotImplementedError, match=r"add_image\(\): curves"):
+        writer.add_image("picture", X)
