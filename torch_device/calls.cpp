@@ -8,7 +8,7 @@
 
 #include <array>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -40,6 +40,7 @@ class Values {
         return boxed(steps_[operand.index][static_cast<size_t>(operand.element)].get());
       case Operand::kArgument: {
         const c10::IValue& given = arguments_[operand.index];
+        if (given.isDouble()) return float_value(given.toDouble());
         if (operand.element < 0) return value_of(given.toTensor());
         return value_of(given.toListRef()[static_cast<size_t>(operand.element)].toTensor());
       }
@@ -47,6 +48,12 @@ class Values {
         return list_of(operand);
     }
     return {};
+  }
+
+  static tenon_value float_value(double number) {
+    tenon_value value{};
+    value.tag = TENON_VALUE_FLOAT, value.v.f = number;
+    return value;
   }
 
   tenon_value list_of(const Operand& operand) {
@@ -81,9 +88,8 @@ class Values {
       number = *static_cast<const int64_t*>(data);
     else
       number = tensor.item();
-    if (number.isFloatingPoint()) {
-      value.tag = TENON_VALUE_FLOAT, value.v.f = number.toDouble();
-    } else if (number.isComplex()) {
+    if (number.isFloatingPoint()) return float_value(number.toDouble());
+    if (number.isComplex()) {
       auto complex = number.toComplexDouble();
       complexes_.push_back({complex.real(), complex.imag()});
       value.tag = TENON_VALUE_COMPLEX, value.v.p = complexes_.back().data();
@@ -99,8 +105,8 @@ class Values {
   const std::vector<std::vector<Handle>>& steps_;
   c10::SmallVector<tenon_value, 8> values_;
   c10::SmallVector<Handle, 8> handles_;
-  std::deque<std::vector<tenon_tensor*>> lists_;
-  std::deque<std::array<double, 2>> complexes_;
+  std::list<std::vector<tenon_tensor*>> lists_;
+  std::list<std::array<double, 2>> complexes_;
 };
 
 // -- replaying --------------------------------------------------------------------------------------------
@@ -202,7 +208,7 @@ uint64_t bits_of(double number) {
 }
 
 // False: such an argument has no key.
-bool describe(const c10::IValue& value, bool by_shape, bool by_value, Key& key) {
+bool describe(const c10::IValue& value, const Dependence& dependence, Key& key) {
   auto& words = key.words;
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
@@ -211,14 +217,14 @@ bool describe(const c10::IValue& value, bool by_shape, bool by_value, Key& key) 
     if (tensor.is_privateuseone()) {
       words.push_back(kOnDevice | type | static_cast<uint64_t>(tensor.dim()) << 16 |
                       static_cast<uint64_t>(tensor.get_device()) << 32);
-      if (by_shape)
+      if (dependence.on_shapes)
         for (int64_t size : tensor.sizes()) words.push_back(static_cast<uint64_t>(size));
       return true;
     }
     if (!tensor.is_cpu() || tensor.dim() != 0) return false;
     words.push_back(kNumber | type |
                     uint64_t{tensor.unsafeGetTensorImpl()->is_wrapped_number()} << 16);
-    if (by_value) {
+    if (dependence.on_numbers) {
       at::Scalar number = tensor.item();
       if (number.isComplex()) return false;
       words.push_back(number.isFloatingPoint() ? bits_of(number.toDouble())
@@ -242,7 +248,7 @@ bool describe(const c10::IValue& value, bool by_shape, bool by_value, Key& key) 
     auto elements = value.toListRef();
     words.push_back(kListOf | uint64_t{elements.size()} << 8);
     for (const c10::IValue& each : elements)
-      if (!describe(each, by_shape, by_value, key)) return false;
+      if (!describe(each, dependence, key)) return false;
     return true;
   }
   if (value.isGenerator()) return words.push_back(kOther), true;
@@ -253,7 +259,7 @@ bool describe(const c10::IValue& value, bool by_shape, bool by_value, Key& key) 
 
 struct Operation {
   std::mutex mutex;
-  bool by_shape = false, by_value = false;
+  Dependence dependence;
   std::unordered_map<Key, std::shared_ptr<const Tape>, KeyHash> tapes;
 };
 constexpr size_t kMostTapes = 1024;  // of an operation; then all are forgotten
@@ -295,15 +301,16 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   Operation& operation = operation_of(op);
   Key key;
   std::shared_ptr<const Tape> tape;
-  bool has_key = true, by_shape, by_value;
+  bool has_key = true;
+  Dependence dependence;
   {
     std::lock_guard lock(operation.mutex);
-    by_shape = operation.by_shape, by_value = operation.by_value;
-    for (const c10::IValue& each : arguments)
-      if (!describe(each, by_shape, by_value, key)) {
-        has_key = false;
-        break;
-      }
+    dependence = operation.dependence;
+    for (size_t i = 0; has_key && i < arguments.size(); ++i)
+      if (i < 64 && dependence.free >> i & 1 && arguments[i].isDouble())
+        key.words.push_back(kDouble);
+      else
+        has_key = describe(arguments[i], dependence, key);
     if (has_key) {
       auto found = operation.tapes.find(key);
       if (found != operation.tapes.end()) tape = found->second;
@@ -317,12 +324,13 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
     results = std::move(answer.results);
     if (has_key && answer.tape) {
       std::lock_guard lock(operation.mutex);
-      bool is_wider = (answer.by_shape && !by_shape) || (answer.by_value && !by_value);
-      operation.by_shape |= answer.by_shape, operation.by_value |= answer.by_value;
-      if (is_wider || operation.tapes.size() >= kMostTapes) operation.tapes.clear();
-      // A key that says too little is made anew by the next call.
-      if (by_shape == operation.by_shape && by_value == operation.by_value)
-        operation.tapes.emplace(std::move(key), std::move(answer.tape));
+      Dependence& all = operation.dependence;
+      all.on_shapes |= answer.dependence.on_shapes;
+      all.on_numbers |= answer.dependence.on_numbers;
+      all.free |= answer.dependence.free;
+      if (all != dependence || operation.tapes.size() >= kMostTapes) operation.tapes.clear();
+      // Otherwise the next call makes a key that says what this one has found out.
+      if (all == dependence) operation.tapes.emplace(std::move(key), std::move(answer.tape));
     }
   }
   torch::jit::drop(*stack, arguments.size());

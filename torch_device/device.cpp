@@ -10,7 +10,6 @@
 #include <array>
 #include <cstring>
 #include <mutex>
-#include <random>
 
 #include "runtime.hpp"
 
@@ -69,9 +68,6 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream getDefaultStream(c10::Device device) const override {
     return c10::Stream(c10::Stream::DEFAULT, indexed(device));
-  }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool is_high) const override {
-    return next_stream(indexed(device), is_high ? -1 : 0);
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     return next_stream(indexed(device), priority);
@@ -179,8 +175,7 @@ struct Generator final : c10::GeneratorImpl {
   uint64_t get_offset() const override { return get().second; }
   uint64_t current_seed() const override { return get().first; }
   uint64_t seed() override {
-    std::random_device source;
-    put((uint64_t{source()} << 32 | source()) & 0x1FFFFFFFFFFFFF, 0);
+    put(c10::detail::getNonDeterministicRandom(), 0);
     return get().first;
   }
   void set_state(const c10::TensorImpl& state) override {
@@ -217,7 +212,7 @@ struct Generator final : c10::GeneratorImpl {
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return the_device_count > 0; }
-  bool hasPrimaryContext(c10::DeviceIndex) const override { return is_started(); }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return the_host != nullptr; }
   c10::DeviceIndex deviceCount() const override {
     return static_cast<c10::DeviceIndex>(the_device_count);
   }
@@ -244,7 +239,6 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
     return at::make_generator<Generator>(index < 0 ? the_current_device : index, false);
   }
-  at::Device getDeviceFromPtr(void*) const override { return {kType, the_current_device}; }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     resize_storage(*storage.unsafeGetStorageImpl(), bytes);
   }
@@ -253,7 +247,6 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 }  // namespace
 
 const tenon_host& host() { return *the_host; }
-bool is_started() { return the_host != nullptr; }
 const std::string& kind() { return the_kind; }
 int device_count() { return the_device_count; }
 
@@ -298,7 +291,7 @@ tenon_err* errors() {
 void raise(tenon_status status, const char* what) {
   std::string text = host().err_text(errors());
   host().err_clear(errors());
-  if (text.empty()) text = std::string(what) + " failed with status " + std::to_string(status);
+  if (text.empty()) text = std::string(what) + ": status " + std::to_string(status);
   TORCH_CHECK_VALUE(status != TENON_INVALID_ARGUMENT, text);
   TORCH_CHECK_TYPE(status != TENON_TYPE_MISMATCH, text);
   TORCH_CHECK_INDEX(status != TENON_OUT_OF_RANGE, text);
@@ -311,10 +304,6 @@ c10::DeviceIndex current_device() { return the_current_device; }
 void set_current_device(c10::DeviceIndex index) {
   device_id(index);
   the_current_device = index;
-}
-
-at::Generator default_generator(c10::DeviceIndex index) {
-  return at::globalContext().defaultGenerator(c10::Device(kType, index));
 }
 
 GeneratorScope::GeneratorScope(c10::ArrayRef<c10::IValue> arguments) {

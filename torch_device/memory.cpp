@@ -25,7 +25,6 @@ using enum at::ScalarType;
 constexpr at::ScalarType kTypes[] = {Bool,     Byte,   Char,   UInt16,        Short,        UInt32,
                                      Int,      UInt64, Long,   Float8_e4m3fn, Float8_e5m2,  Half,
                                      BFloat16, Float,  Double, ComplexFloat,  ComplexDouble};
-static_assert(std::size(kTypes) == TENON_DTYPE_C128 + 1);
 
 int known_dtype(at::ScalarType type) {
   int dtype = dtype_of(type);
@@ -101,10 +100,6 @@ Handle bytes_of(const c10::StorageImpl& storage, size_t bytes) {
 
 // -- new tensors ------------------------------------------------------------------------------------------
 
-c10::DeviceIndex index_of(std::optional<at::Device> device) {
-  return device && device->has_index() ? device->index() : current_device();
-}
-
 void check_layout(std::optional<at::Layout> layout, std::optional<bool> is_pinned) {
   TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == at::kStrided,
                               "expected the layout strided, got ", *layout, "; the device \"",
@@ -117,7 +112,7 @@ at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> is_pinned, std::optional<at::MemoryFormat> format) {
   check_layout(layout, is_pinned);
-  DeviceScope scope(index_of(device));
+  DeviceScope scope(device ? device->index() : -1);
   at::ScalarType type = c10::dtype_or_default(dtype);
   known_dtype(type);
   return at::Tensor(at::detail::empty_generic(
@@ -128,7 +123,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                          std::optional<at::ScalarType> dtype, std::optional<at::Layout> layout,
                          std::optional<at::Device> device, std::optional<bool> is_pinned) {
   check_layout(layout, is_pinned);
-  DeviceScope scope(index_of(device));
+  DeviceScope scope(device ? device->index() : -1);
   at::ScalarType type = c10::dtype_or_default(dtype);
   known_dtype(type);
   return at::Tensor(at::detail::empty_strided_generic(
@@ -187,11 +182,6 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool) {
   return target;
 }
 
-at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& target) {
-  target.resize_(self.sizes());
-  return copy_from(self, target, false);
-}
-
 at::Scalar local_scalar(const at::Tensor& self) {
   at::Tensor landed = at::empty(self.sizes(), self.options().device(at::kCPU));
   copy_from(self, landed, false);
@@ -217,6 +207,8 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at
   TORCH_CHECK_VALUE(source.device() == self.device(), "set_: expected a storage on ", self.device(),
                     ", got one on ", source.device());
   TORCH_CHECK_VALUE(offset >= 0, "set_: expected an offset of 0 or more, got ", offset);
+  c10::DimVector dense = c10::contiguous_strides(size);
+  if (stride.size() != size.size()) stride = dense;  // not given
   size_t needed = at::detail::computeStorageNbytes(size, stride, self.dtype().itemsize(), offset);
   if (needed > source.nbytes()) {
     TORCH_CHECK_VALUE(source.resizable(), "set_: expected a storage of ", needed,
@@ -227,13 +219,6 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, at
   impl->set_storage_keep_dtype(std::move(source));
   impl->set_sizes_and_strides(size, stride, offset);
   return self;
-}
-
-at::Tensor& set_nothing(at::Tensor& self) {
-  DeviceScope scope(self.get_device());
-  at::Storage nothing(c10::Storage::use_byte_size_t(), 0, &the_allocator, true);
-  int64_t count = 0, step = 1;
-  return set_storage(self, std::move(nothing), 0, count, step);
 }
 
 void record_stream(at::Tensor& self, at::Stream stream) {
@@ -332,22 +317,18 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_real", &at::native::view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("_copy_from", &copy_from);
-  m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("_local_scalar_dense", &local_scalar);
   m.impl("resize_", &resize);
   m.impl("set_.source_Storage_storage_offset", &set_storage);
   m.impl("set_.source_Storage", static_cast<SetStorage*>(&at::native::set_));
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
-  m.impl("set_", &set_nothing);
   m.impl("record_stream", &record_stream);
 }
 
 // A copy does what was put off, and is what PyTorch would do it by.
-TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
-  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
-}
-TORCH_LIBRARY_IMPL(aten, Negative, m) {
-  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
-}
+#define TENON_COPIES(key) \
+  TORCH_LIBRARY_IMPL(aten, key, m) { m.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+TENON_COPIES(Conjugate)
+TENON_COPIES(Negative)
 
 }  // namespace tenon_torch

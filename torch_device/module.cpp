@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // _tenon_torch: what Python calls, and the way to Python for calls that have no tape yet.
+#include <ATen/Context.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
@@ -33,8 +34,6 @@ const tenon_param_def& param_of(const tenon_op_def& definition, uint32_t index) 
   auto* first = reinterpret_cast<const char*>(definition.params);
   return *reinterpret_cast<const tenon_param_def*>(first + index * definition.param_size);
 }
-
-bool is_a(py::handle object, PyTypeObject& type) { return Py_TYPE(object.ptr()) == &type; }
 
 Operand operand_of(py::handle object, const tenon_param_def& param);
 
@@ -110,9 +109,9 @@ Operand operand_of(py::handle object, const tenon_param_def& param) {
     operand.tensor = THPVariable_Unpack(object.ptr());
     return operand;
   }
-  if (is_a(object, PyTuple_Type)) return reference(py::reinterpret_borrow<py::tuple>(object));
+  if (PyTuple_CheckExact(object.ptr())) return reference(py::reinterpret_borrow<py::tuple>(object));
   if (PyUnicode_Check(object.ptr())) return text(object.cast<std::string>(), param);
-  bool is_list = is_a(object, PyList_Type);
+  bool is_list = PyList_CheckExact(object.ptr());
   if (param.kind == TENON_PARAM_TENSORS && is_list) {
     Operand operand;
     operand.kind = Operand::kList;
@@ -141,15 +140,10 @@ Step step_of(const std::string& name, py::list arguments) {
   return step;
 }
 
-// Runs an operator. Results of operators with a list are the list.
+// Runs an operator, within a call on a device. Results of operators with a list are the list.
 std::vector<at::Tensor> call_operator(const std::string& name, py::list arguments) {
   Step step = step_of(name, arguments);
-  c10::DeviceIndex index = -1;
-  for (const Operand& each : step.arguments)
-    if (each.kind == Operand::kTensor && each.tensor.is_privateuseone())
-      index = each.tensor.get_device();
   py::gil_scoped_release released;
-  DeviceScope device(index);
   std::vector<at::Tensor> tensors;
   for (Handle& each : run_step(step, {}, {}, nullptr))
     tensors.push_back(tensor_of(std::move(each)));
@@ -199,8 +193,7 @@ Answer ask(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) 
     for (size_t i = 0; i < schema.returns().size(); ++i)
       answer.results.push_back(torch::jit::toIValue(results[i], schema.returns()[i].type()));
     answer.tape = tape_of(said[1]);
-    answer.by_shape = said[2].cast<bool>();
-    answer.by_value = said[3].cast<bool>();
+    answer.dependence = {said[2].cast<bool>(), said[3].cast<bool>(), said[4].cast<uint64_t>()};
     return answer;
   } catch (py::error_already_set& error) {
     python_error thrown;
@@ -229,8 +222,10 @@ PYBIND11_MODULE(_tenon_torch, m) {
     check(host().device_sync(device_id(static_cast<c10::DeviceIndex>(index)), errors()),
           "synchronize");
   });
-  m.def("default_generator",
-        [](int index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });
+  m.def("default_generator", [](int index) {
+    c10::Device device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index));
+    return at::globalContext().defaultGenerator(device);
+  });
 }
 
 }  // namespace tenon_torch

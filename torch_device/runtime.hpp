@@ -21,7 +21,6 @@ namespace tenon_torch {
 const tenon_host& host();
 // Opens `library`, which the process has loaded, and finds devices of `kind`. Called once.
 void start(const std::string& library, const std::string& kind);
-bool is_started();
 const std::string& kind();
 int device_count();
 tenon_device_id device_id(c10::DeviceIndex index);
@@ -58,10 +57,6 @@ class Handle {
   Handle() = default;
   explicit Handle(tenon_tensor* owned) : tensor_(owned) {}
   Handle(Handle&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(tensor_, other.tensor_);
-    return *this;
-  }
   ~Handle() {
     if (tensor_) host().tensor_release(tensor_);
   }
@@ -105,7 +100,6 @@ inline tenon_value boxed_dtype(int dtype) {
 
 // -- device.cpp -------------------------------------------------------------------------------------------
 
-at::Generator default_generator(c10::DeviceIndex index);
 // While it lives, calls on the device draw from the generator among `arguments`, if that is not the default one.
 class GeneratorScope {
  public:

@@ -15,10 +15,10 @@ namespace tenon_torch {
 struct Operand {
   enum Kind : uint8_t {
     kConstant,  // `value`, whose memory `kept` holds
-    kArgument,  // argument `index` of PyTorch's call, a tensor; with `element` 0 or more that one of a list
-    kStep,    // result `element` of step `index`
-    kList,    // the tensors of `list`
-    kTensor,  // `tensor`
+    kArgument,  // argument `index` of PyTorch's call, a tensor or a number; with `element` 0 or more that one of a list
+    kStep,      // result `element` of step `index`
+    kList,      // the tensors of `list`
+    kTensor,    // `tensor`
   };
   Kind kind = kConstant;
   uint32_t index = 0;
@@ -46,18 +46,24 @@ struct Tape {
   bool may_resize = false;  // what is written gets the result's shape (the form `out=`)
 };
 
+// What tapes of an operator depend on beside dtypes, numbers of axes and what is no tensor.
+struct Dependence {
+  bool on_shapes = false;
+  bool on_numbers = false;  // that are given as tensors
+  uint64_t free =
+      0;  // a bit for each argument that is a number which tapes read: on its value they do not
+  bool operator==(const Dependence&) const = default;
+};
+
 // What Python says of a call: its results, which it has computed, and how to get them next time.
 struct Answer {
   std::vector<c10::IValue> results;
   std::shared_ptr<const Tape> tape;  // null: ask again
-  bool by_shape = false;             // the tape holds for these shapes alone
-  bool by_value = false;             // ... for these values of numbers given as tensors alone
+  Dependence dependence;
 };
 
-// module.cpp
 Answer ask(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-// calls.cpp
 std::vector<Handle> run_step(const Step& step, c10::ArrayRef<c10::IValue> arguments,
                              const std::vector<std::vector<Handle>>& steps, tenon_tensor* into);
 

@@ -225,6 +225,7 @@ CALLS = {
     "avg_pool2d_backward": _avg_pool_backward,
     "_adaptive_avg_pool2d_backward": _adaptive_avg_pool_backward,
     "native_batch_norm": _native_batch_norm,
+    "_native_batch_norm_legit": _native_batch_norm,
     "native_batch_norm_backward": _native_batch_norm_backward,
     "_softmax_backward_data": _softmax_backward,
     "_log_softmax_backward_data": _log_softmax_backward,

@@ -25,8 +25,9 @@ _NATIVE: Mapping[str, Callable[..., Any]] = {**_device_native.CALLS, **_device_b
 _ELSEWHERE = {"convolution_overrideable": "convolution", "_index_put_impl_": "index_put_"}
 # Calls that PyTorch leaves to the device as a whole.
 _UNKNOWN_TO_META = ("convolution_backward_overrideable",)
-# Errors by which an operator says that it does not take a call that PyTorch may know another way for.
-_NOT_TAKEN = (Refused, NotImplementedError)
+# Errors by which a line or an operator's rules say that they do not take a call. PyTorch may know another way, or raises an
+# error of its own.
+_NOT_TAKEN = (Refused, NotImplementedError, TypeError, ValueError, IndexError)
 
 
 class Form(NamedTuple):
@@ -39,13 +40,14 @@ class Form(NamedTuple):
         str, ...
     ]  # of the arguments of the base, and which of the call's arguments they are
     sources: tuple[int, ...]
-    targets: tuple[int, ...]  # arguments that are written
+    targets: tuple[int, ...]  # arguments that get the results
     may_resize: bool  # `out=`
+    written: tuple[int, ...]  # arguments that are written besides
 
 
 class Dispatcher:
     """Called for a call that has no tape: (name, overload, arguments) to (results, tape, whether the tape depends on shapes,
-    whether it depends on numbers that were given as tensors)."""
+    whether on numbers that were given as tensors, bits of arguments that are numbers on which it does not depend)."""
 
     def __init__(self, torch: Any, native: Any, kind: str) -> None:
         self.report = DeviceReport(kind)
@@ -79,7 +81,7 @@ class Dispatcher:
         found = self._by_decomposition(form, values)
         if found is None:
             found = self._on_cpu(form, values, reason)
-        return found, None, False, False
+        return found, None, False, False, 0
 
     # -- forms --------------------------------------------------------------------------------------------
 
@@ -95,9 +97,12 @@ class Dispatcher:
         ]
         kept = [index for index in range(len(arguments)) if index not in written]
         base, sources, may_resize = op, tuple(range(len(arguments))), False
+        targets, besides = tuple(written), tuple[int, ...]()
         if written and all(arguments[index].kwarg_only for index in written):
             wanted = [(arguments[index].name, str(arguments[index].type)) for index in kept]
             base, sources, may_resize = self._like(packet_name, packets, wanted), tuple(kept), True
+        elif written and (written != [0] or not packet_name.endswith("_")):
+            targets, besides = (), targets
         elif written:
             shown = _ELSEWHERE.get(packet_name, packet_name)
             plain = getattr(packets, shown.removesuffix("_"), None)
@@ -110,7 +115,7 @@ class Dispatcher:
         packet, dot, rest = shown.partition(".")
         shown = _ELSEWHERE.get(packet, packet) + dot + rest
         names = tuple(arguments[index].name for index in sources)
-        return Form(op, base, shown, names, sources, tuple(written), may_resize)
+        return Form(op, base, shown, names, sources, targets, may_resize, besides)
 
     @staticmethod
     def _like(packet_name: str, packets: Any, wanted: list[tuple[str, str]]) -> Any:
@@ -148,40 +153,44 @@ class Dispatcher:
         expected = self._expected(form, values)
         arguments = []
         for index in form.sources:
-            is_number = isinstance(values[index], (bool, int, float, complex))
-            is_of_tensor = "Tensor" in str(form.op._schema.arguments[index].type)
-            wrap = record.number if is_number and is_of_tensor else record.wrapped
-            arguments.append(wrap(values[index], ("a", index)))
+            value, reference = values[index], ("a", index)
+            argument = form.op._schema.arguments[index]
+            if "Tensor" in str(argument.type) and isinstance(value, (int, float, complex)):
+                arguments.append(record.number(value, reference))
+            elif isinstance(value, float) and index < 64 and argument.name in _free(form.name):
+                arguments.append(record.free_number(value, index))
+            else:
+                arguments.append(record.wrapped(value, reference))
         function = _NATIVE.get(form.name)
         if function is not None:
-            record.by_value |= record.has_numbers
+            record.by_value |= record.has_numbers and form.name not in _device_native.FREE
             result = function(record, *arguments)
         else:
-            if not form.op.name().startswith("aten::"):
-                raise Refused("it is no ATen call")
+            if form.written or not form.op.name().startswith("aten::"):
+                raise Refused("it writes arguments" if form.written else "it is no ATen call")
             given = dict(zip(form.names, arguments, strict=True))
             record.by_value |= record.has_numbers and _reads_numbers(form.name)
             result = _lines.tell(record, form.name, (), given)
         if result is None or isinstance(result, (bool, int, float, complex)):
-            return (() if result is None else (result,)), None, False, False
+            return (() if result is None else (result,)), None, False, False, 0
         found = list(result) if isinstance(result, (list, tuple)) else [result]
         if not all(each is None or isinstance(each, Value) for each in found):
             raise Refused("its line gives a number for a tensor")
         results = self._finished(form, values, record, found, expected)
-        is_list = not form.targets and str(form.op._schema.returns[0].type).startswith("List")
+        is_list = _gives_list(form)
         kept = [] if form.targets else found
         tape = record.tape(kept, is_list=is_list, may_resize=form.may_resize)
         if is_list:
             results = (results,)
         self.report.operators[form.name] += 1
-        return results, tape, record.by_shape, record.by_value
+        return results, tape, record.by_shape, record.by_value, record.free
 
     def _finished(
         self, form: Form, values: list[Any], record: Record, found: list[Any], expected: list[Any]
     ) -> Any:
         """Results in PyTorch's dtypes, written where the form says."""
         wanted = len(form.targets) if form.targets else len(form.op._schema.returns)
-        is_list = not form.targets and str(form.op._schema.returns[0].type).startswith("List")
+        is_list = _gives_list(form)
         if not is_list and len(found) < wanted:
             raise Refused(f"its line gives {len(found)} of {wanted} results")
         if not is_list:
@@ -274,6 +283,8 @@ class Dispatcher:
             return None
         finally:
             under_way.discard(form.name)
+        if result is NotImplemented:
+            return None
         self.report.decomposed[form.name] += 1
         if not form.targets:
             return result if isinstance(result, (list, tuple)) and _is_many(form) else (result,)
@@ -335,7 +346,7 @@ class Dispatcher:
         results = op(*args, **keywords)
 
         def back(value: Any) -> Any:
-            for index in form.targets:
+            for index in (*form.targets, *form.written):
                 if moved.get(id(values[index])) is value:
                     return values[index]
             if isinstance(value, torch.Tensor):
@@ -344,7 +355,7 @@ class Dispatcher:
             return [back(each) for each in value] if isinstance(value, (list, tuple)) else value
 
         # What an argument without a sign of it is written to as well: running statistics.
-        written = [*form.targets, *_device_native.HIDDEN_WRITES.get(form.name, ())]
+        written = [*form.targets, *form.written, *_device_native.HIDDEN_WRITES.get(form.name, ())]
         for index in written:
             target = values[index]
             for each in target if isinstance(target, (list, tuple)) else [target]:
@@ -357,6 +368,11 @@ class Dispatcher:
         if len(form.op._schema.returns) == 1:
             return (back(results),)
         return tuple(back(each) for each in results)
+
+
+def _gives_list(form: Form) -> bool:
+    returns = form.op._schema.returns
+    return not form.targets and len(returns) == 1 and str(returns[0].type).startswith("List")
 
 
 def _is_many(form: Form) -> bool:
@@ -375,18 +391,42 @@ def _split(op: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
     return args, keywords
 
 
+def _read(name: str) -> frozenset[str] | None:
+    """The arguments that a line chooses by; None: it may look at all."""
+    call = _lines.CALLS.get(name)
+    if call is None or any(case.native for case in call.cases):
+        return None
+    return frozenset(
+        each.argval
+        for case in call.cases
+        if case.when is not None
+        for each in dis.get_instructions(case.when)
+        if "FAST" in each.opname
+    )
+
+
 @cache
 def _reads_numbers(name: str) -> bool:
     """Whether a line chooses by the value of a number that PyTorch may give as a tensor."""
-    call = _lines.CALLS.get(name)
-    if call is None:
+    read = _read(name)
+    if read is None:
         return True
-    tensors = {each.name for each in _lines.PARAMETERS[name] if each.type.startswith("Tensor")}
-    for case in call.cases:
-        if case.native:
-            return True
-        if case.when is not None and tensors & {
-            each.argval for each in dis.get_instructions(case.when) if "FAST" in each.opname
-        }:
-            return True
-    return False
+    return any(
+        each.type.startswith("Tensor") and each.name in read for each in _lines.PARAMETERS[name]
+    )
+
+
+@cache
+def _free(name: str) -> frozenset[str]:
+    """Arguments that are numbers and that a line hands on as they are."""
+    if name in _NATIVE:
+        return _device_native.FREE.get(name, frozenset())
+    read = _read(name)
+    if read is None:
+        return frozenset()
+    kinds = ("Scalar", "float")
+    return frozenset(
+        each.name
+        for each in _lines.PARAMETERS[name]
+        if each.type.startswith(kinds) and each.name not in read
+    )

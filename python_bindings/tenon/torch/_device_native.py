@@ -11,7 +11,7 @@ from typing import Any
 
 from tenon.torch import _native
 from tenon.torch._calls import Refused
-from tenon.torch._device_record import Record, Value
+from tenon.torch._device_record import Real, Record, Value
 
 # Arguments that PyTorch writes although their call does not say so.
 HIDDEN_WRITES = {"native_batch_norm": (3, 4)}
@@ -19,6 +19,27 @@ HIDDEN_WRITES = {"native_batch_norm": (3, 4)}
 
 def _zero(call: Record, self: Value) -> Value:
     return call("full_like", self, 0)
+
+
+# Numbers of these that are handed on as they are.
+FREE = {"add.Tensor": frozenset(["alpha"]), "sub.Tensor": frozenset(["alpha"])}
+
+
+# -- sums, whose factor is another one in each step of training -------------------------------------------
+
+
+def _sum_of(call: Record, operator: str, self: Any, other: Any, alpha: Any) -> Value:
+    if not isinstance(alpha, Real) and alpha == 1:
+        return call(operator, self, other)
+    return call(operator, self, call("multiply", other, alpha))
+
+
+def _add(call: Record, self: Any, other: Any, alpha: Any) -> Value:
+    return _sum_of(call, "add", self, other, alpha)
+
+
+def _subtract(call: Record, self: Any, other: Any, alpha: Any) -> Value:
+    return _sum_of(call, "subtract", self, other, alpha)
 
 
 # -- shapes that depend on data ---------------------------------------------------------------------------
@@ -166,6 +187,8 @@ def _fused_sdp_choice(call: Record, *arguments: Any) -> int:
 
 
 CALLS = {
+    "add.Tensor": _add,
+    "sub.Tensor": _subtract,
     "zero": _zero,
     "nonzero": _nonzero,
     "masked_select": _masked_select,

@@ -50,7 +50,7 @@ class Value:
 
 
 class Integer(int):
-    """A number that PyTorch gave as a tensor on the CPU."""
+    """A number that the tape reads from PyTorch's call each time."""
 
     reference: Reference
 
@@ -69,6 +69,7 @@ class Record:
         self.writes: list[tuple[Value, int]] = []  # beside the results: what arguments get
         self.by_shape = self.by_value = False
         self.has_numbers = False
+        self.free = 0  # a bit for each argument that is a number, which the tape reads and does not depend on
         self.is_open = False  # what was done depends on more than the tape would be kept for
         self.index = index
         self.target_dtype = target_dtype  # of the tensor that gets the result; None: there is none
@@ -112,6 +113,16 @@ class Record:
         made: Any = Integer(number) if isinstance(number, int) else Real(number)
         made.reference = reference
         return made
+
+    def free_number(self, number: float, index: int) -> Real:
+        """A number that lines hand on and do not look at."""
+        made = Real(number)
+        made.reference = ("a", index)
+        self.free |= 1 << index
+        return made
+
+    def _is_free(self, number: Any) -> bool:
+        return isinstance(number, Real) and bool(self.free >> number.reference[1] & 1)
 
     def _device(self) -> Any:
         return self._torch.device(self._torch._C._get_privateuse1_backend_name(), self.index)

@@ -101,8 +101,17 @@ def losses(make, optimizer, device, *, clip=False):
     return found, model.cpu().state_dict()
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("make", [perceptron, convolutional, gpt], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "make, optimizer",
+    [
+        (perceptron, "sgd"),
+        (perceptron, "rmsprop"),
+        (convolutional, "sgd"),
+        (convolutional, "adam"),
+        (gpt, "sgd"),
+        (gpt, "adamw-foreach"),
+    ],
+)
 def test_losses_are_those_of_the_cpu(make, optimizer):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -110,6 +119,8 @@ def test_losses_are_those_of_the_cpu(make, optimizer):
         theirs, expected = losses(make, optimizer, "cpu", clip=optimizer == "sgd")
     assert all(map(math.isfinite, ours)) and ours[0] != ours[-1]
     torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=2e-4, atol=2e-5)
+    if optimizer != "sgd":  # others follow the sign of gradients that are zero but for rounding
+        return
     for name in expected:
         torch.testing.assert_close(weights[name], expected[name], rtol=5e-3, atol=5e-4)
 
