@@ -207,7 +207,6 @@ uint64_t bits_of(double number) {
   return bits;
 }
 
-// False: such an argument has no key.
 bool describe(const c10::IValue& value, const Dependence& dependence, Key& key) {
   auto& words = key.words;
   if (value.isTensor()) {
@@ -262,7 +261,7 @@ struct Operation {
   Dependence dependence;
   std::unordered_map<Key, std::shared_ptr<const Tape>, KeyHash> tapes;
 };
-constexpr size_t kMostTapes = 1024;  // of an operation; then all are forgotten
+constexpr size_t kMaxTapes = 1024;  // of an operation; then all are forgotten
 
 // By the address of its schema; in use until the process ends.
 Operation& operation_of(const c10::OperatorHandle& op) {
@@ -328,7 +327,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
       all.on_shapes |= answer.dependence.on_shapes;
       all.on_numbers |= answer.dependence.on_numbers;
       all.free |= answer.dependence.free;
-      if (all != dependence || operation.tapes.size() >= kMostTapes) operation.tapes.clear();
+      if (all != dependence || operation.tapes.size() >= kMaxTapes) operation.tapes.clear();
       // Otherwise the next call makes a key that says what this one has found out.
       if (all == dependence) operation.tapes.emplace(std::move(key), std::move(answer.tape));
     }
@@ -349,11 +348,10 @@ std::vector<Handle> run_step(const Step& step, Arguments arguments,
 
 std::vector<Handle> call(const tenon_op* op, tenon_value* values, uint32_t count,
                          tenon_tensor* into) {
-  constexpr uint32_t kMostResults = 8;
+  constexpr uint32_t kMaxResults = 8;
   const tenon_op_def* definition = host().op_def(op);
-  tenon_value outs[kMostResults] = {};
-  TORCH_CHECK(definition->nouts <= kMostResults, definition->name, " has ", definition->nouts,
-              " results; the bridge takes ", kMostResults);
+  tenon_value outs[kMaxResults] = {};
+  TORCH_CHECK(definition->nouts <= kMaxResults, definition->name, " has too many results");
   if (into) outs[0] = boxed(into);
   check(host().op_call(op, values, count, outs, definition->nouts, errors()), definition->name);
   std::vector<Handle> results;

@@ -239,6 +239,9 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
     return at::make_generator<Generator>(index < 0 ? the_current_device : index, false);
   }
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    TORCH_CHECK_VALUE(false, "expected pin_memory=False: \"", the_kind, "\" pins no memory yet");
+  }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     resize_storage(*storage.unsafeGetStorageImpl(), bytes);
   }

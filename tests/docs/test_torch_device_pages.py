@@ -19,7 +19,9 @@ def library():
 
 
 def program(page, title):
-    return re.search(rf'^```python title="{re.escape(title)}"\n(.*?)^```', read(page), re.M | re.S)[1]
+    return re.search(rf'^```python title="{re.escape(title)}"\n(.*?)^```', read(page), re.M | re.S)[
+        1
+    ]
 
 
 @pytest.fixture(autouse=True)

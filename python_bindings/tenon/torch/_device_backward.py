@@ -7,7 +7,8 @@ Each takes `call`, which runs an operator, and the call's arguments by position.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from tenon.torch._calls import Refused
 from tenon.torch._device_record import Record, Value
@@ -210,15 +211,15 @@ def _embedding_backward(
         raise Refused("it divides by how often each index is there")
     width = grad_output.shape[-1]
     rows = call("reshape", grad_output, [-1, width])
-    places = call("reshape", indices, [-1])
+    positions = call("reshape", indices, [-1])
     if padding_idx >= 0:
-        is_kept = call("not_equal", places, padding_idx)
+        is_kept = call("not_equal", positions, padding_idx)
         rows = call("where", call("unsqueeze", is_kept, [1]), rows, 0)
     zeros = call("full", [num_weights, width], 0, dtype=grad_output.dtype)
-    return call("index_add", zeros, places, rows, 0)
+    return call("index_add", zeros, positions, rows, 0)
 
 
-CALLS = {
+CALLS: Final[dict[str, Callable[..., Any]]] = {
     "convolution": _convolution,
     "convolution_backward_overrideable": _convolution_backward,
     "max_pool2d_with_indices_backward": _max_pool_backward,

@@ -306,7 +306,7 @@ class Dispatcher:
         if policy == "deny":
             raise _core.PolicyError(
                 f"[{form.op.name()}] the device {self._kind!r} has no way to compute this call ({reason}), and the CPU is denied by "
-                f"the fallback policy {_core.fallback_policy()!r}; allow it with {self._kind}:{packet}=allow"
+                f"the fallback policy; allow it with {self._kind}:{packet}=allow"
             )
         if policy == "warn_once" and form.name not in self._warned:
             self._warned.add(form.name)

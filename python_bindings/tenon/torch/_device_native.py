@@ -7,7 +7,8 @@ Each takes `call`, which runs an operator, and the call's arguments by position.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from tenon.torch import _native
 from tenon.torch._calls import Refused
@@ -186,7 +187,7 @@ def _fused_sdp_choice(call: Record, *arguments: Any) -> int:
     return 0  # attention of matrix products and a softmax
 
 
-CALLS = {
+CALLS: Final[dict[str, Callable[..., Any]]] = {
     "add.Tensor": _add,
     "sub.Tensor": _subtract,
     "zero": _zero,

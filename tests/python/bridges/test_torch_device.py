@@ -152,6 +152,37 @@ def test_the_same_call_with_another_number():
     assert [d.clamp(max=k).sum().item() for k in (0.5, 0.25, 2.0)] == [1.5, 0.75, 3.0]
 
 
+def test_a_step_size_is_read_from_each_call():
+    told = tenon.torch.report().device.operators
+    d = on_device(torch.ones(3))
+    for alpha in (0.5, 0.25):  # the second call's tape serves all others
+        d.add_(d, alpha=alpha)
+    before = told["add.Tensor"]
+    for alpha in (0.5, 1.0, 2.0, 0.125):
+        d = torch.ones(3, device=DEVICE)
+        d.add_(d, alpha=alpha)
+        assert d.cpu().tolist() == [1 + alpha] * 3
+    assert told["add.Tensor"] == before
+
+
+def test_autocast_and_loss_scaling():
+    layer = nn.Linear(4, 2).to(DEVICE)
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=8.0)
+    x = on_device(torch.randn(3, 4))
+    with torch.autocast(DEVICE, dtype=torch.bfloat16):
+        y = layer(x)
+        assert y.dtype == torch.bfloat16
+        loss = nn.functional.mse_loss(y, torch.zeros_like(y))
+        assert loss.dtype == torch.float32
+    before = layer.weight.detach().cpu().clone()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert layer.weight.grad.dtype == torch.float32
+    assert not torch.equal(layer.weight.detach().cpu(), before)
+
+
 def test_out_into_a_view_and_into_other_shapes():
     a, b = torch.randn(2, 3), torch.randn(2, 3)
     place = torch.zeros(4, 6, device=DEVICE)
@@ -227,6 +258,8 @@ def test_tensors_of_two_devices_are_refused():
 def test_layouts_and_pinning_are_refused():
     with pytest.raises(ValueError, match="pin_memory=False"):
         torch.empty(2, device=DEVICE, pin_memory=True)
+    with pytest.raises(ValueError, match="pins no memory yet"):
+        torch.ones(2).pin_memory()
 
 
 # -- what went wrong in bridges of others ---------------------------------------------------------------------
@@ -328,8 +361,11 @@ def test_shallow_copies():
     parameter.data = on_device(x)
     close(parameter.detach(), x)
     layer = nn.Linear(4, 2)
+    layer.twin = nn.Linear(4, 2)
+    layer.twin.weight = layer.weight
     weight = layer.weight
     layer.to(DEVICE)
+    assert layer.twin.weight is layer.weight
     assert layer.weight is weight and weight.device.type == DEVICE
     layer.cpu()
     assert layer.weight.device.type == "cpu"

@@ -58,13 +58,13 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     def __init__(self, words=17, width=16, length=8):
         super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.words, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
         self.blocks = nn.Sequential(Block(width, 2), Block(width, 2))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
         self.head.weight = self.words.weight
 
     def forward(self, tokens):
-        x = self.words(tokens) + self.places(torch.arange(tokens.shape[1], device=tokens.device))
+        x = self.words(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         return self.head(self.norm(self.blocks(x)))
 
 
