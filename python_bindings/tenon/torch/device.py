@@ -25,6 +25,7 @@ __all__ = ["register"]
 
 _NAME_OF_CPU = "tenon"  # "cpu" is PyTorch's own
 _lock = threading.Lock()
+_kept: list[Any] = []  # what ends with its last reference
 _registered: tuple[str, str, types.ModuleType] | None = None
 
 
@@ -67,6 +68,10 @@ def register(kind: str, *, name: str | None = None) -> types.ModuleType:
         torch.utils.rename_privateuse1_backend(shown)
         module = _device_module.made(torch, native, shown)
         torch._register_device_module(shown, module)
+        # Calls that autocast does not name go on as they are.
+        others = torch.library.Library("_", "IMPL", "AutocastPrivateUse1")
+        others.fallback(torch.library.fallthrough_kernel)
+        _kept.append(others)
         # `model.to()` then keeps its parameters, as for devices that PyTorch knows: weights that are one stay one.
         torch.__future__.set_swap_module_params_on_conversion(True)
         torch.utils.generate_methods_for_privateuse1_backend()

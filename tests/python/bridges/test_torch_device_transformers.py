@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small model of transformers on the device: losses of a loop beside the CPU's, and its Trainer where accelerate is installed."""
+"""A small model of transformers on the device: losses of a loop beside the CPU's."""
 
 import warnings
 
@@ -52,28 +52,3 @@ def test_losses_are_those_of_the_cpu():
     torch.testing.assert_close(
         torch.tensor(losses(DEVICE)), torch.tensor(losses("cpu")), rtol=2e-4, atol=2e-5
     )
-
-
-def test_the_trainer_trains(tmp_path):
-    pytest.importorskip("accelerate", exc_type=ImportError)
-    model, batches = model_and_tokens()
-    rows = [{"input_ids": row, "labels": row} for batch in batches for row in batch]
-    arguments = transformers.TrainingArguments(
-        str(tmp_path),
-        max_steps=6,
-        per_device_train_batch_size=4,
-        logging_steps=1,
-        save_steps=3,
-        report_to=[],
-        dataloader_pin_memory=False,
-        disable_tqdm=True,
-        seed=0,
-    )
-    trainer = transformers.Trainer(model=model, args=arguments, train_dataset=rows)
-    trainer.train()
-    assert model.device.type == DEVICE
-    found = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert len(found) == 6 and all(3.5 < each < 5 for each in found)
-    again = transformers.Trainer(model=model, args=arguments, train_dataset=rows)
-    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
-    assert again.state.global_step == 6
