@@ -126,9 +126,8 @@ def show_times(device: str) -> None:
     for name, call in calls.items():
         shape = (64, 64) if name == "mm" else (4, 4)
         host = torch.randn(shape)
-        sides = [(host,), (host.to(device),)]
-        if name == "mm":
-            sides = [each * 2 for each in sides]
+        count = 2 if name == "mm" else 1
+        sides = [[each] * count for each in (host, host.to(device))]
         best = [float("inf")] * 2
         with torch.inference_mode():
             for _ in range(40):

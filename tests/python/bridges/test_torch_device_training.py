@@ -35,7 +35,7 @@ def convolutional():
     return model, lambda: (torch.randn(4, 1, 14, 14), torch.randint(0, 5, (4,)))
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
@@ -55,7 +55,7 @@ class Block(nn.Module):
         return x + self.rest(self.second(x))
 
 
-class Gpt(nn.Module):
+class Gpt(nn.Module):  # type: ignore[misc, name-defined]
     def __init__(self, words=17, width=16, length=8):
         super().__init__()
         self.words, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
