@@ -9,8 +9,9 @@ PyTorch is imported by what needs it, and never by `import tenon`. docs/torch.md
 
 from __future__ import annotations
 
+from tenon.torch import device
 from tenon.torch._backend import backend
 from tenon.torch._load import load
 from tenon.torch._report import Report, report
 
-__all__ = ["Report", "backend", "load", "report"]
+__all__ = ["Report", "backend", "device", "load", "report"]

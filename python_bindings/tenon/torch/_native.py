@@ -83,6 +83,30 @@ def vector_norm(call: Add, self: Value, ord: float, dim: Any, keepdim: bool) -> 
     return call("norm", self, ord, _axes(dim), keepdim)
 
 
+def norm(call: Add, self: Value, p: Any, dim: Any, keepdim: bool) -> Value:
+    return call("norm", self, 2.0 if p is None else p, _axes(dim), keepdim)
+
+
+def _correction(correction: Any) -> Any:
+    return 1 if correction is None else correction
+
+
+def std(call: Add, self: Value, dim: Any, correction: Any, keepdim: bool) -> Value:
+    return call("std", self, _axes(dim), _correction(correction), keepdim)
+
+
+def var(call: Add, self: Value, dim: Any, correction: Any, keepdim: bool) -> Value:
+    return call("var", self, _axes(dim), _correction(correction), keepdim)
+
+
+def var_unbiased(call: Add, self: Value, dim: Any, unbiased: bool, keepdim: bool) -> Value:
+    return call("var", self, _axes(dim), 1 if unbiased else 0, keepdim)
+
+
+def var_mean(call: Add, self: Value, dim: Any, correction: Any, keepdim: bool) -> Any:
+    return call("var_mean", self, _axes(dim), _correction(correction), keepdim)
+
+
 def median(call: Add, self: Value, dim: int, keepdim: bool) -> Value:
     """The lower of two in the middle; NaN, the first one, where there is any."""
     values, indices = call("kthvalue", self, (self.shape[dim] + 1) // 2, dim, keepdim)

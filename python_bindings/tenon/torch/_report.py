@@ -52,7 +52,34 @@ class Report:
         return text
 
 
+@dataclass
+class DeviceReport:
+    """What calls on the device became, in this process. Calls that are told once and run from their tape are counted once."""
+
+    kind: str
+    operators: Counter[str] = field(default_factory=Counter)  # calls told in operators
+    decomposed: Counter[str] = field(default_factory=Counter)  # calls that PyTorch took apart
+    on_cpu: Counter[str] = field(default_factory=Counter)  # calls that ran on the CPU
+    copied_bytes: int = 0  # for these, to the CPU and back
+    reasons: dict[str, str] = field(default_factory=dict)  # why the last one did, by call
+
+    def count_on_cpu(self, name: str, copied: int, reason: str) -> None:
+        self.on_cpu[name] += 1
+        self.copied_bytes += copied
+        self.reasons[name] = reason
+
+    def __str__(self) -> str:
+        text = (
+            f"device {self.kind!r}: {len(self.operators)} calls are operators, {len(self.decomposed)} were taken apart by PyTorch, "
+            f"{sum(self.on_cpu.values())} calls of {len(self.on_cpu)} kinds ran on the CPU, with {self.copied_bytes} bytes copied"
+        )
+        for name, count in self.on_cpu.most_common():
+            text += f"\n  {name}, {count} times: {self.reasons[name]}"
+        return text
+
+
 _lock = threading.Lock()
+_device: DeviceReport | None = None
 _reports: deque[Report] = deque(maxlen=_MOST)
 
 
@@ -61,14 +88,25 @@ def remember(entry: Report) -> None:
         _reports.append(entry)
 
 
+def remember_device(entry: DeviceReport) -> None:
+    global _device
+    _device = entry
+
+
 class Reports(list[Report]):
-    """The last loads, oldest first; printing it prints one line for each."""
+    """The last loads, oldest first; printing it prints one line for each, and what ran on the device."""
+
+    device: DeviceReport | None = None  # of `tenon.torch.device`
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self)) or "nothing was loaded from PyTorch"
+        lines = [str(each) for each in (*self, self.device) if each is not None]
+        return "\n".join(lines) or "nothing was loaded from PyTorch"
 
 
 def report() -> Reports:
-    """What `tenon.torch.load` has made of the last 64 models of this process, those that it refused included."""
+    """What `tenon.torch.load` and `torch.compile` have made of the last 64 models and graphs of this process, those that were
+    refused included; `.device` says what calls on the device became."""
     with _lock:
-        return Reports(_reports)
+        reports = Reports(_reports)
+    reports.device = _device
+    return reports
