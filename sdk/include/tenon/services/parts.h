@@ -24,10 +24,10 @@ extern "C" {
 /* What tensors of one kind consist of. Everything it points to is static. */
 typedef struct tenon_parts_kind {
   uint32_t struct_size;
-  int32_t layer;   /* that serves its calls; -1: the service's own */
+  int32_t layer;    /* that serves its calls; -1: the service's own */
   const char* name; /* "csr": [a-z][a-z0-9_]{0,15}, which Tensor.layout says in Python */
-  uint32_t nparts; /* in [1, 8] */
-  uint32_t nwords; /* in [0, 64] */
+  uint32_t nparts;  /* in [1, 8] */
+  uint32_t nwords;  /* in [0, 64] */
   /* The part that holds the elements: it gives the whole its dtype and device, and with the service's layer it carries
    * the history. */
   uint32_t values;
@@ -48,7 +48,8 @@ typedef struct tenon_parts_api {
   /* [init] TENON_ALREADY_EXISTS: another kind has this name. */
   tenon_status (*kind_register)(const tenon_parts_kind*, tenon_err*);
   const tenon_parts_kind* (*kind_find)(const char* name); /* NULL: unknown */
-  const tenon_parts_kind* (*kind)(const tenon_tensor*);   /* NULL: it is not composed, or by no kind */
+  const tenon_parts_kind* (*kind)(
+      const tenon_tensor*); /* NULL: it is not composed, or by no kind */
   tenon_tensor* (*part)(const tenon_tensor*, uint32_t index); /* borrowed from the tensor */
   int64_t (*word)(const tenon_tensor*, uint32_t index);
   /* A tensor of `nparts` parts, which it retains. `*out` owned. */
@@ -57,9 +58,11 @@ typedef struct tenon_parts_api {
                          tenon_err*);
   /* Other parts and words for a tensor of the same kind, shape, dtype and device: what in-place forms do. Counts up its
    * version. Not synchronised. */
-  tenon_status (*replace)(tenon_tensor*, tenon_tensor* const* parts, const int64_t* words, tenon_err*);
+  tenon_status (*replace)(tenon_tensor*, tenon_tensor* const* parts, const int64_t* words,
+                          tenon_err*);
   /* A tensor of the same structure with another part of elements, whose dtype may be another one. `*out` owned. */
-  tenon_status (*with_values)(const tenon_tensor*, tenon_tensor* values, tenon_tensor** out, tenon_err*);
+  tenon_status (*with_values)(const tenon_tensor*, tenon_tensor* values, tenon_tensor** out,
+                              tenon_err*);
   /* What is common to all kinds, for layers of other plugins: serves copies, conversions and moves, returns
    * TENON_LAYER_DECLINED for other composites, and refuses the rest by name. */
   tenon_status (*call_common)(const tenon_op*, tenon_value* args, uint32_t nargs, tenon_value* outs,
