@@ -10,7 +10,6 @@ says what runs where, and what is counted.
 
 from __future__ import annotations
 
-import os
 import threading
 import types
 from typing import Any
@@ -84,10 +83,3 @@ def _check_name(torch: Any, name: str) -> None:
         raise ValueError(
             f"torch.device.register: expected a name that PyTorch has not, got {name!r}"
         )
-
-
-def autoload() -> None:
-    """What PyTorch calls when it is imported (entry point `torch.backends`): registers the kind that TENON_TORCH_DEVICE names."""
-    kind = os.environ.get("TENON_TORCH_DEVICE")
-    if kind:
-        register(kind)
