@@ -45,9 +45,11 @@ TEST_P(Faults, AnotherThreadEndsCallsThatWait) {
     EXPECT_NE(work->status(), TENON_OK);
     group.meeting().check();
   });
-  for (const std::string& text : texts)  // or the ranks have seen that they differ before
-    EXPECT_TRUE(text == "no longer wanted" || text == texts[0]) << text;
-  EXPECT_NE(texts[0], "");
+  // Counts differ so that no call can end before it is ended. A rank may see that first.
+  for (const std::string& text : texts)
+    EXPECT_TRUE(text == "no longer wanted" ||
+                text.starts_with("expected all ranks to make the same call"))
+        << text;
 }
 
 TEST_P(Faults, ARankThatLeavesIsNamed) {

@@ -19,9 +19,34 @@ struct Steps {
 constexpr Steps kSteps[] = {
     {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
 
-// The bytes of float16 numbers [count, 1].
+// The bytes of numbers [count, 1] as float16, rounded to nearest, ties to even. By arithmetic of integers, as not every
+// device has the dtype.
 Tensor bytes_of_float16(Scope& scope, const Tensor& numbers) {
-  return ops::view_dtype(scope, ops::cast(scope, numbers, TENON_DTYPE_F16), TENON_DTYPE_U8);
+  Tensor bits = ops::view_dtype(scope, numbers, TENON_DTYPE_I32);
+  Tensor magnitude = ops::bitwise_and(scope, bits, int64_t{0x7fffffff});
+  Tensor sign =
+      ops::bitwise_and(scope, ops::bitwise_right_shift(scope, bits, int64_t{16}), int64_t{0x8000});
+  // From 2^-14 on: another bias of the exponent, and 13 bits less, half of the last one added.
+  Tensor normal = ops::subtract(scope, magnitude, int64_t{112} << 23);
+  Tensor odd =
+      ops::bitwise_and(scope, ops::bitwise_right_shift(scope, normal, int64_t{13}), int64_t{1});
+  normal = ops::bitwise_right_shift(
+      scope, ops::add(scope, ops::add(scope, normal, int64_t{0xfff}), odd), int64_t{13});
+  normal = ops::minimum(scope, normal, int64_t{0x7c00});  // infinity
+  // Below: multiples of 2^-24, to which an addition of 2^23 rounds them.
+  Tensor small = ops::multiply(scope, ops::abs(scope, numbers), 16777216.0);
+  small = ops::view_dtype(scope, ops::add(scope, ops::minimum(scope, small, 1024.0), 8388608.0),
+                          TENON_DTYPE_I32);
+  small = ops::bitwise_and(scope, small, int64_t{0x7fffff});
+  Tensor half = ops::where(scope, ops::less(scope, magnitude, int64_t{113} << 23), small, normal);
+  Tensor nan = ops::bitwise_and(scope, ops::bitwise_right_shift(scope, magnitude, int64_t{13}),
+                                int64_t{0x3ff});
+  nan = ops::bitwise_or(scope, nan, int64_t{0x7e00});
+  half = ops::where(scope, ops::isnan(scope, numbers), nan, half);
+  half = ops::bitwise_or(scope, half, sign);
+  Tensor low = ops::bitwise_and(scope, half, int64_t{0xff});
+  Tensor high = ops::bitwise_right_shift(scope, half, int64_t{8});
+  return ops::cast(scope, ops::concat(scope, {low, high}, 1), TENON_DTYPE_U8);
 }
 
 Tensor inverse_of(Scope& scope, const Tensor& step) {

@@ -10,7 +10,9 @@ HELP = "write a language model as a GGUF file"
 def add_arguments(parser):
     parser.add_argument("path", help="a folder of Hugging Face, or a GGUF file")
     parser.add_argument("output", help="the GGUF file to write")
-    parser.add_argument("--format", default="q8_0", help="q8_0, q4_0, f16, bf16 or f32 (q8_0)")
+    parser.add_argument(
+        "--format", default="q8_0", help="q8_0, q4_0, q4_1, q5_0, q5_1, f16, bf16 or f32 (q8_0)"
+    )
 
 
 def run(arguments):

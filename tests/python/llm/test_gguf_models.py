@@ -114,7 +114,10 @@ def test_every_architecture_but_what_is_only_read_is_written():
     assert {name for name, _ in MODELS.values()} == set(architectures()) - {"phi3"}
 
 
-@pytest.mark.parametrize("form, error", [("q8_0", 0.02), ("q4_0", 0.35), ("f16", 1e-3)])
+@pytest.mark.parametrize(
+    "form, error",
+    [("q8_0", 0.02), ("q5_1", 0.2), ("q5_0", 0.2), ("q4_1", 0.35), ("q4_0", 0.35), ("f16", 1e-3)],
+)
 def test_quantised_models_stay_in_their_blocks(form, error, tmp_path):
     decoder = decoder_of("qwen3")
     save_gguf(decoder, tmp_path / "a.gguf", form)
@@ -193,8 +196,9 @@ def test_the_command_writes_a_file(tmp_path, capsys):
     assert "16 F16, 5 F32" in capsys.readouterr().out
     assert main(["generate", str(tmp_path / "a.gguf"), "abc", "--max-tokens", "3"]) == 0
     assert main(["quantize", str(folder), str(tmp_path / "a.gguf"), "--format", "q9"]) == 1
-    assert "expected one of f32, f16, bf16, q8_0, q4_0 as quantization, got 'q9'" in (
-        capsys.readouterr().err
+    assert (
+        "expected one of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1 as quantization, got 'q9'"
+        in (capsys.readouterr().err)
     )
 
 

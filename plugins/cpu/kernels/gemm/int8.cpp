@@ -3,26 +3,9 @@
 #include "gemm/amx_formats.hpp"
 
 #include "gemm/parallel.hpp"
-
-#ifdef __AVX512F__
-#include <cpuid.h>
-#endif
+#include "simd/vnni.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
-
-#ifdef __AVX512F__
-namespace {
-
-bool has_vnni() {
-  static const bool has = [] {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 11));  // AVX512-VNNI
-  }();
-  return has;
-}
-
-}  // namespace
-#endif
 
 template <class L, class R>
 tenon_status gemm_int8(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L> a, Matrix<R> b,

@@ -22,7 +22,16 @@ from tenon.llm.quantize import QUANTIZABLE, quantize
 
 _FLOATS = {"f32": tenon.float32, "f16": tenon.float16, "bf16": tenon.bfloat16}
 # What the field general.file_type calls a file by most of its tensors.
-_FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 7, "bf16": 32}
+_FILE_TYPES = {
+    "f32": 0,
+    "f16": 1,
+    "q4_0": 2,
+    "q4_1": 3,
+    "q8_0": 7,
+    "q5_0": 8,
+    "q5_1": 9,
+    "bf16": 32,
+}
 Weights = Mapping[str, Tensor | BlockWeight]
 
 
@@ -31,7 +40,7 @@ def save_gguf(
 ) -> dict[str, int]:
     """Write a model, with its tokenizer and chat template, to a GGUF file.
 
-    `quantization`: "f32", "f16", "bf16", or a format of blocks that has a quantiser ("q8_0", "q4_0"), for
+    `quantization`: "f32", "f16", "bf16", or a format of blocks that has a quantiser ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1"), for
     matrices of products and embeddings; a matrix whose rows are no whole blocks stays "f16". None keeps
     the weights as they are. Returned is how many tensors have which type. A model that no architecture
     of llama.cpp describes in full is refused: what is read again is the same model.
