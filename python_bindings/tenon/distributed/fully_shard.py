@@ -107,8 +107,8 @@ class Unit:
                 start = 0
                 for i in chosen:
                     shard = self.slots[i].shard
-                    part = flat[start : start + shard.size].reshape(list(shard.shape))
-                    start += shard.size
+                    part = flat[start : start + shard.numel()].reshape(list(shard.shape))
+                    start += shard.numel()
                     result[i] = part.clone() if size > 1 or rank else part
         return result
 
@@ -125,7 +125,7 @@ class Unit:
                     grad = tenon.zeros(list(slot.shape), dtype=slot.dtype, device=slot.device)
                 parts.append(grad.reshape(list(slot.rows_shape))[slot.rows[rank]].reshape([-1]))
             rows_of_ranks.append(parts)
-            lengths.append(sum(part.size for part in parts))
+            lengths.append(sum(part.numel() for part in parts))
         like = self.slots[chosen[0]]
         rows = []
         for parts, length in zip(rows_of_ranks, lengths, strict=True):
@@ -160,7 +160,7 @@ class Unit:
                 slot.put(slot.shard)
 
     def _pack(self, x: Tensor, spans: list[tuple[int, int]]) -> Any:
-        address = x.data_ptr() if x.size else 0
+        address = x.data_ptr() if x.numel() else 0
         for index, (begin, end) in enumerate(spans):
             if begin <= address < end:
                 self._owed += 1
@@ -295,7 +295,7 @@ def clip_grad_norm_(
     """Scale gradients so that their 2-norm is `max_norm` at most, and return the norm before. Rows of sharded parameters
     count on each of the ranks that have them, whole ones once. Every rank of the group calls it."""
     group = group or world()
-    with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.size]
+    with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
     with tenon.no_grad():
         squares = {True: tenon.zeros([1]), False: tenon.zeros([1])}
         for param, grad in with_grads:

@@ -62,7 +62,8 @@ def holders(device: Any = None, top: int = 10) -> HolderReport:
         print(tenon.runtime.memory.holders("cuda"))
     """
     device = tenon.device(device or "cpu")
-    found = [t for t in _tensors() if t.device == device and t.nbytes]
+    # What is composed of others has no memory but theirs.
+    found = [t for t in _tensors() if t.device == device and t.layout == "strided" and t.nbytes]
     pieces = _pieces(found)
     pieces.sort(key=lambda piece: -piece[0])
     frames = _frames()

@@ -244,7 +244,7 @@ def barrier(
     device_ids: list[int] | None = None,
     timeout: datetime.timedelta | None = None,
 ) -> Work | None:
-    _only("barrier", timeout=(timeout, None))
+    _only("barrier", timeout=(timeout, None), device_ids=(device_ids, None))
     return _work(_group(group).barrier(async_op), async_op)
 
 
@@ -478,7 +478,7 @@ def broadcast_object_list(
     group_src: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    _only("broadcast_object_list", weights_only=(weights_only, False))
+    _only("broadcast_object_list", weights_only=(weights_only, False), device=(device, None))
     group = _group(group)
     if src is None and group_src is None:
         src = 0

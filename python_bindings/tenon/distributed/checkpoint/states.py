@@ -83,7 +83,7 @@ class Source:
                 f"{name}: expected {target.dtype.name}, got {entry.dtype}; load into tensors of that dtype, and convert "
                 "them then"
             )
-        elif target.size:
+        elif target.numel():
             self.later(lambda: _overwrite(target, self.reader.read(name, piece.box)))
 
 
@@ -216,7 +216,7 @@ def _own_piece(tensor: Tensor, param: Tensor | None) -> Piece | None:
     """Of a parameter; None if this rank has no row of it."""
     if not isinstance(param, ShardedParameter):
         return _replica(tensor)
-    if not param.size:
+    if not param.numel():
         return None
     own = param.detach() if param.whole_shape else param.detach().reshape([])
     return Piece(own, param.whole_shape, param.offset)
@@ -261,7 +261,7 @@ class _OptimizerState:
         saved = self._inner.state_dict()
         for index, state in saved["state"].items():
             param = self._params[index]
-            if not param.size:  # this rank has no row of it
+            if not param.numel():  # this rank has no row of it
                 continue
             name, shape, offset = self._places[id(param)]
             for key, value in state.items():
@@ -302,7 +302,7 @@ class _OptimizerState:
             prefix = f"{self._path}.state.{name}."
             for full in source.names(prefix):
                 key = full.removeprefix(prefix)
-                if "." not in key and param.size:
+                if "." not in key and param.numel():
                     wanted.append((index, key, self._reads(source, full, key, param)))
                 elif "." not in key:
                     source.asked.add(full)

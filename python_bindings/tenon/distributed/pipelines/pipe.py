@@ -242,7 +242,7 @@ class Pipeline:
                 return outputs, None
             value = outputs[0] if len(outputs) == 1 else outputs
             loss = loss_fn(value, targets[action.microbatch][0])
-            if not isinstance(loss, Tensor) or loss.size != 1:
+            if not isinstance(loss, Tensor) or loss.numel() != 1:
                 raise ValueError(
                     "pipeline: expected loss_fn to return a tensor of one number, got "
                     f"{tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__}"

@@ -57,7 +57,7 @@ def cut(
 
 
 def _size_of(module: Module) -> int:
-    return sum(p.size for p in {id(p): p for p in module.parameters()}.values())
+    return sum(p.numel() for p in {id(p): p for p in module.parameters()}.values())
 
 
 def _balanced(sizes: list[int], stages: int) -> list[int]:

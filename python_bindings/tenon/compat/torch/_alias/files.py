@@ -52,6 +52,8 @@ def _rebuild_tensor_v2(
     hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
+    if metadata:  # the conjugate and the negative bit of views
+        raise NotImplementedError(f"load: a tensor with {sorted(metadata)} in its metadata")
     result = _operands.as_strided(storage, tuple(size), tuple(stride), offset)
     return result.clone().requires_grad_(requires_grad)
 

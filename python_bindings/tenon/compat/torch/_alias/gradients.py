@@ -21,6 +21,8 @@ class set_detect_anomaly:
     """detect_anomaly() for the rest of the program, or in a block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        if mode and not check_nan:
+            raise NotImplementedError("set_detect_anomaly(): expected check_nan=True, got False")
         self._region: Any = _autograd.detect_anomaly() if mode else None
         if self._region is not None:
             self._region.__enter__()

@@ -282,6 +282,8 @@ def _new(name: str) -> Method:
         pin_memory: bool = False,
         **kwargs: Any,
     ) -> Tensor:
+        if layout not in (None, _torch.strided):
+            raise NotImplementedError(f"{name}(): expected layout torch.strided, got {layout}")
         result = own(self, *(args if size is None else (size, *args)), **kwargs)
         return result.requires_grad_() if requires_grad else result
 
