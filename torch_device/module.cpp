@@ -2,6 +2,7 @@
 // _tenon_torch: what Python calls, and the way to Python for calls that have no tape yet.
 #include <ATen/Context.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/csrc/utils/pybind.h>
@@ -221,6 +222,10 @@ PYBIND11_MODULE(_tenon_torch, m) {
     py::gil_scoped_release released;
     check(host().device_sync(device_id(static_cast<c10::DeviceIndex>(index)), errors()),
           "synchronize");
+  });
+  m.def("stop_backward", [] {
+    py::gil_scoped_release released;
+    torch::autograd::Engine::get_default_engine().stop();
   });
   m.def("default_generator", [](int index) {
     c10::Device device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(index));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats as GGUF's blocks of 32, with the bits that the package `gguf` gives: the same order of the same operations,
-// in float64 where it has them.
+// Floats as GGUF's blocks of 32, with the bits that the package `gguf` gives. Where that computes
+// in float64 or float16, exact arithmetic in float32 and int32 does the same, as devices need not
+// have these dtypes.
 #include <tenon/block_formats.hpp>
 
 #include <algorithm>
@@ -19,8 +20,8 @@ struct Steps {
 constexpr Steps kSteps[] = {
     {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
 
-// The bytes of numbers [count, 1] as float16, rounded to nearest, ties to even. By arithmetic of integers, as not every
-// device has the dtype.
+// The bytes of numbers [count, 1] as float16, rounded to nearest, ties to even. By arithmetic of
+// integers, as not every device has the dtype.
 Tensor bytes_of_float16(Scope& scope, const Tensor& numbers) {
   Tensor bits = ops::view_dtype(scope, numbers, TENON_DTYPE_I32);
   Tensor magnitude = ops::bitwise_and(scope, bits, int64_t{0x7fffffff});
@@ -78,6 +79,35 @@ Tensor packed_bits(Scope& scope, const Tensor& bits) {
   return ops::cast(scope, byte, TENON_DTYPE_U8);
 }
 
+// The upper 12 bits of the significand of float32 numbers.
+Tensor upper_half(Scope& scope, const Tensor& numbers) {
+  Tensor bits =
+      ops::bitwise_and(scope, ops::view_dtype(scope, numbers, TENON_DTYPE_I32), int64_t{-0x1000});
+  return ops::view_dtype(scope, bits, TENON_DTYPE_F32);
+}
+
+// floor(x * y + offset) as float64 would have it, for results from 0 to 2^5, in float32: the
+// rounding errors of the product and of the sum are computed exactly (Dekker, 1971; Knuth's
+// two-sum), and decide where the rounded sum is a whole number. Elsewhere they are too small to
+// reach one.
+Tensor floor_of_product(Scope& scope, const Tensor& x, const Tensor& y, double offset) {
+  Tensor product = ops::multiply(scope, x, y);
+  Tensor x_high = upper_half(scope, x), y_high = upper_half(scope, y);
+  Tensor x_low = ops::subtract(scope, x, x_high), y_low = ops::subtract(scope, y, y_high);
+  Tensor error = ops::subtract(scope, ops::multiply(scope, x_high, y_high), product);
+  error = ops::add(scope, error, ops::multiply(scope, x_high, y_low));
+  error = ops::add(scope, error, ops::multiply(scope, x_low, y_high));
+  error = ops::add(scope, error, ops::multiply(scope, x_low, y_low));
+  Tensor sum = ops::add(scope, product, offset);
+  Tensor part = ops::subtract(scope, sum, product);  // of the offset that is in the sum
+  Tensor rest = ops::subtract(scope, product, ops::subtract(scope, sum, part));
+  rest = ops::add(scope, rest, ops::subtract(scope, offset, part));
+  Tensor whole = ops::floor(scope, sum);
+  Tensor is_below = ops::logical_and(scope, ops::equal(scope, whole, sum),
+                                     ops::less(scope, ops::add(scope, rest, error), 0.0));
+  return ops::where(scope, is_below, ops::subtract(scope, whole, 1.0), whole);
+}
+
 Tensor quantized_steps(Scope& scope, const Tensor& x, const Steps& format) {
   const double count = 1 << format.bits;
   Tensor step, offset, levels;
@@ -91,9 +121,7 @@ Tensor quantized_steps(Scope& scope, const Tensor& x, const Steps& format) {
     // The element of the largest magnitude, with its sign, is the lowest code.
     Tensor index = ops::argmax(scope, ops::abs(scope, x), 1, true);
     step = ops::divide(scope, ops::take_along_axis(scope, x, index, 1), -count / 2);
-    Tensor inverse = ops::cast(scope, inverse_of(scope, step), TENON_DTYPE_F64);
-    levels = ops::multiply(scope, ops::cast(scope, x, TENON_DTYPE_F64), inverse);
-    levels = ops::cast(scope, ops::add(scope, levels, count / 2 + 0.5), TENON_DTYPE_F32);
+    levels = floor_of_product(scope, x, inverse_of(scope, step), count / 2 + 0.5);
   }
   Tensor codes = codes_of(scope, ops::trunc(scope, levels), 0, count - 1, TENON_DTYPE_U8);
   std::vector<Tensor> parts{bytes_of_float16(scope, step)};
@@ -117,7 +145,8 @@ Tensor quantized_bytes(Scope& scope, const Tensor& x) {
       scope, {bytes_of_float16(scope, step), ops::view_dtype(scope, codes, TENON_DTYPE_U8)}, 1);
 }
 
-// The nearest of float4_e2m1's numbers times a power of two by which the largest magnitude is below 8, and mostly fits.
+// The nearest of float4_e2m1's numbers times a power of two by which the largest magnitude is below
+// 8, and mostly fits.
 Tensor quantized_mxfp4(Scope& scope, const Tensor& x) {
   constexpr double kNumbers[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
   Tensor largest = ops::max(scope, ops::abs(scope, x), {1}, true);
@@ -125,10 +154,17 @@ Tensor quantized_mxfp4(Scope& scope, const Tensor& x) {
   Tensor exponent = ops::bitwise_right_shift(
       scope, ops::view_dtype(scope, largest, TENON_DTYPE_I32), int64_t{23});
   exponent = ops::clip(scope, ops::subtract(scope, exponent, int64_t{2}), int64_t{0}, int64_t{254});
-  // Half of the power: codes are twice their numbers.
-  Tensor half =
-      ops::exp2(scope, ops::subtract(scope, ops::cast(scope, exponent, TENON_DTYPE_F64), 128.0));
-  half = ops::cast(scope, half, TENON_DTYPE_F32);
+  // Half of the power, 2^(exponent - 128), as codes are twice their numbers: by its bits, which are
+  // those of a subnormal number for the least two exponents.
+  Tensor normal = ops::bitwise_left_shift(
+      scope, ops::maximum(scope, ops::subtract(scope, exponent, int64_t{1}), int64_t{0}),
+      int64_t{23});
+  Tensor subnormal =
+      ops::multiply(scope, ops::add(scope, ops::minimum(scope, exponent, int64_t{1}), int64_t{1}),
+                    int64_t{1} << 21);
+  Tensor half = ops::view_dtype(
+      scope, ops::where(scope, ops::less(scope, exponent, int64_t{2}), subnormal, normal),
+      TENON_DTYPE_F32);
   Tensor best = ops::abs(scope, x), codes = ops::full_like(scope, x, int64_t{0}, TENON_DTYPE_U8);
   for (int code = 1; code < 16; ++code) {
     Tensor number = ops::multiply(scope, half, kNumbers[code]);

@@ -10,8 +10,11 @@ says what runs where, and what is counted.
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
 import types
+from pathlib import Path
 from typing import Any
 
 import tenon
@@ -63,6 +66,7 @@ def register(kind: str, *, name: str | None = None) -> types.ModuleType:
         native.start(_device_build.library(), kind)
         dispatcher = Dispatcher(torch, native, kind)
         native.set_dispatcher(dispatcher)
+        atexit.register(_end_threads, native)
         remember_device(dispatcher.report)
         torch.utils.rename_privateuse1_backend(shown)
         module = _device_module.made(torch, native, shown)
@@ -76,6 +80,25 @@ def register(kind: str, *, name: str | None = None) -> types.ModuleType:
         torch.utils.generate_methods_for_privateuse1_backend()
         _registered = (kind, shown, module)
         return module
+
+
+def _end_threads(native: Any) -> None:
+    """Ends PyTorch's threads of backward passes on devices, and waits until they are gone.
+
+    Each asks for the interpreter when it begins and when it ends. One that does so while the
+    interpreter ends would end the process by std::terminate.
+    """
+    native.stop_backward()
+    end = time.monotonic() + 10
+    while time.monotonic() < end and any(map(_is_backward, Path("/proc/self/task").iterdir())):
+        time.sleep(0.001)
+
+
+def _is_backward(task: Path) -> bool:
+    try:
+        return (task / "comm").read_text().startswith("pt_autograd")
+    except OSError:  # it has just ended
+        return False
 
 
 def _check_name(torch: Any, name: str) -> None:

@@ -513,3 +513,19 @@ except RuntimeError as error:
     assert "expected a kind of devices, such as 'cpu', got 'cpu:0'" in lines[1]
     assert "expected a name that PyTorch has not, got 'nn'" in lines[2]
     assert "got 'other', which another package has registered" in lines[3]
+
+
+def test_a_program_may_end_right_behind_a_backward_pass():
+    """The threads of PyTorch's engine have ended before the interpreter ends."""
+    program = """
+import os, tenon, torch
+tenon.plugins.load(os.environ["TENON_TEST_PLUGINS"].split(":")[0])
+tenon.torch.device.register("toy")
+torch.nn.Linear(8, 1).to("toy")(torch.randn(4, 8).to("toy")).sum().backward()
+"""
+    runs = [
+        subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+        for _ in range(6)  # at once, so that threads wait for processors
+    ]
+    assert [run.communicate(timeout=300)[1] for run in runs] == [""] * 6
+    assert [run.returncode for run in runs] == [0] * 6
