@@ -162,7 +162,7 @@ class GgufFile:
         return _NAMES[self._place(name).kind]
 
     def tensor(self, name: str) -> Tensor | BlockWeight:
-        """A tensor where it lies in the file: float32, float16 or bfloat16, or blocks. It copies
+        """A tensor, mapped from the file: float32, float16 or bfloat16, or blocks. It copies
         nothing; what is written to it is not written to the file."""
         place = self._place(name)
         if place.kind in _PLAIN:

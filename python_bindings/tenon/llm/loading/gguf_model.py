@@ -349,7 +349,7 @@ def _add_tokens(options: dict[str, Any], metadata: Mapping[str, Any]) -> None:
 def weights_of(
     file: GgufFile, name: str, config: DecoderConfig, dtype: str
 ) -> dict[str, Tensor | BlockWeight]:
-    """A file's tensors under the decoder's names: blocks where they lie, others converted to `dtype`."""
+    """A file's tensors under the decoder's names: blocks mapped from the file, others converted to `dtype`."""
     rules = [(pattern_of(source), rule) for source, rule in architecture(name)["weights"].items()]
     shapes = config.weight_shapes()
     weights: dict[str, Tensor | BlockWeight] = {}

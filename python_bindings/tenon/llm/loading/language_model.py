@@ -41,7 +41,7 @@ _OTHERS = {
 def load(path: str | os.PathLike[str], dtype: str = "float32") -> LanguageModel:
     """The model of a Hugging Face folder or of a GGUF file, its weights converted to `dtype`.
 
-    Matrices that a GGUF file has in blocks stay so, where they lie in the mapped file. Tokenizers and chat
+    Matrices that a GGUF file has in blocks stay so, mapped from the file. Tokenizers and chat
     templates need the extra `tenon-dl[llm]`.
     """
     folder = pathlib.Path(path)
