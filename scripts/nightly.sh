@@ -15,11 +15,10 @@
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
-#   wheel       the wheel, installed and used in a bare Debian without a compiler; needs root
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx wheel tidy)
+all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx tidy)
 
 install() {
   local missing=() package sudo=""
@@ -110,11 +109,6 @@ stage_onnx() {
   "$suite/bin/python" tests/onnx/backend_suite.py --least 1805
   "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 141
   .venv/bin/python -m tests.fuzz.onnx_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
-}
-stage_wheel() {
-  rm -f dist/tenon_dl-*.whl
-  make wheel
-  scripts/test_wheel.sh dist/tenon_dl-*.whl bookworm
 }
 stage_tidy() {
   install clang-tidy
