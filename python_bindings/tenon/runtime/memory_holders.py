@@ -74,9 +74,13 @@ def holders(device: Any = None, top: int = 10) -> HolderReport:
     for frame in frames:
         if frame.f_code.co_name != "<module>":  # whose variables are globals
             own.add(id(frame.f_locals))
-    leaves = [t for t in found if t.requires_grad and t.is_leaf and t.grad is not None]
-    gradients = {t.grad.data_ptr(): t for t in leaves if t.grad.layout == "strided"}
-    own |= {id(leaves)}
+    leaves = [t for t in found if t.requires_grad and t.is_leaf]
+    gradients = {
+        t.grad.data_ptr(): t
+        for t in leaves
+        if t.grad is not None and t.grad.layout == "strided"  # not composed of others
+    }
+    own.add(id(leaves))
     own.add(id(gradients))
     holdings = []
     for size, tensors in pieces[:top]:
