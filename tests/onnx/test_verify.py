@@ -52,6 +52,7 @@ def test_a_wrong_result(runtime):
     assert not found
     text = "y: float32[2, 3]: 6 of 6 elements differ, first at [0, 0]: expected 0.5, got 0; largest error 0.5, relative 1"
     assert text in str(found)
+    # A tolerance above that error accepts it.
     assert tenon.onnx.verify(net(), {"x": tenon.zeros(2, 3)}, atol=0.6)
 
 
