@@ -457,10 +457,19 @@ def wait_until_free(engine):
 def test_clients_that_leave_are_let_go(client, engine):
     body = {**CHAT, "max_tokens": 100, "stream": True}
     for parts in (0, 1, 3):
-        before = engine.steps
+        before, gone = engine.steps, threading.Event()
+
+        def wait_for_the_client(before=before, gone=gone):
+            # A fast engine would have all 100 tokens before a busy machine runs the client at all.
+            if engine.steps - before >= 50:
+                assert gone.wait(60), "the application still answers a client that left"
+
+        engine.model.delay = wait_for_the_client
         client("POST", "/v1/chat/completions", body, leave_after=parts)
+        gone.set()
         wait_until_free(engine)
         assert engine.steps - before < 100
+    engine.model.delay = None
 
     async def leave():
         task = asyncio.ensure_future(
