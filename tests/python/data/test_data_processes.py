@@ -360,7 +360,7 @@ def test_a_worker_that_is_late_is_named(workers):
     begun = time.monotonic()
     with pytest.raises(data.WorkerError, match=r"worker 0 \(.*\) within 0.3 s") as failure:
         list(loader)
-    assert "samples 4, 5" in str(failure.value) and time.monotonic() - begun < 5
+    assert "samples 4, 5" in str(failure.value) and time.monotonic() - begun < 30
     assert re.search(r"The worker is here:\n(.*\n)+.* in __getitem__", str(failure.value))
 
 
@@ -441,7 +441,7 @@ def test_leaving_a_loop_early_ends_the_workers():
     next(batches)
     batches.close()
     assert multiprocessing.active_children() == children
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 # -- workers --------------------------------------------------------------------------------------
