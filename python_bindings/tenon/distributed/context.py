@@ -65,7 +65,7 @@ class ContextParallel:
             )
         return length // self._count()
 
-    def positions(self, length: int, device: object = None) -> Tensor:
+    def positions(self, length: int, device: tenon.device | str | None = None) -> Tensor:
         """This rank's positions [length / n], int64, in their order here, of a sequence of `length`."""
         part = self._part_length(length)
         numbers = tenon.arange(length, device=device).reshape([self._count(), part])
@@ -128,8 +128,10 @@ class ContextParallel:
     def _by_heads(
         self, query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float, gqa: bool
     ) -> Tensor:
-        whole = [self._take_heads(x) for x in (query, key, value)]
-        out = tenon.scaled_dot_product_attention(*whole, causal=causal, scale=scale, enable_gqa=gqa)
+        q, k, v = (self._take_heads(x) for x in (query, key, value))
+        out = tenon.scaled_dot_product_attention(
+            q, k, v, causal=causal, scale=scale, enable_gqa=gqa
+        )
         return self._take_positions(out, tuple(query.shape[:-3]))
 
     def _take_heads(self, x: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class Unit:
 
     def __init__(self, name: str, slots: list[_Slot], group: ProcessGroup, reshards: bool) -> None:
         self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
-        self.gathers = 0  # how often, for those who count
+        self.gathers = self.gathers_ahead = 0  # how often, for those who count
         self._wholes: list[Tensor] | None = None  # while backward needs them
         self._owed = 0  # saved tensors that backward has not requested yet
 
@@ -83,6 +83,7 @@ class Unit:
     def start(self, ahead: bool = False) -> Callable[[], list[Tensor]]:
         """Gather, or begin to, `ahead` of the call that needs it; the result waits, and returns whole tensors, which no other unit and no earlier call has."""
         self.gathers += 1
+        self.gathers_ahead += ahead
         wholes = [
             tenon.empty(list(slot.rows_shape), dtype=slot.dtype, device=slot.device)
             for slot in self.slots
