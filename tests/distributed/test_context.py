@@ -106,14 +106,14 @@ def test_split_join_and_positions(layout):
         context = dist.ContextParallel(layout=layout)
         x = tenon.arange(48.0).reshape([2, 8, 3])
         part = context.split(x, 1)
-        places = context.positions(8)
-        assert (part[0, :, 0] == x[0, places, 0]).all().item()
+        numbers = context.positions(8)
+        assert (part[0, :, 0] == x[0, numbers, 0]).all().item()
         part.requires_grad = True
         joined = context.join(part, -2)
         assert (joined == x).all().item()
         (joined * x).sum().backward()
         assert (part.grad == 2 * part.detach()).all().item()  # of both ranks' losses
-        return places.tolist()
+        return numbers.tolist()
 
     want = {"zigzag": [[0, 1, 6, 7], [2, 3, 4, 5]], "contiguous": [[0, 1, 2, 3], [4, 5, 6, 7]]}
     assert in_ranks(2, work) == want[layout]
@@ -130,12 +130,12 @@ class Decoder(nn.Module):
     def forward(self, tokens):
         batch, length = tokens.shape
         if self.context is None:
-            places = tenon.arange(length)
+            numbers = tenon.arange(length)
             attention = F.scaled_dot_product_attention
         else:
-            places = self.context.positions(length * self.context.group.size)
+            numbers = self.context.positions(length * self.context.group.size)
             attention = self.context.attention
-        x = self.token(tokens) + self.position(places)
+        x = self.token(tokens) + self.position(numbers)
         q, k, v = (
             tenon.permute(part, [0, 2, 1, 3])
             for part in tenon.split(self.qkv(x).reshape([batch, length, 2, 12]), [4, 4, 4], 3)

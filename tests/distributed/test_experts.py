@@ -275,7 +275,7 @@ def test_capacity(size):
 
 
 def test_norms_count_once():
-    """norm_counts_once_under_tp_ep: clipping sees each expert once, whoever has it, and gives all ranks one norm."""
+    """norm_counts_once_under_tp_ep: clipping sees each expert once, on whatever ranks it is, and gives all ranks one norm."""
     model = Whole()
     x, target = batch(0)
     loss_of(model(x), target).backward()

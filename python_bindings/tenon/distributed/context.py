@@ -19,7 +19,7 @@ class ContextParallel:
 
         context = dist.ContextParallel()
         x = context.split(tokens, 1)                     # this rank's positions of [batch, length]
-        places = context.positions(tokens.shape[1])      # which they are, for embeddings of positions
+        numbers = context.positions(tokens.shape[1])     # which they are, for embeddings of positions
         y = context.attention(q, k, v, causal=True)      # [batch, heads, length / n, features]
         loss = dist.functional.mean(losses)              # over the tokens of all ranks
 

@@ -59,7 +59,7 @@ class DistributedDataParallel(Module):
             raise ValueError(
                 "DistributedDataParallel: expected a module with parameters that require a gradient, got none"
             )
-        self._places = self._experts_places()
+        self._places = self._places_of_experts()
         self._is_syncing = True
         self._pass: int | None = None  # the backward pass that what follows belongs to
         with tenon.no_grad():
@@ -101,9 +101,9 @@ class DistributedDataParallel(Module):
 
     # -- what ranks have
 
-    def _experts_places(self) -> list[ExpertPlace]:
+    def _places_of_experts(self) -> list[ExpertPlace]:
         """Of the experts in the model, which must be divided over all ranks of the group."""
-        places: list[ExpertPlace] = []
+        found: list[ExpertPlace] = []
         inside: set[int] = set()
         for each in self.module.modules():
             if not isinstance(each, ExpertParallel):
@@ -119,12 +119,12 @@ class DistributedDataParallel(Module):
                     f"{place.group.size} ranks with different ones, {list(place.group.ranks)}, and {place.holders} with "
                     "the same; give ExpertParallel the group of these as replicas"
                 )
-            if place not in places:
-                places.append(place)
+            if place not in found:
+                found.append(place)
         experts = {id(p) for p in (*self.module.parameters(), *self.module.buffers())} & inside
         if experts:
             self._expect_apart(self.module, experts)
-        return places
+        return found
 
     def _expect_apart(self, module: Module, experts: set[int], path: str = "") -> None:
         """What experts and other modules have in common would be changed apart by ranks."""

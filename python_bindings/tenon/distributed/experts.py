@@ -127,8 +127,8 @@ class ExpertParallel(Module):
         capacity = math.ceil(self.capacity_factor * choices / self.count)
         experts = chosen.reshape([-1])[order].to(tenon.int64)
         starts = tenon.cumsum(counts, 0) - counts
-        places = tenon.arange(choices, device=rows.device) - starts[experts]
-        kept = tenon.nonzero(places < capacity).reshape([-1])
+        in_expert = tenon.arange(choices, device=rows.device) - starts[experts]
+        kept = tenon.nonzero(in_expert < capacity).reshape([-1])
         self.dropped = choices - kept.shape[0]
         return rows[kept], tenon.minimum(counts, capacity), kept
 

@@ -83,7 +83,7 @@ def mean(x: Tensor, weights: Tensor | None = None, group: ProcessGroup | None = 
     ranks. With `weights` (of the shape of `x`; 0 and 1 for tokens that do not count and that do) the weighted mean.
 
     Every rank has the same value. Gradients that are averaged over the ranks of the group, as DistributedDataParallel
-    does, are then those of this mean: whoever has more tokens counts for more.
+    does, are then those of this mean: a rank with more tokens counts for more.
     """
     group = group or world()
     if weights is not None and weights.shape != x.shape:

@@ -18,7 +18,7 @@ OWNER = "DistributedDataParallel"
 
 class Reducer:
     """`holders` are the ranks with the same parameters; None: this one alone. `divisor` is the number of parts of the
-    batch, whoever holds what: a multiple of the number of holders."""
+    batch, on whatever ranks parameters are: a multiple of the number of holders."""
 
     def __init__(
         self,
