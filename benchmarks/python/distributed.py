@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""all_reduce over host memory between processes of this machine: Tenon beside PyTorch's Gloo, in turns.
+"""Ranks that are processes of this machine, over host memory: all_reduce, and steps of training with ZeRO stage 3, experts
+and sequences that are divided over them. Tenon beside PyTorch over Gloo, in turns.
 
     ~/.cache/tenon/peers-.../bin/python benchmarks/python/distributed.py [--json FILE] [--peers torch]
 
@@ -18,49 +19,44 @@ import subprocess
 import sys
 import time
 
+import _distributed_calls as calls
+
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("TENON_BUILD_DIR", os.path.join(ROOT, "build/release"))
-CASES = {
-    "64 bytes [us]": (16, 1e6),
-    "4 KB [us]": (1 << 10, 1e6),
-    "4 MB [ms]": (1 << 20, 1e3),
-    "25 MB [ms]": (25 << 18, 1e3),
+CASES = {  # the unit, and what one call does: _distributed_calls.py
+    "all_reduce of 64 bytes [us]": (1e6, "all_reduce", 16),
+    "all_reduce of 4 KB [us]": (1e6, "all_reduce", 1 << 10),
+    "all_reduce of 4 MB [ms]": (1e3, "all_reduce", 1 << 20),
+    "all_reduce of 25 MB [ms]": (1e3, "all_reduce", 25 << 18),
+    "ZeRO-3, 8 layers of 512 [ms]": (1e3, "fully_shard", 512),
+    "the same, not ahead [ms]": (1e3, "fully_shard_not_ahead", 512),
+    "8 experts of 256, 512 rows [ms]": (1e3, "experts", 256),
+    "ring attention, 1024 [ms]": (1e3, "ring_attention", 1024),
+    "attention by heads, 1024 [ms]": (1e3, "attention_by_heads", 1024),
 }
 SECONDS = 0.3  # of a turn
 
 
-def tenon_call(count):
-    import tenon
-    import tenon.distributed as dist
-
-    if not dist.is_initialized():
-        dist.init_process_group()
-    x = tenon.zeros([count])
-    return lambda: dist.all_reduce(x)
-
-
-def torch_call(count):
-    import torch
-    import torch.distributed as dist
-
-    if not dist.is_initialized():
-        torch.set_num_threads(1)
-        dist.init_process_group("gloo")
-    x = torch.zeros([count])
-    return lambda: dist.all_reduce(x)
-
-
 def serve(library):
-    """One rank: reads a number of elements and of calls from standard input, and writes seconds for each call."""
-    make = {"tenon": tenon_call, "torch": torch_call}[library]
+    """One rank: reads the name of a call, its size and how often from standard input, and writes seconds for each call, or
+    a dash where the library has none."""
+    calls_of = calls.tenon_calls if library == "tenon" else calls.torch_calls
+    made = {}
     for line in sys.stdin:
-        count, calls = map(int, line.split())
-        call = make(count)
+        name, size, count = line.split()
+        key = name, int(size)
+        if key not in made:
+            make = calls_of().get(name)
+            made[key] = make and make(int(size))
+        call = made[key]
+        if call is None:
+            print("-", flush=True)
+            continue
         call()
         start = time.perf_counter()
-        for _ in range(calls):
+        for _ in range(int(count)):
             call()
-        print((time.perf_counter() - start) / calls, flush=True)
+        print((time.perf_counter() - start) / int(count), flush=True)
 
 
 class Ranks:
@@ -87,11 +83,13 @@ class Ranks:
             for rank in range(size)
         ]
 
-    def seconds(self, count, calls):
+    def seconds(self, name, size, count):
+        """On rank 0; None where the library has no such call."""
         for process in self.processes:
-            process.stdin.write(f"{count} {calls}\n")
+            process.stdin.write(f"{name} {size} {count}\n")
             process.stdin.flush()
-        return [float(process.stdout.readline()) for process in self.processes][0]
+        told = [process.stdout.readline().strip() for process in self.processes][0]
+        return None if told == "-" else float(told)
 
     def close(self):
         for process in self.processes:
@@ -102,21 +100,23 @@ class Ranks:
 def measure(libraries, size, rounds, only):
     ranks = {library: Ranks(library, size) for library in libraries}
     rows = {}
-    for name, (count, unit) in CASES.items():
-        if only and only not in name:
+    for title, (unit, name, length) in CASES.items():
+        if only and only not in title:
             continue
-        calls = {}
+        counts = {}
         for library, each in ranks.items():
-            calls[library] = max(3, int(SECONDS / max(each.seconds(count, 5), 1e-6)))
-        times = {library: [] for library in libraries}
+            first = each.seconds(name, length, 2)
+            if first is not None:
+                counts[library] = max(2, int(SECONDS / max(first, 1e-6)))
+        times = {library: [] for library in counts}
         for _ in range(rounds):
-            for library, each in ranks.items():
-                times[library].append(each.seconds(count, calls[library]) * unit)
+            for library, count in counts.items():
+                times[library].append(ranks[library].seconds(name, length, count) * unit)
         row = {library: statistics.median(values) for library, values in times.items()}
         if "torch" in times:
             ratios = [a / b for a, b in zip(times["tenon"], times["torch"], strict=True)]
             row["ratio"] = statistics.median(ratios)
-        rows[f"{size} ranks, {name}"] = row
+        rows[f"{size} ranks, {title}"] = row
     for each in ranks.values():
         each.close()
     return rows
@@ -137,9 +137,11 @@ def main():
     rows = {}
     for size in (2, 4):
         rows.update(measure(libraries, size, options.rounds, options.only))
-    print(f"{'all_reduce of float32':28}" + "".join(f"{x:>12}" for x in (*libraries, "ratio")))
+    columns = (*libraries, "ratio")
+    print(f"{'float32':44}" + "".join(f"{x:>12}" for x in columns))
     for name, row in rows.items():
-        print(f"{name:28}" + "".join(f"{value:12.3f}" for value in row.values()))
+        values = (f"{row[x]:12.3f}" if x in row else f"{'-':>12}" for x in columns)
+        print(f"{name:44}" + "".join(values))
     if options.json:
         with open(options.json, "w") as file:
             json.dump(rows, file, indent=1)

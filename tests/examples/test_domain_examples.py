@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = [
     ("classify_digits", "accuracy on 359 images", ["sklearn"]),
     ("character_gpt", "nats per character", []),
+    ("mixture_gpt", "nats per character", []),
     ("lstm_modules", "accuracy on", []),
     ("vae_digits", "evidence lower bound on 359 images", ["sklearn"]),
     ("graph_network", "nodes in their group", []),
@@ -40,6 +41,13 @@ def test_scripts_learn_in_seconds(name, printed, libraries):
     result = run(name, "--quick")
     assert result.returncode == 0, result.stdout + result.stderr
     assert printed in result.stdout
+
+
+def test_ranks_of_one_script_share_its_experts():
+    result = run("mixture_gpt", "--quick", "--ranks", "2")
+    assert result.returncode == 0, result.stdout + result.stderr
+    for line in ("rank 0 of 2: 27072 parameters, experts [0, 1, 2, 3]", "experts [4, 5, 6, 7]"):
+        assert line in result.stdout
 
 
 def test_a_script_that_misses_its_goal_fails():

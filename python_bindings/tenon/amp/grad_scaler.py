@@ -101,12 +101,9 @@ class GradScaler:
                 f"GradScaler.unscale_: expected a call once between two calls of update(), but "
                 f"{type(optimizer).__name__} was {state.stage.value} already"
             )
-        grads = [
-            param.grad
-            for group in optimizer.param_groups
-            for param in group["params"]
-            if param.grad is not None
-        ]
+        params = [param for group in optimizer.param_groups for param in group["params"]]
+        self._expect_whole(params)
+        grads = [param.grad for param in params if param.grad is not None]
         if not grads:
             raise RuntimeError(
                 f"GradScaler: {type(optimizer).__name__} has no parameter with a gradient; call "
@@ -207,6 +204,16 @@ class GradScaler:
         self._states.clear()
 
     # -- parts -------------------------------------------------------------------------------------
+
+    def _expect_whole(self, params: list[Tensor]) -> None:
+        """Ranks must leave out a step together."""
+        for param in params:
+            if getattr(param, "is_part", False) or getattr(param, "expert_place", None) is not None:
+                raise ValueError(
+                    "GradScaler: expected parameters that all ranks have, got one of shape "
+                    f"{tuple(param.shape)} of which other ranks have other parts, and may find other numbers; use "
+                    "tenon.distributed.GradScaler"
+                )
 
     def _scale_on(self, device: tenon.device) -> Tensor:
         if self._scale is None:

@@ -32,6 +32,7 @@ from .calls import (
     scatter,
     send,
 )
+from .context import ContextParallel
 from .data_parallel import DistributedDataParallel
 from .errors import (
     CollectiveAborted,
@@ -40,9 +41,12 @@ from .errors import (
     CollectiveTimeout,
     PeerFailed,
 )
-from .fully_shard import clip_grad_norm_, fully_shard, whole_parameters
+from .experts import ExpertParallel, MoELayer
+from .fully_shard import fully_shard, whole_parameters
+from .grad_scaler import GradScaler
 from .group import ProcessGroup
 from .local import LocalRanks, local
+from .norms import clip_grad_norm_
 from .pipelines import Pipeline, Schedule, pipeline
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
@@ -66,11 +70,15 @@ __all__ = [
     "CollectiveError",
     "CollectiveMismatch",
     "CollectiveTimeout",
+    "ContextParallel",
     "DistributedBatchSampler",
     "DistributedDataParallel",
+    "ExpertParallel",
     "FileStore",
+    "GradScaler",
     "LocalRanks",
     "LocalStore",
+    "MoELayer",
     "P2POp",
     "PeerFailed",
     "Pipeline",

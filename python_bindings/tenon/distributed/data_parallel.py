@@ -11,11 +11,11 @@ import tenon
 from tenon import Tensor, _core
 from tenon.nn import Module
 
-from .buckets import MEGABYTE, buckets_of
+from .buckets import MEGABYTE
 from .calls import all_gather_object
-from .failed_pass import settle_failed_pass
+from .experts import ExpertParallel, ExpertPlace, place_of
 from .group import ProcessGroup
-from .work import Work
+from .reducer import Reducer
 from .world import world
 
 
@@ -32,6 +32,9 @@ class DistributedDataParallel(Module):
     `find_unused_parameters`: then ranks that did not use it, in this pass or inside `no_sync()` before it, take part
     with the gradient they hold or 0, and where no rank did its gradient is left alone. With `broadcast_buffers`, buffers
     become those of rank 0 before every forward pass in training.
+
+    Experts of ExpertParallel are no rank's alone: their gradients, which are sums over the tokens of all ranks, are summed
+    over the ranks with the same experts and divided by the number of all ranks.
 
     After a pass that raised at the same place on all ranks the next one is as any other; gradients that the failed one
     left in parameters are this rank's own, so call zero_grad(). If it raised on some ranks only, all ranks get a
@@ -56,31 +59,35 @@ class DistributedDataParallel(Module):
             raise ValueError(
                 "DistributedDataParallel: expected a module with parameters that require a gradient, got none"
             )
-        self._names = [name for name, _ in named]
-        self._params = [p for _, p in named]
-        self._bytes = int(bucket_cap_mb * MEGABYTE)
+        self._places = self._places_of_experts()
         self._is_syncing = True
-        self._has_order = False
-        # Gradients come from the last layer first.
-        self._set_buckets(list(range(len(named)))[::-1])
         self._pass: int | None = None  # the backward pass that what follows belongs to
-        self._ready: list[int] = []  # of this pass, in order
-        self._kept: set[int] = set()  # with gradients of this rank alone, as those inside no_sync()
-        self._works: list[tuple[list[int], Tensor, Work] | None] = []
         with tenon.no_grad():
             self._agree_on_shapes()
             for tensor in (*module.parameters(), *module.buffers()):
-                self.process_group.broadcast(tensor)
-        self._hooks = [
-            p.register_post_accumulate_grad_hook(self._hook(index))
-            for index, p in enumerate(self._params)
-        ]
+                self._broadcast(tensor)
+        self._reducers = []
+        for place in (None, *self._places):
+            members = [(name, p) for name, p in named if place_of(p) == place]
+            if not members:
+                continue
+            reducer = Reducer(
+                [name for name, _ in members],
+                [p for _, p in members],
+                self.process_group if place is None else place.replicas,
+                self.process_group.size,
+                int(bucket_cap_mb * MEGABYTE),
+                find_unused_parameters,
+            )
+            self._reducers.append(reducer)
+            for index, (_, p) in enumerate(members):
+                p.register_post_accumulate_grad_hook(self._hook(reducer, index))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self.training and self.broadcast_buffers and self._is_syncing:
             with tenon.no_grad():
                 for buffer in self.module.buffers():
-                    self.process_group.broadcast(buffer)
+                    self._broadcast(buffer)
         return self.module(*args, **kwargs)
 
     @contextlib.contextmanager
@@ -92,105 +99,102 @@ class DistributedDataParallel(Module):
         finally:
             self._is_syncing = before
 
-    # -- during a backward pass
+    # -- what ranks have
+
+    def _places_of_experts(self) -> list[ExpertPlace]:
+        """Of the experts in the model, which must be divided over all ranks of the group."""
+        found: list[ExpertPlace] = []
+        inside: set[int] = set()
+        for each in self.module.modules():
+            if not isinstance(each, ExpertParallel):
+                continue
+            inside.update(id(tensor) for tensor in (*each.parameters(), *each.buffers()))
+            place, group = each.place, self.process_group
+            holders = group if place.replicas is None else place.replicas
+            if place.ranks != group.size or not {*place.group.ranks, *holders.ranks} <= {
+                *group.ranks
+            }:
+                raise ValueError(
+                    f"DistributedDataParallel: expected experts that are divided over ranks {list(group.ranks)}, got "
+                    f"{place.group.size} ranks with different ones, {list(place.group.ranks)}, and {place.holders} with "
+                    "the same; give ExpertParallel the group of these as replicas"
+                )
+            if place not in found:
+                found.append(place)
+        experts = {id(p) for p in (*self.module.parameters(), *self.module.buffers())} & inside
+        if experts:
+            self._expect_apart(self.module, experts)
+        return found
+
+    def _expect_apart(self, module: Module, experts: set[int], path: str = "") -> None:
+        """What experts and other modules have in common would be changed apart by ranks."""
+        if isinstance(module, ExpertParallel):
+            return
+        for name, value in vars(module).items():
+            full = f"{path}.{name}".strip(".")
+            if isinstance(value, Module):
+                self._expect_apart(value, experts, full)
+            elif isinstance(value, Tensor) and id(value) in experts:
+                raise ValueError(
+                    f"DistributedDataParallel: expected parameters of experts that no other module has, got {full}"
+                )
+
+    def _broadcast(self, tensor: Tensor) -> None:
+        place = place_of(tensor)
+        group = self.process_group if place is None else place.replicas
+        if group is not None:
+            group.broadcast(tensor)
 
     def _agree_on_shapes(self) -> None:
         """Models that differ would be taken for each other where only the numbers of elements are equal."""
-        own = [(name, tuple(p.shape), p.dtype.name) for name, p in self.module.named_parameters()]
-        for rank, theirs in enumerate(all_gather_object(own, self.process_group)):
-            if theirs == own:
+        for place in (None, *self._places):
+            group = self.process_group if place is None else place.replicas
+            if group is None:
                 continue
-            here, there = next(
-                ((a, b) for a, b in zip(own, theirs, strict=False) if a != b),
-                (f"{len(own)} parameters", f"{len(theirs)} parameters"),
-            )
-            raise ValueError(
-                f"DistributedDataParallel: expected the same parameters on all ranks, got {here} on rank "
-                f"{self.process_group.rank} and {there} on rank {rank}"
-            )
+            own = [
+                (name, tuple(p.shape), p.dtype.name)
+                for name, p in self.module.named_parameters()
+                if place_of(p) == place
+            ]
+            for rank, theirs in enumerate(all_gather_object(own, group)):
+                if theirs == own:
+                    continue
+                here, there = next(
+                    ((a, b) for a, b in zip(own, theirs, strict=False) if a != b),
+                    (f"{len(own)} parameters", f"{len(theirs)} parameters"),
+                )
+                raise ValueError(
+                    f"DistributedDataParallel: expected the same parameters on all ranks, got {here} on rank "
+                    f"{group.rank} and {there} on rank {rank}"
+                )
 
-    def _set_buckets(self, order: list[int]) -> None:
-        groups = buckets_of([self._params[index] for index in order], self._bytes)
-        self._buckets = [[order[place] for place in group] for group in groups]
-        self._bucket_of = {index: b for b, group in enumerate(self._buckets) for index in group}
+    # -- during a backward pass
 
-    def _hook(self, index: int) -> Any:
+    def _hook(self, reducer: Reducer, index: int) -> Any:
         def run(_param: Tensor) -> None:
             if self._is_syncing:
-                self._take(index)
+                self._take(reducer, index)
             else:
-                self._kept.add(index)
+                reducer.keep(index)
 
         return run
 
-    def _take(self, index: int) -> None:
+    def _take(self, reducer: Reducer, index: int) -> None:
         number = _core._backward_pass_number()
         if number != self._pass:
             if self._pass is not None:
-                self._kept.update(self._ready)
-                works = [entry[2] for entry in self._works if entry is not None]
-                settle_failed_pass("DistributedDataParallel", self.process_group, works)
-            self._pass, self._ready = number, []
-            self._works = [None] * len(self._buckets)
-            self._missing = [len(group) for group in self._buckets]
-            self._started = 0
+                for each in self._reducers:
+                    each.settle_failed()
+            self._pass = number
+            for each in self._reducers:
+                each.begin()
             _core._call_after_backward(self._finish)
-        self._ready.append(index)
-        self._missing[self._bucket_of[index]] -= 1
-        # In the order of buckets, which is the same on all ranks.
-        while self._started < len(self._buckets) and self._missing[self._started] == 0:
-            self._start(self._started)
-
-    def _start(self, bucket: int) -> None:
-        members = self._buckets[bucket]
-        with tenon.no_grad():
-            parts = []
-            for index in members:
-                param = self._params[index]
-                grad = param.grad
-                part = tenon.zeros_like(param) if grad is None else grad
-                parts.append(part.detach().reshape([-1]))
-            # A copy, also of one gradient: the program may read .grad meanwhile.
-            flat = tenon.concat(parts) if len(parts) > 1 else parts[0].clone()
-            work = self.process_group.all_reduce(flat, "mean", flat, async_op=True)
-        self._works[bucket] = (members, flat, work)
-        self._started += 1
+        reducer.take(index)
 
     def _finish(self) -> None:
-        order, self._ready, self._pass = self._ready, [], None
-        used = self._used(order)
-        with tenon.no_grad():
-            while self._started < len(self._buckets):
-                self._start(self._started)
-            for entry in self._works:
-                assert entry is not None
-                members, flat, work = entry
-                work.wait()
-                start = 0
-                for index in members:
-                    param = self._params[index]
-                    part = flat[start : start + param.numel()].reshape(param.shape)
-                    start += param.numel()
-                    if not used[index]:
-                        continue
-                    if param.grad is None:
-                        param.grad = part.clone()
-                    else:
-                        param.grad.copy_(part)
-        self._works = []
-        self._kept.clear()
-        if not self._has_order:
-            self._adopt_order(order)
-
-    def _used(self, order: list[int]) -> list[bool]:
-        """Which parameters got a gradient on some rank."""
-        here = [False] * len(self._params)
-        for index in order:
-            here[index] = True
-        if not self.find_unused_parameters:
-            if all(here):
-                return here
-            unused = [name for name, is_used in zip(self._names, here, strict=True) if not is_used]
+        self._pass = None
+        unused = [name for reducer in self._reducers for name in reducer.unused()]
+        if unused:
             text = (
                 f"DistributedDataParallel: expected gradients of all parameters, got none of {unused} on rank "
                 f"{self.process_group.rank}; pass find_unused_parameters=True if ranks use parts of the model, or "
@@ -198,19 +202,5 @@ class DistributedDataParallel(Module):
             )
             self.process_group.abort(text)
             raise RuntimeError(text)
-        for index in self._kept:
-            here[index] = here[index] or self._params[index].grad is not None
-        # Behind all buckets, which is the same place among the calls of all ranks.
-        while self._started < len(self._buckets):
-            self._start(self._started)
-        flags = tenon.tensor(here).to(tenon.uint8)
-        return [bool(flag) for flag in self.process_group.all_reduce(flags, "max").tolist()]
-
-    def _adopt_order(self, order: list[int]) -> None:
-        """Buckets from now on: those that were whole first on rank 0 travel first; unused ones at the end."""
-        rest = [index for index in range(len(self._params)) if index not in set(order)]
-        told = tenon.tensor([*order, *rest], dtype=tenon.int64)
-        with tenon.no_grad():
-            self.process_group.broadcast(told)
-        self._set_buckets(told.tolist())
-        self._has_order = True
+        for reducer in self._reducers:
+            reducer.finish()

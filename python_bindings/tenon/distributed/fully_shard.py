@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tenon
@@ -21,7 +21,10 @@ from tenon.nn import Module, Parameter
 
 from . import host_group as host
 from .calls import all_gather_object
+from .experts import place_of
 from .group import ProcessGroup
+from .prefetch import order_of
+from .work import Work
 from .world import world
 from .zero import own_rows
 
@@ -32,6 +35,7 @@ class ShardedParameter(Parameter):
     whole_shape: tuple[int, ...]
     offset: tuple[int, ...]
     is_part = True  # optimizers that need whole parameters refuse it
+    group: ProcessGroup  # the ranks that have its rows
 
 
 class _Slot:
@@ -48,7 +52,7 @@ class _Slot:
         with tenon.no_grad():
             own = param.detach().reshape(list(self.rows_shape))[self.rows[group.rank]].clone()
         self.shard = ShardedParameter(own, param.requires_grad)
-        self.shard.whole_shape = self.shape
+        self.shard.whole_shape, self.shard.group = self.shape, group
         start = self.rows[group.rank].start
         self.shard.offset = (start, *[0] * (len(self.shape) - 1)) if self.shape else ()
 
@@ -64,7 +68,7 @@ class Unit:
 
     def __init__(self, name: str, slots: list[_Slot], group: ProcessGroup, reshards: bool) -> None:
         self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
-        self.gathers = 0  # how often, for those who count
+        self.gathers = self.gathers_ahead = 0  # how often, for those who count
         self._wholes: list[Tensor] | None = None  # while backward needs them
         self._owed = 0  # saved tensors that backward has not requested yet
 
@@ -76,22 +80,39 @@ class Unit:
 
     # -- whole tensors
 
-    def gather(self) -> list[Tensor]:
-        """Whole tensors, which no other unit and no earlier call has."""
+    def start(self, ahead: bool = False) -> Callable[[], list[Tensor]]:
+        """Gather, or begin to, `ahead` of the call that needs it; the result waits, and returns whole tensors, which no other unit and no earlier call has."""
         self.gathers += 1
+        self.gathers_ahead += ahead
         wholes = [
             tenon.empty(list(slot.rows_shape), dtype=slot.dtype, device=slot.device)
             for slot in self.slots
         ]
         size = self.group.size
+        works: list[Work] = []
         with tenon.no_grad():
             for members in _of_one_kind(self.slots):
                 sends = [(self.slots[i].shard.detach(), r) for r in range(size) for i in members]
                 receives = [
                     (wholes[i][self.slots[i].rows[r]], r) for r in range(size) for i in members
                 ]
-                self.group._lists(host.ALL_TO_ALL, sends, receives, 0, None, False)
-            return [w.reshape(list(s.shape)) for w, s in zip(wholes, self.slots, strict=True)]
+                work = self.group._lists(host.ALL_TO_ALL, sends, receives, 0, None, ahead)
+                works += [work] if ahead else []
+
+        def finish() -> list[Tensor]:
+            for work in works:
+                work.wait()
+            with tenon.no_grad():
+                return [w.reshape(list(s.shape)) for w, s in zip(wholes, self.slots, strict=True)]
+
+        return finish
+
+    def gather(self, is_in_pass: bool = True) -> list[Tensor]:
+        """Whole tensors; in a pass, the next unit is gathered while the program goes on with these."""
+        return order_of(self.group).gather(self) if is_in_pass else self.start()()
+
+    def versions(self) -> list[int]:
+        return [slot.shard._version for slot in self.slots]
 
     def scatter(self, grads: list[Tensor | None]) -> list[Tensor | None]:
         """The mean over the ranks of this rank's rows of each gradient, as ZeRO's stage 2 makes it."""
@@ -137,14 +158,14 @@ class Unit:
     # -- during a call of the module
 
     @contextlib.contextmanager
-    def whole(self) -> Iterator[None]:
+    def whole(self, is_in_pass: bool = True) -> Iterator[None]:
         """Modules have whole tensors inside."""
         shards = [slot.shard for slot in self.slots]
         records = tenon.is_grad_enabled() and any(shard.requires_grad for shard in shards)
         if records:
             wholes = list(_Gather.apply(self, *shards))
         else:
-            wholes = self.gather()
+            wholes = self.gather(is_in_pass)
         saved: Any = contextlib.nullcontext()
         if self.reshards and tenon.is_grad_enabled():
             spans = [(w.data_ptr(), w.data_ptr() + w.nbytes) for w in wholes]
@@ -249,6 +270,11 @@ def fully_shard(
             for name, value in list(vars(owner).items()):
                 if not isinstance(value, Parameter) or isinstance(value, ShardedParameter):
                     continue
+                if place_of(value) is not None:
+                    raise NotImplementedError(
+                        f"fully_shard: expected parameters that all ranks have, got {f'{path}.{name}'.strip('.')} of an "
+                        "expert, which is divided over ranks already; shard the modules around ExpertParallel"
+                    )
                 if id(value) not in slots:
                     names.append((f"{path}.{name}", tuple(value.shape), value.dtype.name))
                     _agree(names[-1], group)
@@ -285,25 +311,5 @@ def whole_parameters(module: Module) -> Iterator[None]:
     """Inside, the module and all below have whole parameters, for reading: to evaluate, to export. Every rank calls it."""
     with contextlib.ExitStack() as stack, tenon.no_grad():
         for unit in units_of(module):
-            stack.enter_context(unit.whole())
+            stack.enter_context(unit.whole(is_in_pass=False))
         yield
-
-
-def clip_grad_norm_(
-    parameters: Iterable[Tensor], max_norm: float, group: ProcessGroup | None = None
-) -> Tensor:
-    """Scale gradients so that their 2-norm is `max_norm` at most, and return the norm before. Rows of sharded parameters
-    count on each of the ranks that have them, whole ones once. Every rank of the group calls it."""
-    group = group or world()
-    with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
-    with tenon.no_grad():
-        squares = {True: tenon.zeros([1]), False: tenon.zeros([1])}
-        for param, grad in with_grads:
-            wide = grad.to(tenon.float32)
-            is_part = isinstance(param, ShardedParameter)
-            squares[is_part] = squares[is_part] + (wide * wide).sum().to("cpu")
-        norm = tenon.sqrt(group.all_reduce(squares[True]) + squares[False])
-        scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
-        for _, grad in with_grads:
-            grad.copy_(grad * scale.to(grad.dtype).to(grad.device))
-        return norm.reshape([])

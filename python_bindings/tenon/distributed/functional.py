@@ -6,14 +6,16 @@ The gradient is that of the sum of all ranks' losses, as if they were one progra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import tenon
 from tenon import Tensor, autograd
 
 from .group import ProcessGroup
 from .world import world
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "reduce_scatter"]
+__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "mean", "reduce_scatter"]
 
 
 def all_reduce(x: Tensor, op: str = "sum", group: ProcessGroup | None = None) -> Tensor:
@@ -40,9 +42,32 @@ def reduce_scatter(x: Tensor, op: str = "sum", group: ProcessGroup | None = None
     return _ReduceScatter.apply(x, op, group or world())
 
 
-def all_to_all(x: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """Part r of `x`, which is cut along its first axis, goes to rank r; what the ranks sent, joined."""
-    return _AllToAll.apply(x, group or world())
+def all_to_all(
+    x: Tensor,
+    group: ProcessGroup | None = None,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+) -> Tensor:
+    """Part r of `x`, which is cut along its first axis, goes to rank r; what the ranks sent, joined. Parts are equal, or
+    have `input_split_sizes` rows by the rank that gets them, and `output_split_sizes` by the one that sends them."""
+    group = group or world()
+    if (output_split_sizes is None) != (input_split_sizes is None):
+        raise ValueError(
+            "functional.all_to_all: expected output_split_sizes and input_split_sizes, or none of them, got one"
+        )
+    if output_split_sizes is None or input_split_sizes is None:
+        return _AllToAll.apply(x, group)
+    for name, sizes in (("output", output_split_sizes), ("input", input_split_sizes)):
+        if len(sizes) != group.size or min(sizes) < 0:
+            raise ValueError(
+                f"functional.all_to_all: expected {group.size} {name}_split_sizes of 0 or more, got {list(sizes)}"
+            )
+    if x.ndim == 0 or sum(input_split_sizes) != x.shape[0]:
+        raise ValueError(
+            f"functional.all_to_all: expected input_split_sizes whose sum is the length of the first axis, got "
+            f"{list(input_split_sizes)} and shape {tuple(x.shape)}"
+        )
+    return _AllToAllBySizes.apply(x, group, list(output_split_sizes), list(input_split_sizes))
 
 
 def broadcast(x: Tensor, src: int = 0, group: ProcessGroup | None = None) -> Tensor:
@@ -51,6 +76,32 @@ def broadcast(x: Tensor, src: int = 0, group: ProcessGroup | None = None) -> Ten
     if src not in group.ranks:
         raise ValueError(f"src: expected one of the ranks {list(group.ranks)}, got {src}")
     return _Broadcast.apply(x, group.ranks.index(src), group)
+
+
+def mean(x: Tensor, weights: Tensor | None = None, group: ProcessGroup | None = None) -> Tensor:
+    """The mean of the elements of all ranks' `x`, which may be differently many: a loss whose tokens are divided over
+    ranks. With `weights` (of the shape of `x`; 0 and 1 for tokens that do not count and that do) the weighted mean.
+
+    Every rank has the same value. Gradients that are averaged over the ranks of the group, as DistributedDataParallel
+    does, are then those of this mean: a rank with more tokens counts for more.
+    """
+    group = group or world()
+    if weights is not None and weights.shape != x.shape:
+        raise ValueError(
+            f"functional.mean: expected weights of shape {tuple(x.shape)}, got {tuple(weights.shape)}"
+        )
+    if not x.dtype.is_floating_point:
+        raise TypeError(f"functional.mean: expected floating-point numbers, got {x.dtype}")
+    wide = x.to(tenon.float32) if x.dtype.itemsize < 4 else x
+    if weights is None:
+        total = wide.sum()
+        count = tenon.tensor([float(x.numel())], dtype=wide.dtype, device=x.device)
+    else:
+        own = weights.detach().to(wide.dtype)
+        total, count = (wide * own).sum(), own.sum().reshape([1])
+    with tenon.no_grad():
+        count = group.all_reduce(count)
+    return (all_reduce(total.reshape([1]), "sum", group) / count).reshape([])
 
 
 class _AllReduce(autograd.Function):
@@ -96,6 +147,32 @@ class _AllToAll(autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return _AllToAll.apply(grad.contiguous(), ctx.group), None
+
+
+class _AllToAllBySizes(autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, group: ProcessGroup, out_sizes: list[int], in_sizes: list[int]
+    ) -> Tensor:
+        ctx.group, ctx.sizes = group, (out_sizes, in_sizes)
+        source = x.detach().contiguous()
+        shape = (sum(out_sizes), *x.shape[1:])
+        out = tenon.empty(shape, dtype=x.dtype, device=x.device)
+        group.all_to_all(_parts(source, in_sizes), _parts(out, out_sizes))
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        out_sizes, in_sizes = ctx.sizes
+        return _AllToAllBySizes.apply(grad, ctx.group, in_sizes, out_sizes), None, None, None
+
+
+def _parts(x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(x[start : start + size])
+        start += size
+    return parts
 
 
 class _Broadcast(autograd.Function):

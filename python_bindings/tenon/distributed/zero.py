@@ -12,6 +12,7 @@ from tenon.optim import LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
+from .experts import place_of
 from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
 from .work import Work
@@ -85,6 +86,13 @@ class ZeroRedundancyOptimizer:
                 _Shard(param, self.group)
                 for param in ([given] if isinstance(given, Tensor) else given)
             ]
+            experts = [s for s in shards if place_of(s.param) is not None]
+            if experts:
+                raise NotImplementedError(
+                    "ZeroRedundancyOptimizer: expected parameters that all ranks have, got one of shape "
+                    f"{tuple(experts[0].param.shape)} of an expert, which is divided over ranks already; give experts an "
+                    "optimizer of their own"
+                )
             frozen = [s.param for s in shards if not s.param.requires_grad]
             if stage == 2 and frozen:
                 raise ValueError(

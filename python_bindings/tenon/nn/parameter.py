@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenon import Tensor
 
 
@@ -14,6 +16,8 @@ class Parameter(Tensor):
 
     # Whether it is a part of a parameter that no rank of a job has whole.
     is_part: bool = False
+    # Which ranks of a job have this one, if not all of them: experts (tenon.distributed.experts).
+    expert_place: Any = None
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         self = super().__new__(cls, data)

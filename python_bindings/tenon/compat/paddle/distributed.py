@@ -16,7 +16,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 from tenon import distributed as _dist
-from tenon.compat import _objects
+from tenon.compat import _collectives, _objects
 from tenon.distributed import ProcessGroup as Group
 from tenon.distributed import Work, destroy_process_group, is_initialized
 
@@ -211,15 +211,8 @@ def reduce_scatter(
     group: Group | None = None,
     sync_op: bool = True,
 ) -> Work:
-    size = get_world_size(group)
-    if len(tensor_list) != size or any(x.shape != tensor.shape for x in tensor_list):
-        raise ValueError(
-            f"reduce_scatter: expected {size} tensors of shape {tuple(tensor.shape)}, as the output has, got shapes "
-            f"{[tuple(x.shape) for x in tensor_list]}"
-        )
-    joined = tenon.stack([x.detach() for x in tensor_list], 0)
-    into = tensor.reshape([1, *tensor.shape])
-    return _task(_dist.reduce_scatter_tensor(into, joined, op, group, not sync_op), sync_op)
+    group = group or _dist.world()
+    return _task(_collectives.reduce_scatter(tensor, tensor_list, op, group, not sync_op), sync_op)
 
 
 def alltoall(
@@ -275,16 +268,15 @@ class P2POp:
     def __init__(
         self, op: Callable[..., Work], tensor: Tensor, peer: int, group: Group | None = None
     ) -> None:
-        if op not in (isend, irecv):
-            raise ValueError(f"P2POp: expected isend or irecv as op, got {op!r}")
+        _messages.expect(op)
         self.op, self.tensor, self.peer, self.group = op, tensor, peer, group
 
 
+_messages = _collectives.Messages(isend, irecv)
+
+
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    ours = {isend: _dist.isend, irecv: _dist.irecv}
-    return _dist.batch_isend_irecv(
-        [_dist.P2POp(ours[each.op], each.tensor, each.peer, each.group) for each in p2p_op_list]
-    )
+    return _messages.batch(p2p_op_list)
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:

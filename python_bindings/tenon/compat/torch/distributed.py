@@ -13,10 +13,9 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-import tenon
 from tenon import Tensor
 from tenon import distributed as _dist
-from tenon.compat import _objects
+from tenon.compat import _collectives, _objects
 from tenon.distributed import (
     DistributedDataParallel,
     FileStore,
@@ -335,15 +334,9 @@ def reduce_scatter(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    group = _group(group)
-    if len(input_list) != group.size or any(x.shape != output.shape for x in input_list):
-        raise ValueError(
-            f"reduce_scatter: expected {group.size} tensors of shape {tuple(output.shape)}, as the output has, got "
-            f"shapes {[tuple(x.shape) for x in input_list]}"
-        )
-    joined = tenon.stack([x.detach() for x in input_list], 0)
-    into = output.reshape([1, *output.shape])
-    return _work(_dist.reduce_scatter_tensor(into, joined, op, group, async_op), async_op)
+    return _work(
+        _collectives.reduce_scatter(output, input_list, op, _group(group), async_op), async_op
+    )
 
 
 def reduce_scatter_tensor(
@@ -447,17 +440,16 @@ class P2POp:
         group_peer: int | None = None,
     ) -> None:
         _only("P2POp", tag=(tag, 0))
-        if op not in (isend, irecv):
-            raise ValueError(f"P2POp: expected isend or irecv as op, got {op!r}")
+        _messages.expect(op)
         self.op, self.tensor, self.tag, self.group = op, tensor, tag, _group(group)
         self.peer = _rank(self.group, peer, group_peer, "peer")
 
 
+_messages = _collectives.Messages(isend, irecv)
+
+
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    ours = {isend: _dist.isend, irecv: _dist.irecv}
-    return _dist.batch_isend_irecv(
-        [_dist.P2POp(ours[each.op], each.tensor, each.peer, each.group) for each in p2p_op_list]
-    )
+    return _messages.batch(p2p_op_list)
 
 
 # -- objects

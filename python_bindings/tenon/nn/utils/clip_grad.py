@@ -66,6 +66,13 @@ def clip_grad_norm_(
     Returns the norm before.
     """
     params = [params] if isinstance(params, Tensor) else list(params)
+    for param in params:
+        if getattr(param, "is_part", False) or getattr(param, "expert_place", None) is not None:
+            raise ValueError(
+                "clip_grad_norm_: expected parameters that all ranks have, got one of shape "
+                f"{tuple(param.shape)} of which other ranks have other parts; use "
+                "tenon.distributed.clip_grad_norm_, which counts each element once"
+            )
     norm = get_total_norm(_grads(params), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(params, max_norm, norm)
     return norm
