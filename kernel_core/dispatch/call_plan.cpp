@@ -39,6 +39,8 @@ tenon_status fail_rule(const Plan& plan, tenon_status status) {
   return status;
 }
 
+namespace {
+
 tenon_status find_call_device(Plan& plan) {
   tenon_device_id id = TENON_DEVICE_NONE, other = TENON_DEVICE_NONE;
   uint32_t index = 0;
@@ -68,8 +70,6 @@ tenon_status find_call_device(Plan& plan) {
                      plan.err);  // says why a device that was open is not any more
 }
 
-namespace {
-
 // The dtype of a number given for a parameter that is not promoted: bool, int64, float32 or
 // complex64; in a call that computes with float64 or complex128 one of double width, so that no
 // digits are lost (docs/decisions/0056-numbers-beside-double-tensors.md).
@@ -91,8 +91,6 @@ bool comes_first(const Plan& plan, uint32_t i) {
   }
   return first;
 }
-
-}  // namespace
 
 tenon_status find_compute_dtype(Plan& plan) {
   Operator& op = plan.op;
@@ -148,8 +146,6 @@ tenon_status find_compute_dtype(Plan& plan) {
   plan.compute = compute;
   return TENON_OK;
 }
-
-namespace {
 
 tenon_status wrap_scalars(Plan& plan) {
   Operator& op = plan.op;
@@ -210,6 +206,8 @@ tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int
   return TENON_OK;
 }
 
+namespace {
+
 tenon_status find_output_shapes(Plan& plan) {
   Operator& op = plan.op;
   TENON_TRY(wrap_scalars(plan));
@@ -259,6 +257,20 @@ tenon_status check_given_outputs(const Plan& plan) {
     TENON_TRY(check_output_fits(plan, *out, meta.ndim, meta.shape, meta.dtype));
   }
   return TENON_OK;
+}
+
+}  // namespace
+
+tenon_status plan_dtype(Plan& plan) {
+  TENON_TRY(find_call_device(plan));
+  if (plan.op.def.compute == TENON_COMPUTE_OUTPUT) TENON_TRY(find_output_shapes(plan));
+  return find_compute_dtype(plan);
+}
+
+tenon_status plan_call(Plan& plan) {
+  TENON_TRY(plan_dtype(plan));
+  if (plan.op.def.compute != TENON_COMPUTE_OUTPUT) TENON_TRY(find_output_shapes(plan));
+  return check_given_outputs(plan);
 }
 
 tenon_status check_output_fits(const Plan& plan, const tenon_tensor& out, int32_t ndim,
