@@ -65,7 +65,7 @@ void leave_device() {
   outer_devices.pop_back();
 }
 
-void add_default_device_functions(nb::module_& module) {
+void add_default_device(nb::module_& module) {
   module.def("set_device", &set_device, nb::arg("device").none(),
              "Make new tensors of this thread on `device` where a call names none; None: on the "
              "host device "

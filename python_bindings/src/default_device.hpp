@@ -26,6 +26,6 @@ tenon_device_id chosen_device();
 void enter_device(tenon_device_id device);
 void leave_device();
 
-void add_default_device_functions(nanobind::module_& module);
+void add_default_device(nanobind::module_& module);
 
 }  // namespace tenon::python

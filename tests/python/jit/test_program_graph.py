@@ -112,7 +112,9 @@ def test_inserted_calls_take_what_the_function_takes():
         scaled = graph.insert("multiply", graph.inputs[0], 2.0, before=step)
         graph.replace(
             step.result,
-            graph.insert("add", graph.insert("exp", scaled, before=step), tenon.ones([8]), before=step),
+            graph.insert(
+                "add", graph.insert("exp", scaled, before=step), tenon.ones([8]), before=step
+            ),
         )
         assert len(graph.leaves) == 1 and graph.leaves[0].constant.tolist() == [1.0] * 8
         graph.remove(step)
@@ -220,11 +222,15 @@ def test_what_is_written_is_not_replaced():
 
 def test_graphs_for_reading_are_not_edited():
     graph = exported(gate, X, W).graph
-    with pytest.raises(RuntimeError, match=r"graph.remove\(\): expected a graph that is being edited"):
+    with pytest.raises(
+        RuntimeError, match=r"graph.remove\(\): expected a graph that is being edited"
+    ):
         graph.remove(graph.steps[0])
     kept = []
     exported(gate, X, W).edit(kept.append)
-    with pytest.raises(RuntimeError, match=r"graph.insert\(\): expected a graph that is being edited"):
+    with pytest.raises(
+        RuntimeError, match=r"graph.insert\(\): expected a graph that is being edited"
+    ):
         kept[0].insert("relu", kept[0].inputs[0], before=None)
 
 

@@ -131,7 +131,9 @@ def test_streams_and_events_of_a_device_without_them():
 def test_times_that_cannot_be_told():
     recorded = tenon.Event("cpu")
     recorded.record()
-    with pytest.raises(RuntimeError, match="expected two events that were recorded, got one that was not"):
+    with pytest.raises(
+        RuntimeError, match="expected two events that were recorded, got one that was not"
+    ):
         recorded.elapsed_time(tenon.Event("cpu"))
     with pytest.raises(ValueError, match="expected an event of cpu:0, got one of null:0"):
         recorded.elapsed_time(tenon.Event(DEVICE))

@@ -21,7 +21,9 @@ def test_events_of_streams_have_no_times():
     begin, end = tenon.Event(DEVICE), tenon.Event(DEVICE)
     begin.record()
     end.record()
-    with pytest.raises(NotImplementedError, match="the events of reference:0 have no times; measure"):
+    with pytest.raises(
+        NotImplementedError, match="the events of reference:0 have no times; measure"
+    ):
         begin.elapsed_time(end)
 
 
