@@ -4,6 +4,7 @@
 # make check  builds Tenon, then passes the tests that the changed files can break
 # make lint   checks the format and the types of every file; make format formats them
 # make docs   builds the site into build/site
+# make wheel  builds dist/tenon_dl-*.whl, as PyPI takes it
 # make nightly  runs what takes hours, or the stages that STAGES names; scripts/nightly.sh lists them
 # All install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
 .PHONY: demo test test-gpu check lint format docs nightly build wheel bench mutation asan tsan bootstrap clean help
@@ -47,7 +48,7 @@ nightly:
 	@scripts/nightly.sh $(STAGES)
 
 wheel: bootstrap
-	$(PYTHON) -m pip wheel --no-deps --no-build-isolation -w dist .
+	@scripts/wheel.sh
 
 bench: build
 	benchmarks/run

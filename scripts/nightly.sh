@@ -15,10 +15,11 @@
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
+#   wheel       the wheel, installed and used without a compiler: in a new environment, and in a bare Debian or Ubuntu
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx tidy)
+all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -109,6 +110,14 @@ stage_onnx() {
   "$suite/bin/python" tests/onnx/backend_suite.py --least 1805
   "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 141
   .venv/bin/python -m tests.fuzz.onnx_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
+}
+stage_wheel() {
+  local sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  rm -f dist/tenon_dl-*.whl
+  make wheel
+  scripts/test_wheel.sh dist/tenon_dl-*.whl here
+  $sudo scripts/test_wheel.sh dist/tenon_dl-*.whl
 }
 stage_tidy() {
   install clang-tidy

@@ -212,11 +212,7 @@ tenon_status run_without_kernel(Plan& plan) {
   tenon_status status;
   if (op.views_first && call_view(op, args, outs, err, &status)) return status;
   Plan plan(op, args, outs, err);
-  TENON_TRY(find_call_device(plan));
-  if (op.def.compute != TENON_COMPUTE_OUTPUT) TENON_TRY(find_compute_dtype(plan));
-  TENON_TRY(find_output_shapes(plan));
-  if (op.def.compute == TENON_COMPUTE_OUTPUT) TENON_TRY(find_compute_dtype(plan));
-  TENON_TRY(check_given_outputs(plan));
+  TENON_TRY(plan_call(plan));
 
   bool on_meta = plan.device->id == TENON_DEVICE_META;
   if (on_meta && !plan.has_metas)
@@ -246,8 +242,7 @@ tenon_status run_without_kernel(Plan& plan) {
 // Whether the device has one kernel for the whole of a composite.
 bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   Plan plan(op, args, outs, nullptr);
-  if (find_call_device(plan) != TENON_OK || plan.device->id == TENON_DEVICE_META) return false;
-  if (find_compute_dtype(plan) != TENON_OK) return false;
+  if (plan_dtype(plan) != TENON_OK || plan.device->id == TENON_DEVICE_META) return false;
   const Resolution* cell = resolution(plan);
   return cell->route == Route::kNative || cell->route == Route::kChoose;
 }

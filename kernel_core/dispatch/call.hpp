@@ -60,10 +60,11 @@ struct Plan {
 };
 
 // -- steps, in order ---------------------------------------------------------------------------
-tenon_status find_call_device(Plan& plan);
-tenon_status find_compute_dtype(Plan& plan);
-tenon_status find_output_shapes(Plan& plan);
-tenon_status check_given_outputs(const Plan& plan);
+// The device and the compute dtype; also the shapes where the dtype is that of a result.
+tenon_status plan_dtype(Plan& plan);
+// All that a call decides before it chooses a kernel: device, compute dtype, shapes of the results, and that the
+// outputs that the caller gave can hold them.
+tenon_status plan_call(Plan& plan);
 // Whether a result of this shape and dtype may be written into `out`.
 tenon_status check_output_fits(const Plan& plan, const tenon_tensor& out, int32_t ndim,
                                const int64_t* shape, int32_t dtype);

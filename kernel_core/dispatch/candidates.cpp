@@ -15,16 +15,6 @@
 namespace tenon::core {
 namespace {
 
-// The steps of a call up to the choice of a kernel.
-tenon_status make_plan(Plan& plan) {
-  TENON_TRY(find_call_device(plan));
-  const bool from_output = plan.op.def.compute == TENON_COMPUTE_OUTPUT;
-  if (!from_output) TENON_TRY(find_compute_dtype(plan));
-  TENON_TRY(find_output_shapes(plan));
-  if (from_output) TENON_TRY(find_compute_dtype(plan));
-  return check_given_outputs(plan);
-}
-
 bool needs_no_kernel(const Plan& plan) {
   return plan.device->id == TENON_DEVICE_META || plan.op.def.flags & TENON_OP_VIEW;
 }
@@ -57,7 +47,7 @@ tenon_status list(const tenon_op* handle, const tenon_value* args, uint32_t narg
   auto& op = *const_cast<Operator*>(handle);
   TENON_TRY(check_count(op, nargs, err));
   Plan plan(op, args, outs, err);
-  TENON_TRY(make_plan(plan));
+  TENON_TRY(plan_call(plan));
   uint32_t found = 0;
   bool has_chosen = false;
   std::map<std::string_view, uint32_t> indices;
@@ -100,7 +90,7 @@ tenon_status call(int32_t layer, const tenon_op* handle, tenon_value* args, uint
   if (candidate && !is_watched) {
     const auto& chosen = *static_cast<const Resolution*>(candidate);
     Plan plan(op, args, outs, err);
-    TENON_TRY(make_plan(plan));
+    TENON_TRY(plan_call(plan));
     bool accepted = false;
     if (!needs_no_kernel(plan) && serves(plan, *chosen.kernel))
       TENON_TRY(accepts(plan, *chosen.kernel, &accepted));

@@ -46,9 +46,7 @@ bool takes_pieces(const Plan& plan, uint32_t traits) {
 
 // The kernel that takes pieces of the call; nullptr: none does.
 const Resolution* decide(Plan& plan) {
-  if (find_call_device(plan) != TENON_OK || find_compute_dtype(plan) != TENON_OK ||
-      find_output_shapes(plan) != TENON_OK || !plan.has_metas)
-    return nullptr;
+  if (plan_call(plan) != TENON_OK || !plan.has_metas) return nullptr;
   const Resolution* kernel = choose_native(plan);
   return kernel && takes_pieces(plan, kernel->traits) ? kernel : nullptr;
 }

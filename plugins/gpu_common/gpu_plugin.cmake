@@ -19,20 +19,16 @@ endfunction()
 function(gpu_plugin name device)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   embed_kernels(sources)
-  foreach(file plugin device driver errors library memory copy peer staging stream event pool graph ipc profile tracer
-      collective compiler precompiled prelude program launch)
-    list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
-  endforeach()
-  foreach(file library_kernels blas blas_plan gemm matmul convolution_call convolution_plan convolution array_call fft fft_layout fft_plan transforms solver solver_handles matrices
-      cholesky eig eigh exponential ldl lu qr svd triangular)
-    list(APPEND sources "${GPU_COMMON_DIR}/libraries/${file}.cpp")
+  foreach(room runtime libraries blas fft solver dnn)
+    file(GLOB files CONFIGURE_DEPENDS "${GPU_COMMON_DIR}/${room}/*.cpp")
+    list(APPEND sources ${files})
   endforeach()
   tenon_add_plugin(${name}
     VERSION ${PROJECT_VERSION}
     DEVICES ${device}
     SOURCES ${sources} ${arg_SOURCES} runtime/vendor.cpp "${GPU_COMMON_DIR}/program_cache.cpp" "${GPU_COMMON_DIR}/kernel_source.cpp"
     LINK ${CMAKE_DL_LIBS})
-  target_include_directories(${name} PRIVATE "${GPU_COMMON_DIR}" "${GPU_COMMON_DIR}/runtime" . runtime)
+  target_include_directories(${name} PRIVATE "${GPU_COMMON_DIR}" .)
   target_compile_definitions(${name} PRIVATE
     TENON_PLUGIN_NAME="${name}" TENON_PLUGIN_VERSION="${PROJECT_VERSION}")
 endfunction()

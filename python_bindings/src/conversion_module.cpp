@@ -44,8 +44,16 @@ struct Target {
   tenon_device_id device;
 };
 
+// Where data become a tensor if nothing says so: a tensor stays where it is.
+tenon_device_id device_for(PyObject* data) {
+  if (!has_default_device) [[likely]]
+    return TENON_DEVICE_NONE;
+  return is_tensor(data) ? tenon_device_id{TENON_DEVICE_NONE} : chosen_device();
+}
+
 nb::object make_tensor(nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad) {
   Target target(dtype, device);
+  if (target.device == TENON_DEVICE_NONE) target.device = device_for(data.ptr());
   Tensor tensor = tensor_from_data(data.ptr(), target.dtype, target.device);
   if (tensor && requires_grad) set_requires_grad(tensor);
   return give(std::move(tensor));
@@ -57,7 +65,7 @@ PyObject* general_tensor;
 PyObject* call_tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count,
                       PyObject* keyword_names) {
   if (count == 1 && !keyword_names) [[likely]]
-    return to_python(tensor_from_data(*arguments, kAnyDtype, TENON_DEVICE_NONE));
+    return to_python(tensor_from_data(*arguments, kAnyDtype, device_for(*arguments)));
   return PyObject_Vectorcall(general_tensor, arguments, static_cast<size_t>(count), keyword_names);
 }
 

@@ -5,6 +5,7 @@
 
 #include "added_keywords.hpp"
 #include "call.hpp"
+#include "default_device.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
@@ -238,6 +239,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
   if (!ensure_loaded() || !optional_dtype(dtype_argument, kAnyDtype, dtype) ||
       !optional_device(device_argument, TENON_DEVICE_NONE, device))
     return nullptr;
+  if (device == TENON_DEVICE_NONE && !(data && is_tensor(data))) device = chosen_device();
   Tensor tensor;
   if (!data) {
     const int64_t empty[1] = {0};

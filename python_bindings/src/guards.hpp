@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "added_keywords.hpp"
+#include "default_device.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
 
@@ -76,6 +77,7 @@ class Description {
     add(amp ? amp->dtype() : -1);
     add((autograd && autograd->enabled() ? 1 : 0) | (kernels->deterministic() ? 2 : 0) |
         int64_t{default_float} << 2);
+    add(int64_t{chosen_device()});
   }
   size_t few() const { return std::min(count_, few_.size()); }
 

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "default_device.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
@@ -23,11 +24,11 @@ inline void check(tenon_status status, const ErrorSink& err) {
   throw nanobind::python_error();
 }
 
-// None: the host device.
+// None: the device that the thread has chosen, else the host device.
 inline tenon_device_id device_id(nanobind::handle device) {
   need_plugins();
   tenon_device_id id;
-  if (!optional_device(device.ptr(), host->device_host(), id)) throw nanobind::python_error();
+  if (!optional_device(device.ptr(), default_device(), id)) throw nanobind::python_error();
   return id;
 }
 

@@ -44,6 +44,7 @@ NB_MODULE(_core, module) {
   add_definition_types(module);
   add_batched_functions(module);
   add_dialect_functions(module);
+  add_default_device(module);
   add_default_dtype_functions(module);
   add_validation_functions(module);
   add_call_observer(module);
@@ -52,6 +53,7 @@ NB_MODULE(_core, module) {
   add_profiler_functions(module);
   add_program_type(module);
   add_builder_type(module);
+  add_program_editor(module);
   add_onnx_functions(module);
   add_rewrite_functions(module);
   add_recording_functions(module);

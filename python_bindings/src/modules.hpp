@@ -20,6 +20,7 @@ void add_distributed_types(nanobind::module_& module);        // distributed_mod
 void add_definition_types(nanobind::module_& module);         // definition_module.cpp
 void add_batched_functions(nanobind::module_& module);        // batched.cpp
 void add_dialect_functions(nanobind::module_& module);        // dialect_module.cpp
+void add_default_device(nanobind::module_& module);           // default_device.cpp
 void add_default_dtype_functions(nanobind::module_& module);  // added_keywords.cpp
 void add_validation_functions(nanobind::module_& module);     // validation_module.cpp
 void add_call_observer(nanobind::module_& module);            // call_observer.cpp
@@ -29,6 +30,7 @@ void add_profiler_functions(nanobind::module_& module);       // profiler_module
 void add_recording_functions(nanobind::module_& module);      // recording_module.cpp
 void add_program_type(nanobind::module_& module);             // program_module.cpp
 void add_builder_type(nanobind::module_& module);             // builder_module.cpp
+void add_program_editor(nanobind::module_& module);           // program_editor.cpp
 void add_onnx_functions(nanobind::module_& module);           // onnx_module.cpp
 void add_predictor_type(nanobind::module_& module);           // predictor_module.cpp
 void add_guards(nanobind::module_& module);                   // guards_module.cpp

@@ -12,6 +12,7 @@
 #include "argument_parser.hpp"
 #include "batched.hpp"
 #include "call.hpp"
+#include "default_device.hpp"
 #include "errors.hpp"
 #include "integer_call.hpp"
 #include "method_table.hpp"
@@ -107,6 +108,8 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
   ParsedCall call;
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call)) [[unlikely]]
     return call_refused(self, call, objects, flags, keyword_names);
+  if (has_default_device) [[unlikely]]
+    fill_device(self, call);
   if (self.may_view && !call.out) {
     tenon_tensor* view;
     if (calls->view(self.op, call.values, &view)) return wrap(view);
@@ -147,7 +150,8 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
 PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names) {
   const OperatorObject& self = *as_operator(callable);
-  if (self.takes_integers && !keyword_names && self.is_current()) {
+  const bool is_free = !has_default_device || self.takes_tensor;
+  if (self.takes_integers && !keyword_names && is_free && self.is_current()) {
     Py_ssize_t count = PyVectorcall_NARGS(flags), first = self.takes_tensor && count > 0;
     PyObject* tensor = first ? objects[0] : nullptr;
     if (Answer answer = call_with_integers(self, tensor, objects + first, count - first))
@@ -176,7 +180,7 @@ PyObject* counted_call(PyObject* callable, PyObject* const* objects, size_t flag
 PyObject* creation_call(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names) {
   const OperatorObject& self = *as_operator(callable);
-  if (!keyword_names && self.is_current()) {
+  if (!keyword_names && !has_default_device && self.is_current()) {
     int64_t shape[TENON_MAX_NDIM];
     int32_t ndim = read_shape(objects, PyVectorcall_NARGS(flags), shape);
     tenon_tensor* tensor;

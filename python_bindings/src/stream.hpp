@@ -2,6 +2,7 @@
 // tenon.Stream: a queue of a device's work.
 #pragma once
 
+#include "device_groups.hpp"
 #include "host_call.hpp"
 
 namespace tenon::python {
@@ -9,9 +10,12 @@ namespace tenon::python {
 class Stream {
  public:
   // A new one, destroyed with the object once its work is done.
-  Stream(tenon_device_id device, int32_t priority) : device_(device), is_owner_(true) {
+  // Devices without streams finish each call before it returns: all their work is one stream, the synchronous one.
+  Stream(tenon_device_id device, int32_t priority) : device_(device) {
+    if (!has_group(device, TENON_GROUP_ASYNC)) return;
     ErrorSink err;
     check(host->stream_create(device, priority, &handle_, err), err);
+    is_owner_ = true;
   }
   // A stream that another object owns.
   static Stream borrowed(tenon_device_id device, tenon_stream handle) {
@@ -37,7 +41,7 @@ class Stream {
 
   tenon_device_id device_;
   tenon_stream handle_ = nullptr;
-  bool is_owner_;
+  bool is_owner_ = false;
 };
 
 // The stream of an argument that may be None: then the calling thread's current one. Raises if it

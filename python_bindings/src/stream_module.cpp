@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -29,12 +30,16 @@ void expect_no_recording(const char* what) {
 
 class Event {
  public:
+  // On a device that finishes each call before it returns, the event is a moment of the host's clock.
   explicit Event(tenon_device_id device) : device_(device) {
+    if (!has_group(device, TENON_GROUP_ASYNC)) return;
     ErrorSink err;
     check(host->event_create(device, &handle_, err), err);
   }
   Event(Event&& other) noexcept
-      : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+      : device_(other.device_),
+        handle_(std::exchange(other.handle_, nullptr)),
+        moment_(other.moment_) {}
   ~Event() {
     if (handle_) host->event_destroy(device_, handle_);
   }
@@ -45,27 +50,58 @@ class Event {
   void record(const Stream* stream) {
     tenon_stream target = stream_argument(device_, stream);
     expect_no_recording("Event.record()");
+    if (!handle_) {
+      moment_ = std::chrono::steady_clock::now();
+      return;
+    }
     call_unlocked(
         [&](tenon_err* err) { return host->event_record(device_, handle_, target, err); });
   }
   void wait(const Stream* stream) const {
     tenon_stream waiter = stream_argument(device_, stream);
     expect_no_recording("Event.wait()");
+    if (!handle_) return;
     call_unlocked([&](tenon_err* err) { return host->event_wait(device_, handle_, waiter, err); });
   }
   void synchronize() const {
+    if (!handle_) return;
     call_unlocked([&](tenon_err* err) { return host->event_sync(device_, handle_, err); });
   }
   bool query() const {
+    if (!handle_) return true;
     int32_t done = 0;
     ErrorSink err;
     check(host->event_query(device_, handle_, &done, err), err);
     return done != 0;
   }
 
+  // Milliseconds from this event to `end`.
+  double elapsed_time(const Event& end) const {
+    if (end.device_ != device_) {
+      raise_error(PyExc_ValueError, "elapsed_time: expected an event of %S, got one of %S",
+                  device_value(device_).ptr(), device_value(end.device_).ptr());
+      throw nb::python_error();
+    }
+    if (handle_) {
+      raise_error(PyExc_NotImplementedError,
+                  "elapsed_time: the events of %S have no times; measure with "
+                  "tenon.profiler.device_profile, or between calls of synchronize()",
+                  device_value(device_).ptr());
+      throw nb::python_error();
+    }
+    if (!moment_ || !end.moment_) {
+      raise_error(PyExc_RuntimeError,
+                  "elapsed_time: expected two events that were recorded, got one that was not; "
+                  "call record()");
+      throw nb::python_error();
+    }
+    return std::chrono::duration<double, std::milli>(*end.moment_ - *moment_).count();
+  }
+
  private:
   tenon_device_id device_;
-  tenon_event handle_ = nullptr;
+  tenon_event handle_ = nullptr;                                 // NULL on devices without streams
+  std::optional<std::chrono::steady_clock::time_point> moment_;  // of such devices
 };
 
 // What `with stream:` has to bring back, innermost last.
@@ -84,6 +120,7 @@ void leave(Stream& self) {
 }
 
 void synchronize(const Stream& self) {
+  if (!self.handle()) return;
   call_unlocked(
       [&](tenon_err* err) { return host->stream_sync(self.device(), self.handle(), err); });
 }
@@ -156,7 +193,8 @@ void add_stream_types(nb::module_& module) {
           "__eq__",
           [](const Stream& self, nb::handle other) {
             Stream* stream = nullptr;
-            return nb::try_cast(other, stream) && stream && stream->handle() == self.handle();
+            return nb::try_cast(other, stream) && stream && stream->handle() == self.handle() &&
+                   stream->device() == self.device();
           },
           nb::arg("other").none())
       .def("__hash__",
@@ -174,7 +212,11 @@ void add_stream_types(nb::module_& module) {
       .def("wait", &Event::wait, nb::arg("stream").none() = none,
            "Let later work of `stream` wait for the event; None: the current stream.")
       .def("synchronize", &Event::synchronize, "Wait until the event has passed.")
-      .def("query", &Event::query, "Whether the event has passed.");
+      .def("query", &Event::query, "Whether the event has passed.")
+      .def("elapsed_time", &Event::elapsed_time, nb::arg("end"),
+           "Milliseconds from this event to `end`. NotImplementedError on devices whose events "
+           "have no "
+           "times.");
   event.attr("__module__") = "tenon";
   module.def("current_stream", &current_stream, nb::arg("device").none() = none,
              "The thread's current stream for a device; None: work finishes before calls return.");

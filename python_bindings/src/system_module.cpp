@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "device_groups.hpp"
 #include "errors.hpp"
 #include "host_call.hpp"
 #include "modules.hpp"
@@ -250,12 +251,7 @@ void add_system_functions(nb::module_& module) {
   module.def("explain", &explain, nb::arg("op"), nb::arg("device").none() = none,
              nb::arg("dtype").none() = none);
   module.def("load", &need_plugins);
-  module.def("devices", &device_list,
-             "The devices of loaded plugins. A plugin for a kind of device is loaded when that is "
-             "named for "
-             "the first time, as in tenon.device('cuda'), and its devices are listed from then on: "
-             "those that "
-             "nothing has named yet are missing here.");
+  module.def("devices", &device_list, "Those of loaded plugins.");
   module.def(
       "use_deterministic_algorithms", [](bool mode) { kernel_choice().set_deterministic(mode); },
       nb::arg("mode"),
@@ -264,6 +260,10 @@ void add_system_functions(nb::module_& module) {
   module.def(
       "is_deterministic", [] { return kernel_choice().deterministic() != 0; },
       "Whether use_deterministic_algorithms(True) is in force.");
+  module.def(
+      "has_group",
+      [](nb::handle device, int32_t group) { return has_group(device_id(device), group); },
+      nb::arg("device").none(), nb::arg("group"), "Whether the device has that optional group.");
   module.def("device_properties", &device_properties, nb::arg("device").none() = none);
   module.def("synchronize", &synchronize, nb::arg("device").none() = none,
              "Wait until the device has nothing left to do.");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "added_keywords.hpp"
+#include "default_device.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
 
@@ -228,6 +229,14 @@ void add_types(nb::module_& module) {
       .def("__repr__",
            [](const Device& self) { return "tenon.device('" + device_text(self.id) + "')"; })
       .def("__str__", [](const Device& self) { return device_text(self.id); })
+      .def(
+          "__enter__",
+          [](nb::handle self) {
+            enter_device(nb::inst_ptr<Device>(self)->id);
+            return nb::borrow(self);
+          },
+          "New tensors of this thread are made here where a call names no device.")
+      .def("__exit__", [](nb::handle, nb::args) { leave_device(); })
       .def("__reduce__", [](nb::handle self) {
         return nb::make_tuple(self.type(), nb::make_tuple(nb::str(self)));
       });

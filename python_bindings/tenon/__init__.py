@@ -27,7 +27,6 @@ from tenon._core import (
     current_stream,
     device,
     device_properties,
-    devices,
     dtype,
     float4_e2m1_x2,
     float8_e4m3,
@@ -42,6 +41,7 @@ from tenon._core import (
     from_numpy,
     frombuffer,
     get_default_dtype,
+    get_device,
     get_num_threads,
     int4_x2,
     int8,
@@ -51,6 +51,7 @@ from tenon._core import (
     is_grad_enabled,
     manual_seed,
     set_default_dtype,
+    set_device,
     set_num_threads,
     synchronize,
     tensor,
@@ -117,6 +118,7 @@ _PLACES = {
     "ops._definition": "kernel op",
     "plugins": "explain load_plugin sdk_path",
     "random": "Generator",
+    "runtime.devices": "devices",
     "training": "Model flops summary",
 }
 _LAZY = {name: (place, name) for place, names in _PLACES.items() for name in names.split()}

@@ -47,7 +47,6 @@ from tenon._core import complex128 as complex128
 from tenon._core import current_stream as current_stream
 from tenon._core import device as device
 from tenon._core import device_properties as device_properties
-from tenon._core import devices as devices
 from tenon._core import dtype as dtype
 from tenon._core import float4_e2m1_x2 as float4_e2m1_x2
 from tenon._core import float8_e4m3 as float8_e4m3
@@ -62,6 +61,7 @@ from tenon._core import from_dlpack as from_dlpack
 from tenon._core import from_numpy as from_numpy
 from tenon._core import frombuffer as frombuffer
 from tenon._core import get_default_dtype as get_default_dtype
+from tenon._core import get_device as get_device
 from tenon._core import get_num_threads as get_num_threads
 from tenon._core import int4_x2 as int4_x2
 from tenon._core import int8 as int8
@@ -71,6 +71,7 @@ from tenon._core import int64 as int64
 from tenon._core import is_grad_enabled as is_grad_enabled
 from tenon._core import manual_seed as manual_seed
 from tenon._core import set_default_dtype as set_default_dtype
+from tenon._core import set_device as set_device
 from tenon._core import set_num_threads as set_num_threads
 from tenon._core import synchronize as synchronize
 from tenon._core import tensor as tensor
@@ -168,6 +169,7 @@ from tenon.plugins import sdk_path as sdk_path
 from tenon.random import Generator as Generator
 from tenon.runtime import ipc as ipc
 from tenon.runtime import memory as memory
+from tenon.runtime.devices import devices as devices
 from tenon.training import Model as Model
 from tenon.training import flops as flops
 from tenon.training import summary as summary

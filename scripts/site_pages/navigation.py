@@ -42,6 +42,7 @@ WRITTEN = {
             "control_flow.md",
             "program_execution.md",
             "rewrites.md",
+            "program_graphs.md",
             "inference.md",
             "quantization.md",
             "llm.md",

@@ -39,6 +39,7 @@ TESTED = {
     "overrides.md": "test_snippets.py",
     "paddle_compat.md": "test_snippets.py",
     "profiler.md": "test_snippets.py",
+    "program_graphs.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",
     "quantization.md": "test_snippets.py",
     "random.md": "test_snippets.py",

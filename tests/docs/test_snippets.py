@@ -137,6 +137,12 @@ def test_rewrites(tmp_path):
     assert [line.split(" at ")[0] for line in printed.strip().splitlines()] == changes
 
 
+def test_passes_written_in_python(tmp_path):
+    printed = run_file(tmp_path, python_blocks("program_graphs.md", 3))
+    shown = [text for _, text in blocks("program_graphs.md", "text")]
+    assert printed.split() == "".join(shown).split()
+
+
 def test_validation():
     _, snippet = python_blocks("overrides.md", 2)
     run(f"import tenon\nmodel, x = tenon.nn.Linear(2, 3), tenon.ones(4, 2)\n{snippet}")

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of attention.cu. What the kernel does not take (other dtypes and extents) is left
 // to the decomposition into matrix products and softmax.
-#include "attention.hpp"
+#include "kernels/attention.hpp"
 
 #include <tenon/unbox.h>
 
 #include <new>
 
-#include "attention_operands.hpp"
+#include "kernels/attention_operands.hpp"
 
 namespace gpu::kernels {
 

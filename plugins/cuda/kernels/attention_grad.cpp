@@ -5,8 +5,8 @@
 
 #include <new>
 
-#include "attention.hpp"
-#include "attention_operands.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/attention_operands.hpp"
 
 namespace gpu::kernels {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attention_operands.hpp"
+#include "kernels/attention_operands.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cupti.hpp"
+#include "runtime/cupti.hpp"
 
 #include <atomic>
 #include <cstdlib>
 #include <iterator>
 
-#include "library.hpp"
-#include "tracer.hpp"
-#include "vendor.hpp"
+#include "runtime/library.hpp"
+#include "runtime/tracer.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu::vendor::tracer {
 namespace {

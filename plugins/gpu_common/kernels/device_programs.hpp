@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "device.hpp"
-#include "program.hpp"
+#include "runtime/device.hpp"
+#include "runtime/program.hpp"
 
 namespace gpu::kernels {
 

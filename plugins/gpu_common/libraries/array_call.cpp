@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "array_call.hpp"
+#include "libraries/array_call.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "dtypes.hpp"
-#include "errors.hpp"
 #include "kernels/device_programs.hpp"
+#include "libraries/dtypes.hpp"
+#include "runtime/errors.hpp"
 
 namespace gpu {
 

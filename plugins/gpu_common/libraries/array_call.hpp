@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 

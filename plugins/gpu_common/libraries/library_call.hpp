@@ -2,10 +2,10 @@
 // One call of a vendor's library by a kernel: on the stream of the kernel's call, in its order, and in its profile.
 #pragma once
 
-#include "device.hpp"
-#include "errors.hpp"
-#include "profile.hpp"
-#include "stream.hpp"
+#include "runtime/device.hpp"
+#include "runtime/errors.hpp"
+#include "runtime/profile.hpp"
+#include "runtime/stream.hpp"
 
 namespace gpu {
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library_kernels.hpp"
+#include "libraries/library_kernels.hpp"
 
 #include <cstdio>
 #include <cstring>
 #include <new>
 
-#include "algorithm_ranks.hpp"
-#include "blas.hpp"
-#include "convolution.hpp"
-#include "dnn.hpp"
-#include "factorizations.hpp"
-#include "fft.hpp"
-#include "matmul.hpp"
-#include "solver.hpp"
-#include "transforms.hpp"
+#include "blas/blas.hpp"
+#include "blas/matmul.hpp"
+#include "dnn/convolution.hpp"
+#include "dnn/dnn.hpp"
+#include "fft/fft.hpp"
+#include "fft/transforms.hpp"
+#include "libraries/algorithm_ranks.hpp"
+#include "solver/factorizations.hpp"
+#include "solver/solver.hpp"
 
 namespace gpu {
 namespace {

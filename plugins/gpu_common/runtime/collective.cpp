@@ -13,9 +13,9 @@
 #include <mutex>
 #include <new>
 
-#include "collective_functions.hpp"
-#include "device.hpp"
-#include "library.hpp"
+#include "runtime/collective_functions.hpp"
+#include "runtime/device.hpp"
+#include "runtime/library.hpp"
 
 struct tenon_comm_s {
   void* handle = nullptr;

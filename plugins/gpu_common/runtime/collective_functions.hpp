@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "driver.hpp"
+#include "runtime/driver.hpp"
 
 namespace gpu::nccl {
 

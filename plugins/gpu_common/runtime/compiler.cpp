@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler.hpp"
+#include "runtime/compiler.hpp"
 
 #include <atomic>
 #include <iterator>
 #include <mutex>
 
-#include "compiler_functions.hpp"
-#include "library.hpp"
-#include "vendor.hpp"
+#include "runtime/compiler_functions.hpp"
+#include "runtime/library.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "errors.hpp"
+#include "runtime/errors.hpp"
 
 namespace gpu {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 namespace {

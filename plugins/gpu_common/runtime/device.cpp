@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 #include <algorithm>
 #include <cstdarg>

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "address_table.hpp"
-#include "errors.hpp"
-#include "kernel_names.hpp"
-#include "profile.hpp"
-#include "staging.hpp"
-#include "stream.hpp"
-#include "vendor.hpp"
+#include "runtime/address_table.hpp"
+#include "runtime/errors.hpp"
+#include "runtime/kernel_names.hpp"
+#include "runtime/profile.hpp"
+#include "runtime/staging.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.hpp"
+#include "runtime/driver.hpp"
 
 #include <atomic>
 #include <iterator>
 #include <mutex>
 
-#include "errors.hpp"
-#include "library.hpp"
-#include "vendor.hpp"
+#include "runtime/errors.hpp"
+#include "runtime/library.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "errors.hpp"
+#include "runtime/errors.hpp"
 
 #include <cstdarg>
 #include <cstdio>
 
-#include "vendor.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu {
 namespace {

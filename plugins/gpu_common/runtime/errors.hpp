@@ -5,7 +5,7 @@
 
 #include <tenon/tensor.hpp>
 
-#include "driver.hpp"
+#include "runtime/driver.hpp"
 
 namespace gpu {
 

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <new>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 struct tenon_event_s {
   gpu::Event event = nullptr;

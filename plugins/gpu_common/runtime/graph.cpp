@@ -2,7 +2,7 @@
 // Work recorded from a stream, launched again as one piece.
 #include <new>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 struct tenon_graph_s {
   gpu::GraphExec exec = nullptr;

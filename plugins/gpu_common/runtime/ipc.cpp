@@ -3,7 +3,7 @@
 // the size cannot travel with it; the driver is queried for the size of what was opened.
 #include <cstring>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 namespace {

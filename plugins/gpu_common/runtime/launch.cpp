@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments and launch of one kernel.
-#include "program.hpp"
+#include "runtime/program.hpp"
 
 namespace gpu {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library.hpp"
+#include "runtime/library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "errors.hpp"
+#include "runtime/errors.hpp"
 
 namespace gpu {
 namespace {

@@ -2,7 +2,7 @@
 // Memory of the device, pinned memory of the host, and managed memory that both reach.
 #include <algorithm>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 namespace {

@@ -2,7 +2,7 @@
 // Copies from another device of the same vendor.
 #include <new>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 namespace {

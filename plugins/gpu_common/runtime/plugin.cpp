@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "device.hpp"
 #include "libraries/library_kernels.hpp"
-#include "vendor.hpp"
+#include "runtime/device.hpp"
+#include "runtime/vendor.hpp"
 
 namespace {
 

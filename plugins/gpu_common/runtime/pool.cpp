@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's stream-ordered pool: memory that the whole process shares with other libraries which
 // use it.
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precompiled.hpp"
+#include "runtime/precompiled.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,9 +13,9 @@
 #include <span>
 #include <string>
 
-#include "errors.hpp"
-#include "library.hpp"
-#include "vendor.hpp"
+#include "runtime/errors.hpp"
+#include "runtime/library.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu {
 namespace {

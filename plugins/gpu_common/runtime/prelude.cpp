@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "prelude.hpp"
+#include "runtime/prelude.hpp"
 
 namespace gpu {
 namespace {

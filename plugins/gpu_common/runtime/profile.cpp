@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profile.hpp"
+#include "runtime/profile.hpp"
 
 #include <new>
 
-#include "device.hpp"
-#include "tracer.hpp"
+#include "runtime/device.hpp"
+#include "runtime/tracer.hpp"
 
 namespace gpu {
 namespace {

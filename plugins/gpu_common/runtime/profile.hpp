@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "driver.hpp"
+#include "runtime/driver.hpp"
 
 struct tenon_stream_s;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source to program, program to kernel.
-#include "program.hpp"
+#include "runtime/program.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "compiler.hpp"
-#include "precompiled.hpp"
-#include "prelude.hpp"
 #include "program_cache.hpp"
+#include "runtime/compiler.hpp"
+#include "runtime/precompiled.hpp"
+#include "runtime/prelude.hpp"
 
 namespace gpu {
 namespace {

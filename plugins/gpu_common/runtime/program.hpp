@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "device.hpp"
 #include "kernel_source.hpp"
+#include "runtime/device.hpp"
 
 struct tenon_kernel_s {
   gpu::Function function = nullptr;

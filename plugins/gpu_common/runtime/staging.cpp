@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "staging.hpp"
+#include "runtime/staging.hpp"
 
 #include <cstring>
 

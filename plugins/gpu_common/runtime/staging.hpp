@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "driver.hpp"
+#include "runtime/driver.hpp"
 
 namespace gpu {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream.hpp"
+#include "runtime/stream.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <new>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu {
 

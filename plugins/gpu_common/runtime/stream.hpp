@@ -14,7 +14,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "errors.hpp"
+#include "runtime/errors.hpp"
 
 struct tenon_stream_s {
   tenon_device device = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tracer.hpp"
+#include "runtime/tracer.hpp"
 
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device.hpp"
+#include "runtime/device.hpp"
 
 namespace gpu::tracer {
 namespace {

@@ -131,6 +131,13 @@ tenon_status insert_call(tenon_graph_editor* editor, uint32_t before, const teno
       throw Error(TENON_INVALID_ARGUMENT, "editor: expected at most " +
                                               std::to_string(def.nparams) + " operands for " +
                                               def.schema + ", got " + std::to_string(noperands));
+    if (def.flags & TENON_OP_LIST_OUTPUT)
+      throw Error(TENON_UNSUPPORTED,
+                  "editor: expected an operator whose number of results is fixed, "
+                  "got " +
+                      std::string(def.name) +
+                      ", which returns a list; insert a call for each part, such "
+                      "as a slice");
     Step step;
     step.op = op;
     step.name = def.name;

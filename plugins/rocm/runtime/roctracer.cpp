@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "roctracer.hpp"
+#include "runtime/roctracer.hpp"
 
 #include <iterator>
 
-#include "library.hpp"
-#include "tracer.hpp"
-#include "vendor.hpp"
+#include "runtime/library.hpp"
+#include "runtime/tracer.hpp"
+#include "runtime/vendor.hpp"
 
 namespace gpu::vendor::tracer {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vendor.hpp"
+#include "runtime/vendor.hpp"
 
 #include <cstring>
 #include <iterator>
 
-#include "device.hpp"
 #include "libraries/library_kernels.hpp"
-#include "library.hpp"
+#include "runtime/device.hpp"
+#include "runtime/library.hpp"
 
 namespace gpu::vendor {
 namespace {

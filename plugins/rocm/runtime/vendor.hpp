@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "driver.hpp"
+#include "runtime/driver.hpp"
 
 // The name of a function in HIP's library.
 #define TENON_GPU_NAME(cuda, hip) #hip

@@ -25,16 +25,22 @@ from tenon.jit.syntax import not_to_static, rewritten_source
 if TYPE_CHECKING:
     from tenon.jit import rewrites as rewrites
     from tenon.jit.compiled import compile as compile
+    from tenon.jit.program_graph import ProgramGraph as ProgramGraph
+    from tenon.jit.program_graph import add_pass as add_pass
+    from tenon.jit.program_graph import remove_pass as remove_pass
 
 __all__ = [
     "Builder",
     "Dim",
     "Program",
+    "ProgramGraph",
+    "add_pass",
     "compile",
     "cond",
     "export",
     "load",
     "not_to_static",
+    "remove_pass",
     "rewrites",
     "rewritten_source",
     "scan",
@@ -48,6 +54,9 @@ def __getattr__(name: str) -> Any:
         return _importlib.import_module("tenon.jit.rewrites")
     if name == "compile":
         value = globals()[name] = _importlib.import_module("tenon.jit.compiled").compile
+        return value
+    if name in ("ProgramGraph", "add_pass", "remove_pass"):
+        value = globals()[name] = getattr(_importlib.import_module("tenon.jit.program_graph"), name)
         return value
     raise AttributeError(f"module 'tenon.jit' has no attribute {name!r}")
 

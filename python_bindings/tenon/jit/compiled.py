@@ -464,6 +464,7 @@ def _modes() -> Any:
         _core.is_grad_enabled(),
         _core.is_deterministic(),
         _core.get_default_dtype(),
+        _core.get_device(),
     )
 
 

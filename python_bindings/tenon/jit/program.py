@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenon import _core
 from tenon._core import Tensor
@@ -34,6 +34,9 @@ from tenon.jit.dynamic_shapes import (
 from tenon.jit.program_names import names_of_inputs, names_of_results
 from tenon.jit.syntax import Session, rewritten
 from tenon.jit.syntax.user_code import PACKAGE
+
+if TYPE_CHECKING:
+    from tenon.jit.program_graph import ProgramGraph
 
 PASSES = ("dce", "cse", "rewrites", "copies", "views")
 NUMERICS = ("exact", "ulp", "fast")  # in the order of TENON_GRAPH_EXACT, ...
@@ -136,6 +139,23 @@ class Program:
         """
         native = self._native.optimize(pass_list(passes, numerics, without, memory_budget))
         return Program(native, self._inputs, self._outputs)
+
+    @property
+    def graph(self) -> ProgramGraph:
+        """Its steps and values as objects, as they are now, for reading (docs/program_graphs.md)."""
+        from tenon.jit import program_graph  # programs that run do without
+
+        return program_graph.read(self)
+
+    def edit(self, function: Callable[[ProgramGraph], object]) -> Program:
+        """A program that `function(graph)` has changed, by `graph.insert`, `graph.replace` and `graph.remove`.
+
+        This one stays as it is. What the function leaves is verified; where it raises, so does this. A program of open
+        sizes is edited at each of the recorded sizes, and the function has to do the same at all of them.
+        """
+        from tenon.jit import program_graph  # programs that run do without
+
+        return Program(program_graph.edited(self, function), self._inputs, self._outputs)
 
     def freeze(self, *, numerics: str = "exact") -> Program:
         """A program for inference: weights are its own data, as they are now, and what follows from weights alone

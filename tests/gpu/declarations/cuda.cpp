@@ -4,8 +4,8 @@
 #include <cuda.h>
 #include <nvrtc.h>
 
-#include "compiler_functions.hpp"
-#include "libraries/blas.hpp"
+#include "blas/blas.hpp"
+#include "runtime/compiler_functions.hpp"
 #include "same_call.hpp"
 
 using namespace gpu;

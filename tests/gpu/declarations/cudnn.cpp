@@ -2,7 +2,7 @@
 // The functions and numbers that plugins/cuda declares of cuDNN, beside its headers. Compiled, not run.
 #include <cudnn.h>
 
-#include "libraries/cudnn.hpp"
+#include "dnn/cudnn.hpp"
 #include "same_call.hpp"
 
 namespace gpu::dnn {

@@ -2,7 +2,7 @@
 // The functions and numbers that plugins/cuda declares of cuFFT, beside its header. Compiled, not run.
 #include <cufft.h>
 
-#include "libraries/fft.hpp"
+#include "fft/fft.hpp"
 #include "same_call.hpp"
 
 namespace gpu::fft {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plugins/cuda declares of CUPTI, beside its header. Compiled, not run.
-#include "cupti.hpp"
+#include "runtime/cupti.hpp"
 
 #include <cupti.h>
 

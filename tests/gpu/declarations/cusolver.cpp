@@ -3,8 +3,8 @@
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
-#include "libraries/solver.hpp"
 #include "same_call.hpp"
+#include "solver/solver.hpp"
 
 namespace gpu::solver {
 #define CHECK_FUNCTION(member, name, parameters) \

@@ -5,10 +5,10 @@
 #include <hip/hip_runtime_api.h>
 #include <hip/hiprtc.h>
 
-#include "compiler_functions.hpp"
-#include "driver.hpp"
+#include "runtime/compiler_functions.hpp"
+#include "runtime/driver.hpp"
+#include "runtime/vendor.hpp"
 #include "same_call.hpp"
-#include "vendor.hpp"
 
 #if HIP_VERSION_MAJOR < 6
 #error "skipped: expected the headers of ROCm 6 or later"

@@ -3,7 +3,7 @@
 #define __HIP_PLATFORM_AMD__ 1
 #include <hipfft/hipfft.h>
 
-#include "libraries/fft.hpp"
+#include "fft/fft.hpp"
 #include "same_call.hpp"
 
 namespace gpu::fft {

@@ -4,8 +4,8 @@
 #include <hipblas/hipblas.h>
 #include <hipsolver/hipsolver.h>
 
-#include "libraries/solver.hpp"
 #include "same_call.hpp"
+#include "solver/solver.hpp"
 
 namespace gpu::solver {
 #define CHECK_FUNCTION(member, name, parameters) \

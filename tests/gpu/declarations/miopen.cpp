@@ -3,7 +3,7 @@
 #define __HIP_PLATFORM_AMD__ 1
 #include <miopen/miopen.h>
 
-#include "libraries/miopen.hpp"
+#include "dnn/miopen.hpp"
 #include "same_call.hpp"
 
 namespace gpu::dnn {

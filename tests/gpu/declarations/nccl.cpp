@@ -2,7 +2,7 @@
 // The functions that plugins/cuda declares of NCCL, beside its header. Compiled, not run.
 #include <nccl.h>
 
-#include "collective_functions.hpp"
+#include "runtime/collective_functions.hpp"
 #include "same_call.hpp"
 
 namespace gpu::nccl {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plugins/rocm declares of roctracer, beside its headers. Compiled, not run.
-#include "roctracer.hpp"
+#include "runtime/roctracer.hpp"
 
 #include <roctracer/ext/prof_protocol.h>
 #include <roctracer/roctracer.h>

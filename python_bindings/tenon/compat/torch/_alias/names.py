@@ -99,15 +99,12 @@ def are_deterministic_algorithms_enabled() -> Any:
 
 
 def get_default_device() -> Any:
-    return tenon.device("cpu")
+    return tenon.get_device()
 
 
 def set_default_device(device: Any) -> None:
-    """The CPU is the default, and stays it."""
-    if device is not None and tenon.device(device) != get_default_device():
-        raise NotImplementedError(
-            f"set_default_device(): expected 'cpu', got {device!r}; give device= to what makes tensors"
-        )
+    """Where tensors are made if no device is named."""
+    tenon.set_device(device)
 
 
 def set_default_tensor_type(t: Any) -> None:
