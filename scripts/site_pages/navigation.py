@@ -19,6 +19,7 @@ WRITTEN = {
             "torch.md",
             "onnx.md",
             "from_paddle.md",
+            "paddle_models.md",
             "compat_namespaces.md",
             "array_api.md",
         ],

@@ -38,6 +38,7 @@ TESTED = {
     "operators.md": "test_operator_guide.py",
     "overrides.md": "test_snippets.py",
     "paddle_compat.md": "test_snippets.py",
+    "paddle_models.md": "test_paddle_models_page.py",
     "profiler.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",
     "quantization.md": "test_snippets.py",
