@@ -28,7 +28,7 @@ FLOORS = [
     "distributed quantization sparse",
     "inference llm onnx training",
     "compat serving",
-    "paddle torch",
+    "jax paddle torch",
     "cli",
     "__main__",
 ]

@@ -70,7 +70,7 @@ pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
     """amp array_api audio autograd collective compat data distributed distributions fft func
-    geometric inference io jit linalg llm metrics multiprocessing nn onnx ops optim paddle plugins profiler
+    geometric inference io jax jit linalg llm metrics multiprocessing nn onnx ops optim paddle plugins profiler
     quantization random runtime signal sparse testing text torch training utils vision""".split()
 )
 

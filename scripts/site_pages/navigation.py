@@ -20,6 +20,7 @@ WRITTEN = {
             "onnx.md",
             "from_paddle.md",
             "paddle_models.md",
+            "jax.md",
             "compat_namespaces.md",
             "array_api.md",
         ],

@@ -75,15 +75,15 @@ class Bert(nn.Layer):
     def __init__(self) -> None:
         super().__init__()
         self.words = nn.Embedding(50, 32, padding_idx=0)
-        self.places = nn.Embedding(16, 32)
+        self.index = nn.Embedding(16, 32)
         self.norm = nn.LayerNorm(32)
         layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.1, activation="gelu")
         self.encoder = nn.TransformerEncoder(layer, 2)
         self.pooler = nn.Linear(32, 32)
 
     def forward(self, ids: Any, mask: Any) -> Any:
-        places = paddle.arange(ids.shape[1], dtype="int64").unsqueeze(0)
-        x = self.norm(self.words(ids) + self.places(places))
+        index = paddle.arange(ids.shape[1], dtype="int64").unsqueeze(0)
+        x = self.norm(self.words(ids) + self.index(index))
         hidden = (1.0 - mask.astype("float32")).unsqueeze([1, 2]) * -1e4
         x = self.encoder(x, hidden)
         return x, paddle.tanh(self.pooler(x[:, 0]))
@@ -436,14 +436,14 @@ class Shapes(nn.Layer):
 
 @net(normal(2, 6, 8), whole(6, 3))
 class Indices(nn.Layer):
-    def forward(self, x: Any, places: Any) -> Any:
-        gathered = paddle.gather(x, places, axis=1)
-        selected = paddle.index_select(x, places, axis=1)
+    def forward(self, x: Any, index: Any) -> Any:
+        gathered = paddle.gather(x, index, axis=1)
+        selected = paddle.index_select(x, index, axis=1)
         values, order = paddle.topk(x, 3, axis=-1)
         ordered, least = paddle.sort(x, axis=1), paddle.argsort(x, axis=-1, descending=True)
-        written = paddle.scatter(x[0], places, paddle.ones([3, 8]) * 0.5, overwrite=True)
+        written = paddle.scatter(x[0], index, paddle.ones([3, 8]) * 0.5, overwrite=True)
         taken = paddle.take_along_axis(x, order, axis=-1)
-        picked = paddle.gather_nd(x, paddle.stack([places % 2, places], axis=1))
+        picked = paddle.gather_nd(x, paddle.stack([index % 2, index], axis=1))
         return gathered, selected, values, order, ordered, least, written, taken, picked
 
 
@@ -548,9 +548,9 @@ class Swin(nn.Layer):
         self.qkv, self.proj = nn.Linear(16, 48), nn.Linear(16, 16)
         self.table = self.create_parameter([49, 2])
         rows = paddle.arange(16)
-        places = (rows.unsqueeze(0) // 4 - rows.unsqueeze(1) // 4 + 3) * 7
-        places = places + (rows.unsqueeze(0) % 4 - rows.unsqueeze(1) % 4 + 3)
-        self.register_buffer("places", places)
+        index = (rows.unsqueeze(0) // 4 - rows.unsqueeze(1) // 4 + 3) * 7
+        index = index + (rows.unsqueeze(0) % 4 - rows.unsqueeze(1) % 4 + 3)
+        self.register_buffer("index", index)
 
     def forward(self, x: Any) -> Any:
         x = paddle.roll(x, [-2, -2], axis=[1, 2])
@@ -558,7 +558,7 @@ class Swin(nn.Layer):
         qkv = self.qkv(x).reshape([-1, 16, 3, 2, 8]).transpose([2, 0, 3, 1, 4])
         query, key, value = qkv.unbind(0)
         scores = (query * 8**-0.5) @ key.transpose([0, 1, 3, 2])
-        bias = self.table[self.places.reshape([-1])].reshape([16, 16, -1]).transpose([2, 0, 1])
+        bias = self.table[self.index.reshape([-1])].reshape([16, 16, -1]).transpose([2, 0, 1])
         x = functional.softmax(scores + bias.unsqueeze(0), axis=-1) @ value
         x = self.proj(x.transpose([0, 2, 1, 3]).reshape([-1, 16, 16]))
         return x.reshape([-1, 2, 2, 4, 4, 16]).transpose([0, 1, 3, 2, 4, 5]).reshape([-1, 8, 8, 16])

@@ -30,6 +30,7 @@ TESTED = {
     "index.md": "test_tutorial.py",
     "inference.md": "test_snippets.py",
     "isolated.md": "test_snippets.py",
+    "jax.md": "test_jax_page.py",
     "linalg.md": "test_snippets.py",
     "llm.md": "test_llm_page.py",
     "model_operators.md": "test_snippets.py",

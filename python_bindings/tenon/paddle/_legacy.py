@@ -247,8 +247,8 @@ def _arguments(call: Call, line: _Line) -> dict[str, Key | list[Key] | None]:
     """By our names; of several slots for one argument the last one of the line counts."""
     types = {each.name: each.type for each in PARAMETERS.get(line.kind, ())}
     arguments: dict[str, Key | list[Key] | None] = {}
-    places = {slot: place for place, slot in enumerate(line.names)}
-    for slot in sorted(call.inputs, key=lambda each: places.get(each, -1)):
+    order = {slot: place for place, slot in enumerate(line.names)}
+    for slot in sorted(call.inputs, key=lambda each: order.get(each, -1)):
         names = call.inputs[slot]
         if not names:
             continue
