@@ -99,6 +99,7 @@ _PLACES = {
         cumulative_prod cumulative_sum expand_dims finfo iinfo isdtype isin matrix_transpose moveaxis
         permute_dims result_type take unique_all unique_counts unique_inverse unique_values unstack
         __array_namespace_info__""",
+    "_tensor.axis_forms": "tensordot transpose",
     "_tensor.counting": """bincount histogram histogram_bin_edges histogramdd unique
         unique_consecutive""",
     "_tensor.everyday": """argwhere array_equal chunk hstack is_complex is_floating_point is_integer
