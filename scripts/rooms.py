@@ -17,7 +17,7 @@ from pathlib import Path
 
 # Rooms (folders, and public modules that are one file) from the ground up. A room imports those of floors below.
 FLOORS = [
-    "_core _operators _spellings _aten_calls",  # the compiled half, and what the build generates
+    "_core _operators _spellings _aten_calls _paddle_calls",  # the compiled half, and what the build generates
     "_tensor fft host io plugins",
     "autograd ops random runtime signal text",
     "collective linalg multiprocessing",
@@ -28,7 +28,7 @@ FLOORS = [
     "distributed quantization sparse",
     "inference llm onnx training",
     "compat serving",
-    "torch",
+    "jax paddle torch",
     "cli",
     "__main__",
 ]

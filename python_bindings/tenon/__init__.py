@@ -71,7 +71,7 @@ pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
     """amp array_api audio autograd collective compat data distributed distributions fft func
-    geometric inference io jit linalg llm metrics multiprocessing nn onnx ops optim plugins profiler
+    geometric inference io jax jit linalg llm metrics multiprocessing nn onnx ops optim paddle plugins profiler
     quantization random runtime signal sparse testing text torch training utils vision""".split()
 )
 
@@ -100,6 +100,7 @@ _PLACES = {
         cumulative_prod cumulative_sum expand_dims finfo iinfo isdtype isin matrix_transpose moveaxis
         permute_dims result_type take unique_all unique_counts unique_inverse unique_values unstack
         __array_namespace_info__""",
+    "_tensor.axis_forms": "tensordot transpose",
     "_tensor.counting": """bincount histogram histogram_bin_edges histogramdd unique
         unique_consecutive""",
     "_tensor.everyday": """argwhere array_equal chunk hstack is_complex is_floating_point is_integer

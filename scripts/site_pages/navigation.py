@@ -19,6 +19,8 @@ WRITTEN = {
             "torch.md",
             "onnx.md",
             "from_paddle.md",
+            "paddle_models.md",
+            "jax.md",
             "compat_namespaces.md",
             "array_api.md",
         ],

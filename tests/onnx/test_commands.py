@@ -69,7 +69,7 @@ def test_convert_both_ways(folder, run):
         (
             ["net.onnx", "net.txt"],
             2,
-            "target: expected a file whose name ends in .tenon, .onnx, .pt2, got 'net.txt'",
+            "target: expected a file whose name ends in .tenon, .onnx, .pt2, .json, .pdmodel, got 'net.txt'",
         ),
         (["net.onnx", "net.pt2"], 2, "only PyTorch writes .pt2 files"),
         (

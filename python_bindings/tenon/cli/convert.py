@@ -4,6 +4,7 @@
     tenon convert model.onnx model.tenon --size batch=1:64
     tenon convert model.tenon model.onnx --opset 21
     tenon convert model.pt2 model.tenon        what torch.export.save wrote, where PyTorch is installed
+    tenon convert inference.json model.tenon   what Paddle saved; .pdmodel, too, with .pdiparams beside it
 
 --verify runs both and compares the results with ONNX Runtime's.
 """
@@ -20,7 +21,7 @@ HELP = "write a model in another format"
 
 
 def add_arguments(parser):
-    parser.add_argument("source", help="a .tenon, .onnx or .pt2 file")
+    parser.add_argument("source", help="a .tenon, .onnx, .pt2, .json or .pdmodel file")
     parser.add_argument("target", help="a .tenon or .onnx file, which is overwritten")
     model_files.add_size_options(parser)
     parser.add_argument("--opset", type=int, help="of a .onnx file (20)")
@@ -39,9 +40,10 @@ def run(arguments):
 
     source, target = arguments.source, arguments.target
     kinds = model_files.kind_of(source, "source"), model_files.kind_of(target, "target")
-    if kinds[1] == ".pt2":
+    if kinds[1] not in (".tenon", ".onnx"):
+        writer = "PyTorch" if kinds[1] == ".pt2" else "Paddle"
         raise CommandError(
-            "target: expected .tenon or .onnx; only PyTorch writes .pt2 files", USAGE
+            f"target: expected .tenon or .onnx; only {writer} writes {kinds[1]} files", USAGE
         )
     if kinds[1] != ".onnx" and (arguments.opset is not None or arguments.external_data):
         raise CommandError(
@@ -57,10 +59,7 @@ def run(arguments):
         )
     sizes = model_files.read_sizes(arguments.size)
     model_files.check_is_there(source)
-    names = (
-        [v["name"] for v in tenon.onnx.describe(source)["inputs"]] if kinds[0] == ".onnx" else []
-    )
-    shapes = model_files.read_shapes(arguments.shape, names)
+    shapes = model_files.read_shapes(arguments.shape, model_files.input_names(source))
     with _step(f"reading {source}"):
         program = model_files.read_program(source, sizes, shapes)
     if arguments.freeze:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of models of several kinds, as the commands take them: .tenon, .onnx, and .pt2 where PyTorch is there."""
+"""Files of models of several kinds, as the commands take them: .tenon, .onnx, Paddle's .json and .pdmodel, and .pt2."""
 
 import os
 import tempfile
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tenon.cli.errors import USAGE, CommandError
 
-KINDS = (".tenon", ".onnx", ".pt2")
+PADDLE = (".json", ".pdmodel")
+KINDS = (".tenon", ".onnx", ".pt2", *PADDLE)
 
 
 def add_size_options(parser):
@@ -73,12 +74,27 @@ def read_shapes(given, names):
     return shapes
 
 
+def input_names(path):
+    """Of a model whose open sizes can be given."""
+    import tenon
+
+    kind = kind_of(path)
+    if kind == ".onnx":
+        return [value["name"] for value in tenon.onnx.describe(path)["inputs"]]
+    return tenon.paddle.input_names(path) if kind in PADDLE else []
+
+
 def read_program(path, sizes=None, shapes=None):
     """The program in a file of any kind. `sizes` and `shapes`: of a .onnx model."""
     import tenon
 
     check_is_there(path)
     kind = kind_of(path)
+    if kind in PADDLE and not sizes:
+        try:
+            return tenon.paddle.load(path, shapes=shapes)
+        except (ValueError, NotImplementedError) as error:
+            raise CommandError(str(error)) from None
     if kind != ".onnx" and (sizes or (shapes and kind == ".pt2")):
         raise CommandError(
             f"--size: expected with a .onnx model, whose sizes are open; those of {path} are part of it",

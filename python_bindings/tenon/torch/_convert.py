@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import tenon
-from tenon.torch._calls import Refused
+from tenon.jit.foreign_calls import Refused
 
 _DTYPES = {
     name: name

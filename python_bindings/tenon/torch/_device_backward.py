@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tenon.torch._calls import Refused
+from tenon.jit.foreign_calls import Refused
 from tenon.torch._device_record import Record, Value
 from tenon.torch._native import _cast, _pair
 from tenon.torch._native_layers import convolution

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tenon.jit.foreign_calls import Refused
 from tenon.torch import _native
-from tenon.torch._calls import Refused
 from tenon.torch._device_record import Real, Record, Value
 
 # Arguments that PyTorch writes although their call does not say so.

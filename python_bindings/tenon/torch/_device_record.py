@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 import tenon
-from tenon.torch._calls import Refused
+from tenon.jit.foreign_calls import Refused
 from tenon.torch._convert import dtype_name
 
 Reference = tuple[Any, ...]  # ("a", argument), ("e", argument, element), ("s", step, result)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenon import _aten_calls
+from tenon.jit.foreign_calls import Call, Parameter, Refused, bound, chosen
 from tenon.torch import _native, _native_layers
-from tenon.torch._calls import Call, Parameter, Refused, bound, chosen
 from tenon.torch._promotion import promoted
 
 __all__ = ["CALLS", "CORE", "NATIVE", "PARAMETERS", "Refused", "has_line", "reason", "tell"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenon.torch._calls import Refused
+from tenon.jit.foreign_calls import Refused
 
 Value = Any  # a tensor of the device meta
 Add = Callable[..., Any]

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import tenon
-from tenon.torch._calls import Refused
+from tenon.jit.foreign_calls import Refused
 from tenon.torch._native import Add, Value, _cast, _dtype_name, _one, _pair, pad_constant
 
 _REDUCTIONS = ("none", "mean", "sum")

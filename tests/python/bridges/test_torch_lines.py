@@ -8,8 +8,8 @@ import sys
 
 import pytest
 import tenon
+from tenon.jit.foreign_calls import Refused, bound
 from tenon.torch import _lines
-from tenon.torch._calls import Refused, bound
 from tenon.torch._lines import CALLS, CORE, NATIVE, PARAMETERS
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of other libraries' calls (opdefs/aten), as the generated tables hold them, and how one is chosen."""
+"""Lines of other libraries' calls (opdefs/aten, opdefs/paddle), as the generated tables hold them, and how one is chosen."""
 
 from __future__ import annotations
 
