@@ -48,6 +48,7 @@ def client(tmp_path_factory):
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "tenon", "serve", str(path), "--port", str(port)]
     command += ["--kv-cache", "8MiB", "--name", "tiny", "--api-key", "k", "--draft", "lookup"]
+    command += ["--activations", "int8"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     for _ in range(600):
         try:
