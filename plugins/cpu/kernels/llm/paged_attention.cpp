@@ -22,6 +22,7 @@ constexpr int64_t kKeys = kLanes;     // of a chunk
 constexpr int64_t kLinesOfTask = 32;  // rows times the heads that share keys, if these are fewer
 // Lines for each reading of keys and values: what the registers have accumulators for.
 constexpr int kTile = kVectorBytes == 64 ? 4 : 2;
+constexpr int64_t kAhead = 2;  // turns of a head and a chunk
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 int64_t whole_at(const tenon_tensor* tensor, int64_t i) {
@@ -46,6 +47,11 @@ struct Problem {
     return whole_at(table, sequence * width + position / block_size);
   }
   int64_t rows_of_task() const { return std::max<int64_t>(1, kLinesOfTask / group); }
+  // Where tasks have few rows: no more than leave each thread a task.
+  int64_t heads_of_task(int64_t rows, int64_t threads) const {
+    const int64_t fitting = std::max<int64_t>(1, kLinesOfTask / (rows * group));
+    return std::min((kv_heads + threads - 1) / threads, fitting);
+  }
 };
 
 // Every number that says what is read, before anything is.
@@ -112,28 +118,34 @@ class Task {
     rows_ = take(kKeys * std::max(p.features, made_));
   }
 
-  // `count` rows of a sequence from its row `first` on, for the heads that share the keys of `kv_head`.
-  void run(int64_t sequence, int64_t first, int64_t count, int64_t kv_head) {
-    sequence_ = sequence, kv_head_ = kv_head;
+  // `count` rows of a sequence from its row `first` on, for the heads that share the keys of `heads` heads from `kv_head` on.
+  void run(int64_t sequence, int64_t first, int64_t count, int64_t kv_head, int64_t heads) {
+    sequence_ = sequence;
     const int64_t begin = p_.first_row(sequence);
     const int64_t rows = (p_.offsets ? p_.first_row(sequence + 1) : begin + 1) - begin;
     const int64_t position = whole_at(p_.lengths, sequence) - rows + first;  // of the first row
-    lines_ = count * p_.group;
+    lines_ = count * p_.group;                                               // of each head of keys
     const auto element = [&](int64_t line, int64_t n) {
-      const int64_t row = begin + first + line / p_.group;
-      return (row * p_.heads + kv_head * p_.group + line % p_.group) * n;
+      const int64_t head = kv_head + line / lines_;
+      const int64_t row = begin + first + line % lines_ / p_.group;
+      return (row * p_.heads + head * p_.group + line % p_.group) * n;
     };
-    for (int64_t line = 0; line < lines_; ++line) {
+    for (int64_t line = 0; line < lines_ * heads; ++line) {
       load_floats(p_.query, element(line, p_.features), p_.features, query_ + line * p_.features);
       largest_[line] = kMinusInfinity;
       sum_[line] = 0;
     }
-    std::fill_n(acc_, lines_ * made_, 0.0f);
+    std::fill_n(acc_, lines_ * heads * made_, 0.0f);
     std::fill_n(keys_, kKeys * p_.features, 0.0f);
     const int64_t end = position + count, from = std::max<int64_t>(0, lowest(position));
-    for (int64_t key = from / kKeys * kKeys; key < end; key += kKeys)
-      fold(key, std::min(end, key + kKeys), position);
-    for (int64_t line = 0; line < lines_; ++line) {
+    // Of a chunk, the heads lie one after another, and are read so.
+    for (int64_t key = from / kKeys * kKeys; key < end; key += kKeys) {
+      for (kv_head_ = kv_head; kv_head_ < kv_head + heads; ++kv_head_) {
+        look_ahead(key, end, kv_head_ + kAhead, kv_head, heads);
+        fold(key, std::min(end, key + kKeys), position, (kv_head_ - kv_head) * count * p_.group);
+      }
+    }
+    for (int64_t line = 0; line < lines_ * heads; ++line) {
       float* acc = acc_ + line * made_;
       const float share = sum_[line] == 0 ? 0 : 1 / sum_[line];
       for (int64_t i = 0; i < p_.made; ++i) acc[i] *= share;
@@ -152,8 +164,9 @@ class Task {
     return position < p_.window ? 0 : position - p_.window + 1;
   }
 
-  // The keys at positions [begin, end), of one chunk, for all lines. The first row is at `position`.
-  void fold(int64_t begin, int64_t end, int64_t position) {
+  // The keys at positions [begin, end), of one chunk and head, for its lines, which are those from `base` on. The first row is at
+  // `position`.
+  void fold(int64_t begin, int64_t end, int64_t position, int64_t base) {
     load_keys(begin, end);
     load_values(begin, end);
     for (int64_t line = 0; line < lines_;) {
@@ -169,10 +182,10 @@ class Task {
         continue;
       }
       if (same == kTile) {
-        fold_lines<kTile>(line, low, high);
+        fold_lines<kTile>(base + line, low, high);
         line += kTile;
       } else {
-        fold_lines<1>(line, low, high);
+        fold_lines<1>(base + line, low, high);
         ++line;
       }
     }
@@ -194,6 +207,18 @@ class Task {
       f(key - begin, count, (block * p_.kv_heads + kv_head_) * p_.block_size + place);
       key += count;
     }
+  }
+
+  // Where the keys and values lie that are folded kAhead turns later, for prefetches into the L2 cache: parts of blocks are too
+  // short for the processor's own prefetcher, which begins anew with each page.
+  void look_ahead(int64_t key, int64_t end, int64_t head, int64_t first, int64_t heads) {
+    key += (head - first) / heads * kKeys;
+    head = first + (head - first) % heads;
+    key = std::min(key, end - 1);
+    const int64_t row =
+        (p_.block_of(sequence_, key) * p_.kv_heads + head) * p_.block_size + key % p_.block_size;
+    keys_ahead_ = data_of<char>(p_.keys) + row * p_.features * kDtypeSize[p_.keys->dtype];
+    values_ahead_ = data_of<char>(p_.values) + row * p_.made * kDtypeSize[p_.values->dtype];
   }
 
   // Keys side by side: [features, 16].
@@ -233,17 +258,41 @@ class Task {
     float* weights = weights_ + line * kKeys;
     score<lines>(query_ + line * p_.features, weights);
     for (int t = 0; t < lines; ++t) weigh(line + t, low, high, weights + t * kKeys);
-    float* acc = acc_ + line * made_;
-    for (int64_t i = 0; i < made_; i += kLanes) {
-      Lanes sums[lines];
-      for (int t = 0; t < lines; ++t) sums[t] = load_lanes(acc + t * made_ + i) * factor_[line + t];
-      for (int64_t key = low; key < high; ++key) {
-        const Lanes value = load_lanes(values_[key] + i);
-        for (int t = 0; t < lines; ++t)
-          sums[t] = multiply_add(value, weights[t * kKeys + key] - Lanes{}, sums[t]);
-      }
-      for (int t = 0; t < lines; ++t) std::memcpy(acc + t * made_ + i, &sums[t], sizeof sums[t]);
+    int64_t i = 0;
+    for (; i + 4 * kLanes <= made_; i += 4 * kLanes) add_values<lines, 4>(line, i, low, high);
+    for (; i < made_; i += kLanes) add_values<lines, 1>(line, i, low, high);
+  }
+
+  // Weighted values of keys [low, high), of which `vectors` from element `i` on are added to the sums of lines.
+  template <int lines, int vectors>
+  void add_values(int64_t line, int64_t i, int64_t low, int64_t high) {
+    const float* weights = weights_ + line * kKeys;
+    float* acc = acc_ + line * made_ + i;
+    Lanes sums[lines][vectors];
+#pragma GCC unroll 4
+    for (int t = 0; t < lines; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v)
+        sums[t][v] = load_lanes(acc + t * made_ + v * kLanes) * factor_[line + t];
     }
+    for (int64_t key = low; key < high; ++key) {
+      if (lines == 1) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v)
+          __builtin_prefetch(values_ahead_ + (key * made_ + i + v * kLanes) * 4, 0, 2);
+      }
+      Lanes values[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) values[v] = load_lanes(values_[key] + i + v * kLanes);
+#pragma GCC unroll 4
+      for (int t = 0; t < lines; ++t) {
+        const Lanes weight = weights[t * kKeys + key] - Lanes{};
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) sums[t][v] = multiply_add(values[v], weight, sums[t][v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < lines; ++t) std::memcpy(acc + t * made_, sums[t], sizeof sums[t]);
   }
 
   // Products of lines with the 16 keys, in two chains along the features.
@@ -253,6 +302,10 @@ class Task {
     Lanes even[lines] = {}, odd[lines] = {};
     int64_t i = 0;
     for (; i + 2 <= n; i += 2) {
+      if (lines == 1) {
+        __builtin_prefetch(keys_ahead_ + i * 64, 0, 2);
+        __builtin_prefetch(keys_ahead_ + i * 64 + 64, 0, 2);
+      }
       const Lanes first = load_lanes(keys_ + i * kKeys),
                   second = load_lanes(keys_ + (i + 1) * kKeys);
       for (int t = 0; t < lines; ++t) {
@@ -292,6 +345,7 @@ class Task {
   // earlier sums are multiplied by. Then keys and values of a chunk.
   float *query_, *acc_, *weights_, *largest_, *sum_, *factor_, *keys_, *rows_;
   const float* values_[kKeys];
+  const char *keys_ahead_ = nullptr, *values_ahead_ = nullptr;
 };
 
 tenon_status paged_attention(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* keys,
@@ -339,15 +393,20 @@ tenon_status paged_attention(tenon_ctx* ctx, const tenon_tensor* query, const te
     longest = std::max(longest, std::min(p.window, whole_at(lengths, n)));
   }
   const int64_t parts = tasks[p.sequences];
-  const int64_t lines = std::min(rows_of_task, query->shape[0]) * p.group;
+  const int64_t most = std::min(rows_of_task, query->shape[0]);  // rows of a task
+  const int64_t heads_of_task = p.heads_of_task(most, host->thread_count());
+  const int64_t groups = (kv_heads + heads_of_task - 1) / heads_of_task;
+  const int64_t lines = most * p.group * heads_of_task;
   const int64_t work = longest * (features + p.made) * lines / kLanes;
   return parallel_for_with_scratch(
-      ctx, parts * kv_heads, work, Task::bytes(p), err, [&](int64_t task, void* own) {
-        const int64_t part = parts - 1 - task / kv_heads;  // later parts of a sequence take longer
+      ctx, parts * groups, work, Task::bytes(p), err, [&](int64_t task, void* own) {
+        const int64_t part = parts - 1 - task / groups;  // later parts of a sequence take longer
         const int64_t n = std::upper_bound(tasks, tasks + p.sequences + 1, part) - tasks - 1;
         const int64_t rows = offsets ? p.first_row(n + 1) - p.first_row(n) : 1;
         const int64_t first = (part - tasks[n]) * rows_of_task;
-        Task(p, own).run(n, first, std::min(rows_of_task, rows - first), task % kv_heads);
+        const int64_t head = task % groups * heads_of_task;
+        Task(p, own).run(n, first, std::min(rows_of_task, rows - first), head,
+                         std::min(heads_of_task, kv_heads - head));
       });
 }
 TENON_BOX_paged_attention(paged_attention_boxed, paged_attention);
