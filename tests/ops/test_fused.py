@@ -163,3 +163,99 @@ def test_refused(name):
 def test_an_expert_that_is_not_there():
     with pytest.raises(IndexError, match="expected experts from 0 to 1, got 2"):
         tenon.moe_dispatch(tenon.ones((1, 2)), tenon.tensor([[2]]), 2)
+
+
+def ragged(rng, lengths, rows, pool=np.float32, heads=6, kv_heads=2, features=20, size=4):
+    """Arguments of paged_attention: sequences in scattered blocks, the others of which are NaN."""
+    width = -(-max(lengths) // size)
+    blocks = rng.permutation(len(lengths) * width + 3)
+    table = np.full((len(lengths), width), -7, np.int32)  # which nothing reads
+    pools = [np.full((len(blocks), kv_heads, size, features), np.nan, np.float32) for _ in range(2)]
+    for n, length in enumerate(lengths):
+        used = -(-length // size)
+        table[n, :used] = blocks[n * width : n * width + used]
+        for place in range(length):
+            for kept in pools:
+                kept[table[n, place // size], :, place % size] = rng.standard_normal(
+                    (kv_heads, features)
+                )
+    offsets = np.cumsum([0, *rows]).astype(np.int32)
+    query = rng.standard_normal((offsets[-1], heads, features)).astype(np.float32)
+    return query, *pools, table, np.array(lengths, np.int32), offsets
+
+
+@pytest.mark.parametrize("window, softcap", [(None, None), (21, None), (None, 3.0)])
+def test_pages_give_a_row_the_same_bits_in_every_batch(window, softcap):
+    query, keys, values, table, lengths, offsets = ragged(
+        np.random.default_rng(7), [70, 3, 33], [70, 2, 5]
+    )
+    pools = tenon.tensor(keys), tenon.tensor(values)
+
+    def attend(rows, table, lengths, offsets):
+        given = (tenon.tensor(np.ascontiguousarray(each)) for each in (table, lengths))
+        return tenon.paged_attention(
+            tenon.tensor(rows), *pools, *given, None, tenon.tensor(offsets), window, softcap
+        ).numpy()
+
+    whole = attend(query, table, lengths, offsets)
+    assert np.isfinite(whole).all()
+    for n in range(3):
+        rows = offsets[n + 1] - offsets[n]
+        for row in range(rows):
+            length = np.array([lengths[n] - rows + row + 1], np.int32)
+            at = offsets[n] + row
+            one = attend(query[at : at + 1], table[n : n + 1], length, np.array([0, 1], np.int32))
+            assert one.tobytes() == whole[at : at + 1].tobytes(), (n, row)
+    threads = tenon.get_num_threads()
+    try:
+        tenon.set_num_threads(4)
+        assert attend(query, table, lengths, offsets).tobytes() == whole.tobytes()
+    finally:
+        tenon.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("pool, query_type", [("float16", "float32"), ("bfloat16", "bfloat16")])
+def test_pages_of_small_floats(pool, query_type, device):
+    skip_unserved(device, pool)
+    query, keys, values, *numbers = ragged(np.random.default_rng(8), [20, 9], [3, 9])
+    keys, values = np.nan_to_num(keys), np.nan_to_num(values)
+    numbers[0] = np.maximum(numbers[0], 0)
+    low = [to_tensor(each, device, dtype=pool) for each in (keys, values)]
+    table, lengths, offsets = (to_tensor(each, device) for each in numbers)
+    given = to_tensor(query, device, dtype=query_type)
+    got = tenon.paged_attention(given, *low, table, lengths, None, offsets)
+    assert got.dtype == given.dtype
+    wide = [each.to("float32") for each in (given, *low)]
+    want = tenon.paged_attention(*wide, table, lengths, None, offsets)
+    close = 2e-2 if query_type == "bfloat16" else 1e-5
+    np.testing.assert_allclose(
+        got.to("float32").to("cpu").numpy(), want.to("cpu").numpy(), atol=close
+    )
+
+
+PAGES = tenon.zeros((3, 1, 2, 4))
+
+
+@pytest.mark.parametrize("recording", [False, True])  # the kernel, and the decomposition
+@pytest.mark.parametrize(
+    "change, error, message",
+    [
+        ({"block_table": [[0, 3], [1, 2]]}, IndexError, "blocks of block_table from 0 to 2, got 3"),
+        ({"lengths": [5, 2]}, ValueError, "expected lengths from 0 to 4, got 5"),
+        ({"offsets": [0, 1, 2]}, ValueError, "a last offset from 3 to 3, got 2"),
+        ({"offsets": [0, 4, 3]}, ValueError, "expected (offsets|rows)"),
+        ({"offsets": [0, 3]}, ValueError, r"expected integer offsets \[3\], one more than"),
+        ({"lengths": [1, 1]}, ValueError, "expected lengths"),
+        ({"window": 0}, ValueError, "expected a window of at least 1, got 0"),
+        ({"softcap": 0.0}, ValueError, "expected a softcap above 0, got 0"),
+    ],
+)
+def test_pages_that_are_refused(recording, change, error, message):
+    given = {"block_table": [[0, 1], [1, 2]], "lengths": [3, 2], "offsets": [0, 2, 3], **change}
+    given = {
+        name: tenon.tensor(value, dtype="int32") if isinstance(value, list) else value
+        for name, value in given.items()
+    }
+    query = tenon.ones((3, 2, 4)).requires_grad_(recording)
+    with pytest.raises(error, match=message):
+        tenon.paged_attention(query, PAGES, PAGES, **given)

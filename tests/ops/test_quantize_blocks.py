@@ -51,6 +51,62 @@ def test_blocks_read_back(name, bytes_of_block, error, checksum, device):
     assert (difference <= error * largest).all()
 
 
+# Format with 256 numbers in a block, the one of 32 whose mean squared error it must not exceed, and that of normal numbers
+# with variance 1.
+LARGE = [
+    ("q2_K", None, 0.1),
+    ("q3_K", None, 0.025),
+    ("q4_K", "q4_0", 0.0068),
+    ("q5_K", "q5_0", 0.0018),
+    ("q6_K", "q5_1", 0.00065),
+]
+
+
+def normal_blocks():
+    """Normal numbers of many sizes; of one sign; zeros; and one number alone."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((64, 512)).astype(np.float32)
+    scale = np.exp(rng.uniform(-6, 4, (64, 1))).astype(np.float32)
+    x[40:44], x[44:48], x[48:50] = np.abs(x[40:44]), -np.abs(x[44:48]), 0
+    x[50:52, 1:] = 0
+    return x, scale
+
+
+@pytest.mark.parametrize("name, beside, bound", LARGE)
+def test_large_blocks_lose_less_than_small_ones(name, beside, bound, device):
+    x, scale = normal_blocks()
+
+    def error(format):
+        stored = tenon.quantize_blocks(to_tensor(x * scale, device), format)
+        assert stored.dtype == tenon.uint8
+        made = tenon.dequantize_blocks(stored, format).to("cpu").numpy() / scale
+        assert (made[48:50] == 0).all() and np.abs(made[50:52] - x[50:52]).max() < 0.05
+        return ((made - x)[:48] ** 2).mean()
+
+    lost = error(name)
+    assert lost < bound
+    if beside:
+        assert lost < error(beside)
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in LARGE])
+def test_large_blocks_are_one_by_one(name):
+    x = normal_blocks()[0].reshape(-1, 256)  # more and fewer than are computed at once
+    x = np.concatenate([x, x, x])
+    whole = tenon.quantize_blocks(tenon.tensor(x), name).numpy()
+    for row in (0, 255, 256, 383):
+        one = tenon.quantize_blocks(tenon.tensor(x[row]), name).numpy()
+        assert one.tobytes() == whole[row].tobytes()
+
+
+@pytest.mark.parametrize("name", [name for name, *_ in LARGE])
+def test_a_large_block_with_nan_is_nan(name):
+    x = np.ones((1, 512), np.float32)
+    x[0, 3] = np.nan
+    got = tenon.dequantize_blocks(tenon.quantize_blocks(tenon.tensor(x), name), name).numpy()[0]
+    assert np.isnan(got[:256]).all() and np.allclose(got[256:], 1, rtol=0.02)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 def test_other_dtypes_are_rounded_to_float32_first(dtype):
     x = tenon.tensor(np.random.default_rng(2).standard_normal((4, 32)), dtype=dtype)
@@ -82,7 +138,8 @@ def test_strided_rows():
 @pytest.mark.parametrize(
     "shape, dtype, name, error, message",
     [
-        ([32], "float32", "q4_K", ValueError, r"expected format 'q8_0', .*, got 'q4_K'"),
+        ([32], "float32", "iq4_nl", ValueError, r"expected format 'q8_0', .*, got 'iq4_nl'"),
+        ([32], "float32", "q4_K", ValueError, r"a multiple of 256 elements, got shape \(32,\)"),
         ([33], "float32", "q4_0", ValueError, r"a multiple of 32 elements, got shape \(33,\)"),
         ([], "float32", "q4_0", ValueError, r"expected x of shape \[..., elements\]"),
         ([32], "int32", "q4_0", TypeError, r"expected a floating x, got int32"),

@@ -164,31 +164,4 @@ TENON_DECOMPOSE(cached_attention) {
   return finish(scope, outs, attend_step(scope, query, keys, values, lengths, args[4]));
 }
 
-TENON_DECOMPOSE(paged_attention) {
-  const char* op = "paged_attention";
-  Scope scope(err);
-  Tensor query = operand(scope, args[0]), keys = operand(scope, args[1]),
-         values = operand(scope, args[2]), table = operand(scope, args[3]),
-         lengths = operand(scope, args[4]);
-  if (!scope.ok()) return scope.status();
-  TENON_TRY(check_step(op, query, keys, values, lengths, err));
-  if (table->ndim != 2 || table->shape[0] != query->shape[0])
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
-                        "expected block_table [N, blocks of a sequence], got shape %s",
-                        shape_text(*table.get()).c_str());
-  const int64_t positions = table->shape[1] * keys->shape[2];
-  TENON_TRY(expect_between(TENON_INVALID_ARGUMENT, op, "lengths", lengths, 0,
-                           static_cast<double>(positions), err));
-  // [N, blocks, kv_heads, block_size, features] to [N, kv_heads, positions, features].
-  const auto of_sequences = [&](const Tensor& blocks) {
-    Tensor picked =
-        ops::permute(scope, ops::index_select(scope, blocks, table, 0), {0, 2, 1, 3, 4});
-    return ops::reshape(scope, picked,
-                        {query->shape[0], blocks->shape[1], positions, blocks->shape[3]});
-  };
-  return finish(
-      scope, outs,
-      attend_step(scope, query, of_sequences(keys), of_sequences(values), lengths, args[5]));
-}
-
 }  // namespace tenon::standard_ops

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats as GGUF's blocks of 32, with the bits that the package `gguf` gives. Where that computes
+// Floats as GGUF's blocks of 32 numbers, with the bits that the package `gguf` gives. Where that computes
 // in float64 or float16, exact arithmetic in float32 and int32 does the same, as devices need not
 // have these dtypes.
+#include "composites/quantize_blocks.hpp"
+
 #include <tenon/block_formats.hpp>
 
 #include <algorithm>
 
-#include "composites/compose.hpp"
-
 namespace tenon::standard_ops {
-namespace {
 
-// A format whose codes are equal steps from an end of the block's range.
-struct Steps {
-  std::string_view format;
-  int bits;
-  bool has_offset;  // the least element is stored; else zero is in the middle of the codes
-};
-constexpr Steps kSteps[] = {
-    {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
-
-// The bytes of numbers [count, 1] as float16, rounded to nearest, ties to even. By arithmetic of
-// integers, as not every device has the dtype.
+// By arithmetic of integers, as not every device has the dtype.
 Tensor bytes_of_float16(Scope& scope, const Tensor& numbers) {
   Tensor bits = ops::view_dtype(scope, numbers, TENON_DTYPE_I32);
   Tensor magnitude = ops::bitwise_and(scope, bits, int64_t{0x7fffffff});
@@ -54,12 +43,22 @@ Tensor inverse_of(Scope& scope, const Tensor& step) {
   return ops::where(scope, ops::equal(scope, step, 0.0), 0.0, ops::divide(scope, 1.0, step));
 }
 
-// Floats as codes from `low` to `high`; NaN as 0.
 Tensor codes_of(Scope& scope, const Tensor& levels, double low, double high, int32_t dtype) {
   Tensor kept = ops::clip(scope, levels, low, high);
   kept = ops::where(scope, ops::isnan(scope, kept), 0.0, kept);
   return ops::cast(scope, kept, dtype);
 }
+
+namespace {
+
+// A format whose codes are equal steps from an end of the block's range.
+struct Steps {
+  std::string_view format;
+  int bits;
+  bool has_offset;  // the least element is stored; else zero is in the middle of the codes
+};
+constexpr Steps kSteps[] = {
+    {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
 
 // Codes [count, 32] below 16 as 16 bytes: the first half in the lower bits.
 Tensor paired(Scope& scope, const Tensor& codes) {
@@ -185,28 +184,32 @@ TENON_DECOMPOSE(quantize_blocks) {
   if (!scope.ok()) return scope.status();
   const std::string_view name = text_of(args[1]);
   const auto* steps = std::ranges::find(kSteps, name, &Steps::format);
-  if (steps == std::end(kSteps) && name != "q8_0" && name != "mxfp4")
+  const bool is_large = has_large_blocks(name);
+  if (steps == std::end(kSteps) && name != "q8_0" && name != "mxfp4" && !is_large)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
-                        "expected format 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1' or 'mxfp4', got "
-                        "'%.*s'; other formats are read, not written",
+                        "expected format 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'mxfp4', 'q2_K', "
+                        "'q3_K', 'q4_K', 'q5_K' or 'q6_K', got '%.*s'; other formats are read, not "
+                        "written",
                         static_cast<int>(name.size()), name.data());
   if (!is_real_floating(x->dtype))
     return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected a floating x, got %s",
                         host->dtype_name(x->dtype));
-  if (x->ndim == 0 || x->shape[x->ndim - 1] % 32 != 0)
+  const int64_t elements = is_large ? 256 : 32;
+  if (x->ndim == 0 || x->shape[x->ndim - 1] % elements != 0)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
-                        "expected x of shape [..., elements] with a multiple of 32 elements, got "
+                        "expected x of shape [..., elements] with a multiple of %lld elements, got "
                         "shape %s; pad rows with zeros",
-                        shape_text(*x.get()).c_str());
+                        ll(elements), shape_text(*x.get()).c_str());
   Shape shape = sizes_of(x);
-  const int64_t blocks = x->numel / 32;
-  shape.back() = shape.back() / 32 * find_block_format(name)->bytes;
+  const int64_t blocks = x->numel / elements;
+  shape.back() = shape.back() / elements * find_block_format(name)->bytes;
   if (blocks == 0)
     return finish(scope, outs,
                   ops::full(scope, list_of(shape), int64_t{0}, TENON_DTYPE_U8, x->device));
   Tensor rows = ops::cast(scope, ops::stop_gradient(scope, x), TENON_DTYPE_F32);
-  rows = ops::reshape(scope, rows, {blocks, 32});
-  Tensor bytes = name == "q8_0"    ? quantized_bytes(scope, rows)
+  rows = ops::reshape(scope, rows, {blocks, elements});
+  Tensor bytes = is_large          ? quantized_large(scope, rows, name)
+                 : name == "q8_0"  ? quantized_bytes(scope, rows)
                  : name == "mxfp4" ? quantized_mxfp4(scope, rows)
                                    : quantized_steps(scope, rows, *steps);
   return finish(scope, outs, ops::reshape(scope, bytes, shape));

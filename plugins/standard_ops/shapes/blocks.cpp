@@ -81,4 +81,16 @@ TENON_INFER(linear_blocks) {
   return TENON_OK;
 }
 
+// A composite, whose parts check its arguments; a kernel for the whole takes what fits alone.
+TENON_INFER(weight_only_linear) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  if (x.ndim == 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "weight_only_linear",
+                        "expected x of shape [..., in], got shape ()");
+  set_new(outs[0], x.dtype, shape_of(x).first(static_cast<size_t>(x.ndim) - 1));
+  const tenon_tensor& quantized = tensor_of(args[1]);
+  add_axis(outs[0], quantized.ndim > 0 ? quantized.shape[0] : 0);
+  return TENON_OK;
+}
+
 }  // namespace tenon::standard_ops

@@ -20,6 +20,12 @@ def add_arguments(parser):
     parser.add_argument("--min-p", type=float)
     parser.add_argument("--repetition-penalty", type=float)
     parser.add_argument("--seed", type=int)
+    parser.add_argument(
+        "--activations",
+        default="float",
+        choices=("float", "int8"),
+        help="what meets weights in blocks, with which int8 is faster (float)",
+    )
 
 
 def run(arguments):
@@ -28,7 +34,7 @@ def run(arguments):
     names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
     given = {name: getattr(arguments, name) for name in names}
     sampling = {name: value for name, value in given.items() if value is not None}
-    model = tenon.llm.load(arguments.path)
+    model = tenon.llm.load(arguments.path, activations=arguments.activations)
     prompt = arguments.prompt
     if arguments.chat:
         prompt = model.chat_prompt([{"role": "user", "content": prompt}])

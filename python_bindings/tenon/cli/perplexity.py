@@ -16,6 +16,12 @@ def add_arguments(parser):
     parser.add_argument("text", help="a file of text in UTF-8")
     parser.add_argument("--context", type=int, default=512, metavar="N", help="of windows (512)")
     parser.add_argument("--stride", type=int, metavar="N", help="between windows that overlap")
+    parser.add_argument(
+        "--activations",
+        default="float",
+        choices=("float", "int8"),
+        help="what meets weights in blocks, of the first model (float)",
+    )
     parser.add_argument("--beside", metavar="PATH", help="a second model, to compare")
 
 
@@ -28,9 +34,9 @@ def run(arguments):
         raise CommandError(f"{arguments.text}: expected UTF-8: {error}") from None
     found = []
     for path in filter(None, (arguments.path, arguments.beside)):
-        made = tenon.llm.perplexity(
-            tenon.llm.load(path), text, context=arguments.context, stride=arguments.stride
-        )
+        activations = arguments.activations if not found else "float"
+        model = tenon.llm.load(path, activations=activations)
+        made = tenon.llm.perplexity(model, text, context=arguments.context, stride=arguments.stride)
         found.append(made.value)
         print(f"{path}: {made.value:.4f} +/- {made.standard_error:.4f} over {made.tokens} tokens")
     if len(found) == 2:

@@ -11,7 +11,9 @@ def add_arguments(parser):
     parser.add_argument("path", help="a folder of Hugging Face, or a GGUF file")
     parser.add_argument("output", help="the GGUF file to write")
     parser.add_argument(
-        "--format", default="q8_0", help="q8_0, q4_0, q4_1, q5_0, q5_1, f16, bf16 or f32 (q8_0)"
+        "--format",
+        default="q8_0",
+        help="q8_0, q4_0, q4_1, q5_0, q5_1, q2_K to q6_K, f16, bf16 or f32 (q8_0)",
     )
 
 

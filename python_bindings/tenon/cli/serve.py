@@ -27,6 +27,12 @@ def add_arguments(parser):
     )
     parser.add_argument("--draft-tokens", type=int, help="of a guess (lookup: 8, a model: 4)")
     parser.add_argument("--threads", type=int, help="threads of the CPU; all by default")
+    parser.add_argument(
+        "--activations",
+        default="float",
+        choices=("float", "int8"),
+        help="what meets weights in blocks, with which int8 is faster (float)",
+    )
 
 
 def run(arguments):
@@ -52,6 +58,7 @@ def run(arguments):
     served = served_model(
         arguments.path,
         name,
+        arguments.activations,
         kv_cache=arguments.kv_cache,
         max_length=arguments.max_length,
         max_sequences=arguments.max_sequences,

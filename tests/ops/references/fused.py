@@ -76,12 +76,38 @@ def cached_attention(query, keys, values, lengths, scale=None):
     return np.concatenate(parts)
 
 
-def paged_attention(query, keys, values, block_table, lengths, scale=None):
-    caches = []
-    for blocks in (keys, values):
-        rows = [np.concatenate([blocks[int(b)] for b in row], 1) for row in block_table]
-        caches.append(np.stack(rows))
-    return cached_attention(query, *caches, lengths, scale)
+def paged_attention(
+    query,
+    keys,
+    values,
+    block_table,
+    lengths,
+    scale=None,
+    offsets=None,
+    window=None,
+    softcap=None,
+):
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    offsets = range(len(query) + 1) if offsets is None else list(map(int, offsets))
+    group = query.shape[1] // keys.shape[1]
+    out = np.zeros((*query.shape[:2], values.shape[3]), query.dtype)
+    for n, (first, end) in enumerate(zip(offsets[:-1], offsets[1:])):
+        key, value = (
+            np.concatenate([pool[int(b)] for b in block_table[n]], 1).repeat(group, 0)
+            for pool in (keys, values)
+        )
+        for row in range(first, end):
+            last = int(lengths[n]) - end + row + 1
+            seen = slice(max(0, last - (window or last)), last)
+            if last == 0:
+                continue
+            scores = np.einsum("hd,hkd->hk", query[row], key[:, seen]) * scale
+            if softcap:
+                scores = softcap * np.tanh(scores / softcap)
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            weights /= weights.sum(-1, keepdims=True)
+            out[row] = np.einsum("hk,hkd->hd", weights, value[:, seen])
+    return out
 
 
 def moe_gate(logits, k, normalize=True):

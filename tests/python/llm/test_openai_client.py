@@ -48,6 +48,7 @@ def client(tmp_path_factory):
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "tenon", "serve", str(path), "--port", str(port)]
     command += ["--kv-cache", "8MiB", "--name", "tiny", "--api-key", "k", "--draft", "lookup"]
+    command += ["--activations", "int8"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     for _ in range(600):
         try:
@@ -111,6 +112,21 @@ def test_completions(client):
         .text
     )
     assert "".join(piece.choices[0].text for piece in pieces) == text
+
+
+def test_responses_whole_and_streamed(client):
+    asked = {"model": "tiny", "input": "hi", "max_output_tokens": 12, "temperature": 0}
+    whole = client.responses.create(**asked, instructions="Be brief.")
+    assert whole.status == "incomplete" and whole.usage.output_tokens == 12
+    text, last = "", None
+    for event in client.responses.create(**asked, instructions="Be brief.", stream=True):
+        if event.type == "response.output_text.delta":
+            text += event.delta
+        last = event
+    assert last.type == "response.incomplete"
+    assert text == whole.output_text == last.response.output_text
+    with pytest.raises(openai.BadRequestError, match="previous_response_id: not there"):
+        client.responses.create(**asked, previous_response_id="resp_1")
 
 
 def test_embeddings(client):

@@ -305,7 +305,6 @@ def test_metrics(client):
             400,
             "top_logprobs: expected logprobs to be true",
         ),
-        ("responses", {"input": "x"}, 501, "this path is not there yet"),
         ("nothing", {}, 404, "/v1/nothing: there is no such path; there are /, "),
     ],
     ids=lambda value: str(value)[:40],
@@ -464,12 +463,12 @@ def test_clients_that_leave_are_let_go(client, engine):
             if engine.steps - before >= 50:
                 assert gone.wait(60), "the application still answers a client that left"
 
-        engine.model.delay = wait_for_the_client
+        engine.decoder.delay = wait_for_the_client
         client("POST", "/v1/chat/completions", body, leave_after=parts)
         gone.set()
         wait_until_free(engine)
         assert engine.steps - before < 100
-    engine.model.delay = None
+    engine.decoder.delay = None
 
     async def leave():
         task = asyncio.ensure_future(

@@ -31,7 +31,7 @@ def error(wanted, got, data):
         return float(sum(((wanted(x) - got(x)) ** 2).mean() for x in data))
 
 
-@pytest.mark.parametrize("format", ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "mxfp4"])
+@pytest.mark.parametrize("format", ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "mxfp4", "q4_K"])
 @pytest.mark.parametrize("activations", ["float", "int8"])
 def test_linear_layers_hold_blocks(format, activations):
     model = network()
@@ -129,8 +129,8 @@ def test_what_is_refused():
         q.quantize_weights(model, keep="3")
     with pytest.raises(ValueError, match="has no layer to quantise; expected Linear"):
         q.quantize_weights(nn.Sequential(nn.ReLU()))
-    with pytest.raises(ValueError, match="expected format 'q8_0', .* got 'q4_K'"):
-        q.quantize_weights(model, "q4_K")
+    with pytest.raises(ValueError, match="expected format 'q8_0', .* got 'iq4_nl'"):
+        q.quantize_weights(model, "iq4_nl")
     with pytest.raises(ValueError, match="expected activations 'float' or 'int8', got 'int4'"):
         q.quantize_weights(model, activations="int4")
     with pytest.raises(ValueError, match="gptq: expected format 'q4_0', 'q4_1' or 'q8_0'"):

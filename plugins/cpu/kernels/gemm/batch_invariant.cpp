@@ -128,7 +128,8 @@ struct Rows {
                 Sums* sums) const {
     Sums* at = sums + (row - i) * kColumns;
     int64_t column = j;
-    for (; column + kTile <= last_j; column += kTile)
+    // A single row of x waits for memory alone, which is fastest where it is read from one address on: row by row.
+    for (; m > 1 && column + kTile <= last_j; column += kTile)
       add_tile<rows, kTile>(row, column, p, end, at + column - j);
     for (; column < last_j; ++column) add_tile<rows, 1>(row, column, p, end, at + column - j);
   }

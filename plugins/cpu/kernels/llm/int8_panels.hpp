@@ -198,29 +198,4 @@ using Mxfp4Panels =
     TransposedPanels<PanelFormat<32, 17, 32, 12, false>, block_formats::decode_mxfp4>;
 #endif
 
-// Calls f(format) with the type of a format whose name the shape rule has checked.
-template <class F>
-void with_panel_format(std::string_view name, F&& f) {
-  namespace from = block_formats;
-  if (name == "q8_0") return f(Q80Panels{});
-  if (name == "q4_0") return f(Q40Panels{});
-  if (name == "q4_1") return f(Q41Panels{});
-  if (name == "q5_0") return f(Q50Panels{});
-  if (name == "q5_1") return f(Q51Panels{});
-  if (name == "iq4_nl") return f(Iq4NlPanels{});
-  if (name == "mxfp4") return f(Mxfp4Panels{});
-  if (name == "q2_K")
-    return f(TransposedPanels<PanelFormat<256, 84, 16, 0, true>, from::decode_q2_k>{});
-  if (name == "q3_K")
-    return f(TransposedPanels<PanelFormat<256, 110, 16, 4, false>, from::decode_q3_k>{});
-  if (name == "q4_K")
-    return f(TransposedPanels<PanelFormat<256, 144, 32, 0, true>, from::decode_q4_k>{});
-  if (name == "q5_K")
-    return f(TransposedPanels<PanelFormat<256, 176, 32, 0, true>, from::decode_q5_k>{});
-  if (name == "q6_K")
-    return f(TransposedPanels<PanelFormat<256, 210, 16, 32, false>, from::decode_q6_k>{});
-  if (name == "iq4_xs")
-    return f(TransposedPanels<PanelFormat<256, 136, 32, 128, false>, from::decode_iq4_xs>{});
-}
-
 }  // namespace tenon::cpu::TENON_CPU_ISA

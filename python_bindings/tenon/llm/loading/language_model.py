@@ -38,15 +38,21 @@ _OTHERS = {
 }
 
 
-def load(path: str | os.PathLike[str], dtype: str = "float32") -> LanguageModel:
+def load(
+    path: str | os.PathLike[str], dtype: str = "float32", activations: str = "float"
+) -> LanguageModel:
     """The model of a Hugging Face folder or of a GGUF file, its weights converted to `dtype`.
 
-    Matrices that a GGUF file has in blocks stay so, mapped from the file. Tokenizers and chat
-    templates need the extra `tenon-dl[llm]`.
+    Matrices that a GGUF file has in blocks stay so, mapped from the file; `activations` "int8" rounds what
+    meets them to 8 bits, which is faster. Tokenizers and chat templates need the extra `tenon-dl[llm]`.
     """
     folder = pathlib.Path(path)
     if folder.is_file():
-        return _load_gguf(folder, dtype)
+        return _load_gguf(folder, dtype, activations)
+    if activations != "float":
+        raise ValueError(
+            f"load: expected activations 'float' of a folder, whose weights are floats, got {activations!r}"
+        )
     decoder = read_decoder(folder, dtype)
     tokenizer = None
     if (folder / "tokenizer.json").exists():
@@ -59,7 +65,7 @@ def load(path: str | os.PathLike[str], dtype: str = "float32") -> LanguageModel:
     )
 
 
-def _load_gguf(path: pathlib.Path, dtype: str) -> LanguageModel:
+def _load_gguf(path: pathlib.Path, dtype: str, activations: str) -> LanguageModel:
     file = GgufFile(path)
     metadata = file.metadata
     try:
@@ -72,7 +78,7 @@ def _load_gguf(path: pathlib.Path, dtype: str) -> LanguageModel:
         factors = file.read(FACTORS).reshape([-1]).tolist() if FACTORS in file else None
         config = config_of(metadata, shapes, factors)
         name = metadata["general.architecture"]
-        decoder = Decoder(config, weights_of(file, name, config, dtype))
+        decoder = Decoder(config, weights_of(file, name, config, dtype), activations)
         text = tokenizer_json(metadata)
         tokenizer = None if text is None else Tokenizer(text=text)
         template = _gguf_template(metadata, tokenizer)

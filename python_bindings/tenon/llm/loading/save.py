@@ -30,8 +30,15 @@ _FILE_TYPES = {
     "q8_0": 7,
     "q5_0": 8,
     "q5_1": 9,
+    "q2_K": 10,
+    "q3_K": 11,
+    "q4_K": 14,
+    "q5_K": 16,
+    "q6_K": 18,
     "bf16": 32,
 }
+# What takes the place of formats with 256 numbers in a block, for rows of whole blocks of 32 alone.
+_SMALLER = {"q2_K": "q4_0", "q3_K": "q4_0", "q4_K": "q5_0", "q5_K": "q5_1", "q6_K": "q8_0"}
 Weights = Mapping[str, Tensor | BlockWeight]
 
 
@@ -40,9 +47,9 @@ def save_gguf(
 ) -> dict[str, int]:
     """Write a model, with its tokenizer and chat template, to a GGUF file.
 
-    `quantization`: "f32", "f16", "bf16", or a format of blocks that has a quantiser ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1"), for
-    matrices of products and embeddings; a matrix whose rows are no whole blocks stays "f16". None keeps
-    the weights as they are. Returned is how many tensors have which type. A model that no architecture
+    `quantization`: "f32", "f16", "bf16", or a format of blocks that has a quantiser ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K"
+    to "q6_K"), for matrices of products and embeddings. Where rows are no whole blocks of 256 numbers, "q2_K" and "q3_K" become
+    "q4_0", "q4_K" "q5_0", "q5_K" "q5_1" and "q6_K" "q8_0"; where they are none of 32 either, "f16". None keeps the weights as they are. Returned is how many tensors have which type. A model that no architecture
     of llama.cpp describes in full is refused: what is read again is the same model.
     """
     known = [*_FLOATS, *QUANTIZABLE]
@@ -79,7 +86,10 @@ def _kind_of(name: str, tensor: Tensor | BlockWeight, quantization: str | None) 
         if isinstance(tensor, BlockWeight):
             return tensor.format
         return next((kind for kind, dtype in _FLOATS.items() if dtype == tensor.dtype), "f32")
-    if quantization in FORMATS and tensor.shape[-1] % FORMATS[quantization][0]:
+    columns = tensor.shape[-1]
+    if quantization in _SMALLER and columns % FORMATS[quantization][0]:
+        quantization = _SMALLER[quantization]
+    if quantization in FORMATS and columns % FORMATS[quantization][0]:
         return "f16"
     return quantization
 

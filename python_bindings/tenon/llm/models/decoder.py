@@ -9,30 +9,44 @@ head_dim] as paged_attention has them, two a layer; a step writes its own into t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tenon
 from tenon import Tensor
 from tenon.llm.models.blocks import BlockWeight
 from tenon.llm.models.config import DecoderConfig, LayerOptions, Rotary
+from tenon.llm.models.programs import StepPrograms
+from tenon.llm.models.step import Numbers, Pools, check_step
 
-Pools = list[tuple[Tensor, Tensor]]
 Weight = Tensor | BlockWeight
 
-# Kernels of attention and of products add in another order where there are few rows. With so many, a
-# token's bits do not depend on how many tokens of its sequence a step computes.
-LEAST_ROWS = 8
-LEAST_CAPPED_ROWS = 24
-LEAST_NARROW_ROWS = 24  # of a step with weights in bfloat16
+# Products of bfloat16 add in another order where there are few rows. With so many rows in a step, a token's
+# bits do not depend on how many tokens of its sequence it computes.
+LEAST_NARROW_ROWS = 24
 
 
 class Decoder:
     """A model of `config` over `weights`, which are named and shaped as `config.weight_shapes()` says.
 
-    Weights are held as they are given and never written; matrices may be in blocks. Calls from several
-    threads are safe while they write to different blocks of the pools.
+    Weights are held as they are given and never written; matrices may be in blocks. With `activations`
+    "int8" what meets these is rounded to 8 bits, 32 numbers at a time, and integers are multiplied, as
+    llama.cpp does. Calls from several threads are safe while they write to different blocks of the pools.
     """
 
-    def __init__(self, config: DecoderConfig, weights: Mapping[str, Weight]) -> None:
+    def __init__(
+        self, config: DecoderConfig, weights: Mapping[str, Weight], activations: str = "float"
+    ) -> None:
+        if activations not in ("float", "int8"):
+            raise ValueError(
+                f"Decoder: expected activations 'float' or 'int8', got {activations!r}"
+            )
+        if activations == "int8" and not any(
+            isinstance(weight, BlockWeight) for weight in weights.values()
+        ):
+            raise ValueError(
+                "Decoder: activations 'int8' are for weights in blocks, of which this model has none"
+            )
+        self.activations = activations
         shapes = config.weight_shapes()
         for name, shape in shapes.items():
             if name not in weights:
@@ -60,6 +74,8 @@ class Decoder:
             if not isinstance(weight, BlockWeight)
         )
         self.minimum_rows = LEAST_NARROW_ROWS if narrow else 1
+        # How many rows an expert takes depends on data, which a program cannot follow.
+        self._programs = StepPrograms(enabled=config.experts is None)
 
     def new_pools(self, blocks: int, block_size: int = 16, dtype: str = "float32") -> Pools:
         """Keys and values [blocks, kv_heads, block_size, head_dim] of each layer, zeros."""
@@ -89,11 +105,8 @@ class Decoder:
         which lie in the blocks `table[n]` [B, blocks of a sequence]. All are int32. A number out of
         range is a ValueError that names it, before anything is written.
         """
-        x = self.hidden(tokens, positions, slots, offsets, table, lengths, picks, pools)
-        with tenon.no_grad():
-            head = "embedding" if self.config.tied_head else "head"
-            logits = self._linear(x, head).to(tenon.float32)
-            return _capped(logits, self.config.logits_softcap)
+        numbers = self._checked(tokens, positions, slots, offsets, table, lengths, picks, pools)
+        return self._programs.run(self._logits, numbers, pools)
 
     __call__ = forward
 
@@ -109,12 +122,54 @@ class Decoder:
         pools: Pools,
     ) -> Tensor:
         """What forward() makes logits of: the last norm's rows `picks`, [P, hidden_size]."""
-        step = _Step(self.config, tokens, positions, slots, offsets, table, lengths, picks, pools)
+        numbers = self._checked(tokens, positions, slots, offsets, table, lengths, picks, pools)
         with tenon.no_grad():
-            x = self._embed(tokens, positions)
-            for layer, options in enumerate(self.config.layer_options):
-                x = self._layer(x, f"layers.{layer}", options, step, pools[layer])
-            return self._norm(tenon.index_select(x, picks), "final_norm")
+            return self._hidden(*numbers, pools)
+
+    def _checked(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        slots: Tensor,
+        offsets: Tensor,
+        table: Tensor,
+        lengths: Tensor,
+        picks: Tensor,
+        pools: Pools,
+    ) -> Numbers:
+        """The numbers of a step, all of which are in range."""
+        if len(pools) != self.config.layers:
+            raise ValueError(
+                f"Decoder: expected {self.config.layers} pools, one a layer, got {len(pools)}"
+            )
+        blocks, _, block_size, _ = pools[0][0].shape
+        written = check_step(
+            tokens,
+            positions,
+            slots,
+            offsets,
+            table,
+            lengths,
+            picks,
+            self.config,
+            blocks,
+            block_size,
+        )
+        return Numbers(tokens, positions, *written, offsets, table, lengths, picks)
+
+    def _logits(self, *arguments: Any) -> Tensor:
+        x = self._hidden(*arguments)
+        head = "embedding" if self.config.tied_head else "head"
+        logits = self._linear(x, head).to(tenon.float32)
+        return _capped(logits, self.config.logits_softcap)
+
+    def _hidden(self, *arguments: Any) -> Tensor:
+        *numbers, pools = arguments
+        step = _Step(Numbers(*numbers))
+        x = self._embed(step.tokens, step.positions)
+        for layer, options in enumerate(self.config.layer_options):
+            x = self._layer(x, f"layers.{layer}", options, step, pools[layer])
+        return self._norm(tenon.index_select(x, step.picks), "final_norm")
 
     def _embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         x = self._rows("embedding.weight", tokens)
@@ -151,11 +206,15 @@ class Decoder:
         if options.rotary is not None:
             query, key = (step.turned(each, options.rotary) for each in (query, key))
         step.write(pool, key, value)
-        out = tenon.concat(
-            [
-                step.attend(sequence, query[first:last], pool, options.window)
-                for sequence, (first, last) in enumerate(step.ranges)
-            ]
+        out = tenon.paged_attention(
+            query,
+            *pool,
+            step.table,
+            step.lengths,
+            config.attention_scale,
+            step.offsets,
+            options.window,
+            config.attention_softcap,
         )
         return self._linear(out.reshape([-1, config.heads * config.head_dim]), f"{at}.output")
 
@@ -190,7 +249,9 @@ class Decoder:
         weight = self.weights[f"{name}.weight"]
         bias = self._plain(f"{name}.bias") if f"{name}.bias" in self.weights else None
         if isinstance(weight, BlockWeight):
-            return tenon.linear_blocks(x, weight.blocks, weight.format, bias)
+            return tenon.linear_blocks(
+                x, weight.blocks, weight.format, bias, activations=self.activations
+            )
         if weight.dtype == tenon.bfloat16:  # whose products are faster with many rows
             return tenon.linear(x, weight, bias)
         return tenon.linear_batch_invariant(x, weight, bias)
@@ -215,67 +276,12 @@ class Decoder:
 
 
 class _Step:
-    """The numbers of a ragged batch, examined once, and what all layers do with them."""
+    """What all layers do with the numbers of a step."""
 
-    def __init__(
-        self,
-        config: DecoderConfig,
-        tokens: Tensor,
-        positions: Tensor,
-        slots: Tensor,
-        offsets: Tensor,
-        table: Tensor,
-        lengths: Tensor,
-        picks: Tensor,
-        pools: Pools,
-    ) -> None:
-        self.config = config
-        if len(pools) != config.layers:
-            raise ValueError(
-                f"Decoder: expected {config.layers} pools, one a layer, got {len(pools)}"
-            )
-        blocks, _, self.block_size, _ = pools[0][0].shape
-        rows = tokens.shape[0]
-        if positions.shape[0] != rows or slots.shape[0] != rows:
-            raise ValueError(
-                f"Decoder: expected {rows} positions and slots, one a token, got "
-                f"{positions.shape[0]} and {slots.shape[0]}"
-            )
-        _check_range("tokens", tokens.tolist(), 0, config.vocab_size)
-        _check_range("positions", positions.tolist(), 0, config.max_positions)
-        _check_range("slots", slots.tolist(), -1, blocks * self.block_size)
-        _check_range("picks", picks.tolist(), 0, rows)
-        self.positions = positions
-        self.ranges = _ranges(offsets.tolist(), rows)
-        self.lengths: list[int] = lengths.tolist()
-        self.blocks = self._blocks_of_sequences(table.tolist(), blocks)
-        written = [row for row, slot in enumerate(slots.tolist()) if slot >= 0]
-        self._written = tenon.tensor(written, dtype=tenon.int64)
-        indices = tenon.index_select(slots, self._written)
-        self._block = tenon.floor_divide(indices, self.block_size)
-        self._place = tenon.remainder(indices, self.block_size)
+    def __init__(self, numbers: Numbers) -> None:
+        self.tokens, self.positions, self._rows, self._block, self._place, *rest = numbers
+        self.offsets, self.table, self.lengths, self.picks = rest
         self._tables: dict[Rotary, tuple[Tensor, Tensor]] = {}
-        self._masks: dict[tuple[int, int | None], Tensor] = {}
-
-    def _blocks_of_sequences(self, table: list[list[int]], blocks: int) -> list[Tensor]:
-        if len(table) != len(self.ranges) or len(self.lengths) != len(self.ranges):
-            raise ValueError(
-                f"Decoder: expected {len(self.ranges)} rows of the table and lengths, one a sequence, "
-                f"got {len(table)} and {len(self.lengths)}"
-            )
-        found = []
-        for sequence, (first, last) in enumerate(self.ranges):
-            length, row = self.lengths[sequence], table[sequence]
-            most = len(row) * self.block_size
-            if not last - first <= length <= most:
-                raise ValueError(
-                    f"Decoder: sequence {sequence}: expected a length from its {last - first} rows to "
-                    f"the {most} slots of its blocks, got {length}"
-                )
-            used = row[: -(-length // self.block_size)]
-            _check_range(f"sequence {sequence}: blocks", used, 0, blocks)
-            found.append(tenon.tensor(used, dtype=tenon.int64))
-        return found
 
     def turned(self, x: Tensor, rotary: Rotary) -> Tensor:
         """`x` [T, heads, head_dim] with its first features turned by the angles of the positions."""
@@ -288,96 +294,21 @@ class _Step:
             )
         cos, sin = self._tables[rotary]
         count = 2 * len(rotary.frequencies)
+        if count == x.shape[-1]:
+            return tenon.rotary_embedding(x, cos, sin, rotary.interleaved)
         head = tenon.rotary_embedding(x[..., :count], cos, sin, rotary.interleaved)
-        return head if count == x.shape[-1] else tenon.concat([head, x[..., count:]], -1)
+        return tenon.concat([head, x[..., count:]], -1)
 
     def write(self, pool: tuple[Tensor, Tensor], key: Tensor, value: Tensor) -> None:
         """Puts the rows that have a slot into the pool."""
-        if not self._written.shape[0]:
+        count = self._rows.shape[0]
+        if not count:
             return
         for kept, rows in zip(pool, (key, value)):
+            if count != rows.shape[0]:
+                rows = tenon.index_select(rows, self._rows)
             # [blocks, block_size, kv_heads, head_dim] is a view: this writes the pool itself.
-            kept.transpose(1, 2)[self._block, self._place] = tenon.index_select(
-                rows, self._written
-            ).to(kept.dtype)
-
-    def attend(
-        self, sequence: int, query: Tensor, pool: tuple[Tensor, Tensor], window: int | None
-    ) -> Tensor:
-        """Attention of the rows [t, heads, head_dim] of a sequence to its keys, in a call of its own, so
-        that no other sequence changes its bits."""
-        config, length = self.config, self.lengths[sequence]
-        if query.shape[0] == 0:
-            return query
-        key, value = (self._gathered(kept, sequence, length, query.dtype) for kept in pool)
-        rows = query.shape[0]
-        missing = (LEAST_ROWS if config.attention_softcap is None else LEAST_CAPPED_ROWS) - rows
-        if missing > 0:
-            query = tenon.concat([query, query[-1:].expand([missing, *query.shape[1:]])])
-        mask = self._mask(sequence, rows, query.shape[0], window)
-        query = query.transpose(0, 1)
-        scale = config.head_dim**-0.5 if config.attention_scale is None else config.attention_scale
-        if config.attention_softcap is None:
-            out = tenon.scaled_dot_product_attention(
-                query, key, value, mask, scale=scale, enable_gqa=config.heads != config.kv_heads
-            )
-        else:
-            out = self._capped_attention(query, key, value, mask, scale, config.attention_softcap)
-        return out[:, :rows].transpose(0, 1)
-
-    def _capped_attention(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor,
-        scale: float,
-        cap: float,
-    ) -> Tensor:
-        heads, rows, features = query.shape
-        grouped = [key.shape[0], -1, features]  # the heads that share keys lie side by side
-        scores = query.reshape(grouped) @ key.transpose(1, 2) * scale
-        scores = _capped(scores.reshape([heads, rows, -1]), cap)
-        # After the cap, which would make -inf finite.
-        scores = tenon.where(mask, scores, float("-inf"))
-        weights = tenon.softmax(scores, -1).reshape([key.shape[0], -1, key.shape[1]])
-        return (weights @ value).reshape([heads, rows, features])
-
-    def _gathered(self, kept: Tensor, sequence: int, length: int, dtype: tenon.dtype) -> Tensor:
-        """[kv_heads, length, head_dim]"""
-        rows = tenon.index_select(kept, self.blocks[sequence]).transpose(0, 1)
-        return rows.reshape([kept.shape[1], -1, kept.shape[3]])[:, :length].to(dtype)
-
-    def _mask(self, sequence: int, rows: int, padded: int, window: int | None) -> Tensor:
-        """Where a query [padded, 1] sees a key [1, length]. Queries behind the first `rows` are the
-        last one again."""
-        length = self.lengths[sequence]
-        if (sequence, window) not in self._masks:
-            last = tenon.arange(length - rows, length - rows + padded).unsqueeze(1)
-            last = tenon.minimum(last, tenon.tensor(length - 1))
-            key = tenon.arange(length).unsqueeze(0)
-            mask = key <= last
-            if window is not None:
-                mask = tenon.logical_and(mask, key > last - window)
-            self._masks[sequence, window] = mask
-        return self._masks[sequence, window]
-
-
-def _ranges(offsets: Sequence[int], rows: int) -> list[tuple[int, int]]:
-    ranges = list(zip(offsets[:-1], offsets[1:]))
-    if offsets[0] != 0 or offsets[-1] != rows or any(first > last for first, last in ranges):
-        raise ValueError(
-            f"Decoder: expected offsets that rise from 0 to the {rows} rows, got {list(offsets)}"
-        )
-    return ranges
-
-
-def _check_range(name: str, values: Sequence[int], first: int, end: int) -> None:
-    for place, value in enumerate(values):
-        if not first <= value < end:
-            raise ValueError(
-                f"Decoder: {name}: expected numbers from {first} to {end - 1}, got {value} at {place}"
-            )
+            kept.transpose(1, 2)[self._block, self._place] = rows.to(kept.dtype)
 
 
 def _capped(x: Tensor, cap: float | None) -> Tensor:

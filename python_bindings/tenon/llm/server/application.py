@@ -27,6 +27,7 @@ from .fields import (
 from .formats import ChatFormat, CompletionFormat
 from .generation import Choices
 from .metrics import Metrics
+from .responses import ResponseFormat, take_functions, take_input, take_text_format
 from .served import ServedModel
 from .tools import take_tools
 
@@ -75,7 +76,7 @@ class Application:
             ("POST", "/v1/completions"): self._completions,
             ("POST", "/v1/chat/completions"): self._chat,
             ("POST", "/v1/embeddings"): self._embeddings,
-            ("POST", "/v1/responses"): self._not_there,
+            ("POST", "/v1/responses"): self._responses,
             ("POST", "/tokenize"): self._tokenize,
             ("POST", "/detokenize"): self._detokenize,
         }
@@ -204,13 +205,6 @@ class Application:
     async def _get_models(self, exchange):
         await exchange.json({"object": "list", "data": [self._model()]})
 
-    async def _not_there(self, exchange, fields):
-        raise ApiError(
-            501,
-            "this path is not there yet; /v1/chat/completions is",
-            code="not_implemented",
-        )
-
     async def _tokenize(self, exchange, fields):
         fields.text("model")
         text = fields.text("prompt")
@@ -271,12 +265,52 @@ class Application:
         tokens = await asyncio.to_thread(self.served.encode, text, False)
         await self._generate(exchange, [tokens], wanted, ChatFormat)
 
-    async def _add_grammar(self, wanted: Generation, schema, tools):
+    async def _responses(self, exchange, fields):
+        self._take_model(fields)
+        messages = take_input(fields)
+        schema, form = take_text_format(fields)
+        tools, told = take_functions(fields)
+        most = fields.integer("max_output_tokens", None, 1)
+        wanted = take_generation(fields, None, most)
+        fields.finish()
+        await self._add_grammar(wanted, schema, tools, "text.format")
+        text = await self._render(messages, tools)
+        tokens = await asyncio.to_thread(self.served.encode, text, False)
+        self._check_length(tokens, most, "max_output_tokens")
+        told |= {
+            "text": {"format": form},
+            "max_output_tokens": most,
+            "temperature": wanted.options.temperature,
+            "top_p": wanted.options.top_p,
+        }
+        answer = ResponseFormat(self.served.name, told)
+        choices = Choices(self.served, self.metrics, [tokens], wanted)
+        try:
+            work = self._stream_response if wanted.stream else self._whole_response
+            await exchange.while_there(work(exchange, choices, answer))
+        finally:
+            choices.cancel()
+
+    async def _whole_response(self, exchange, choices, answer):
+        async for arrived in choices.pieces():
+            for piece in arrived:
+                answer.add(piece)
+        await exchange.json(answer.whole(choices.usage()))
+
+    async def _stream_response(self, exchange, choices, answer):
+        await exchange.start(200, _EVENTS)
+        await exchange.write(b"".join(answer.begin()))
+        async for arrived in choices.pieces():
+            parts = b"".join(part for piece in arrived for part in answer.part(piece))
+            if parts:
+                await exchange.write(parts)
+        await exchange.write(b"".join(answer.end(choices.usage())), more=False)
+
+    async def _add_grammar(self, wanted: Generation, schema, tools, name="response_format"):
         wanted.tools = tools
-        name = "response_format"
         if tools is not None and tools.forced:
             if schema is not None:
-                raise ApiError(400, "response_format: expected text, as tool_choice wants a call")
+                raise ApiError(400, f"{name}: expected text, as tool_choice wants a call")
             name, schema = "tool_choice", tools.schema()
         if schema is None:
             return
@@ -400,7 +434,7 @@ class Application:
         finally:
             choices.cancel()
 
-    def _check_length(self, prompt, max_tokens):
+    def _check_length(self, prompt, max_tokens, name="max_tokens"):
         limit = self.served.engine.max_length
         asked = 1 if max_tokens is None else max_tokens
         if len(prompt) + asked > limit:
@@ -408,7 +442,7 @@ class Application:
                 400,
                 f"this model's context is {limit} tokens; the prompt has {len(prompt)}, and the "
                 f"request wants {asked} more",
-                param="max_tokens",
+                param=name,
                 code="context_length_exceeded",
             )
 

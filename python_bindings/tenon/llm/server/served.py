@@ -38,9 +38,11 @@ class ServedModel:
     grammars: Callable[[], Grammars] | None = None
 
 
-def served_model(path: str | os.PathLike[str], name: str, **settings) -> ServedModel:
+def served_model(
+    path: str | os.PathLike[str], name: str, activations: str = "float", **settings
+) -> ServedModel:
     """The model of a folder or file (tenon.llm.load) in an engine of `settings`."""
-    model = load(path)
+    model = load(path, activations=activations)
     if model.tokenizer is None:
         raise ValueError(f"{path}: expected a tokenizer, which a server of texts needs")
     tokenizer, template, config = model.tokenizer, model.template, model.decoder.config
@@ -51,7 +53,7 @@ def served_model(path: str | os.PathLike[str], name: str, **settings) -> ServedM
 
     # What an answer depends on beside its request, for clients that compare answers over time.
     options = json.dumps(asdict(config), sort_keys=True)
-    digest = hashlib.sha256(f"{tenon.__version__} {options}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{tenon.__version__} {activations} {options}".encode()).hexdigest()
     return ServedModel(
         name,
         Engine(model, **settings),
