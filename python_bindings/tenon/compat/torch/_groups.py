@@ -359,7 +359,8 @@ def TCPStore(
     wait_for_workers: bool = True,
     **options: Any,
 ) -> TcpStore:
-    """The store at a server, which the rank that is_master serves until the group is destroyed. It waits for nobody."""
+    """The store at a server, which the rank that is_master serves until the group is destroyed. Nothing here waits for
+    the other ranks; `get` and `wait` do."""
     only("TCPStore", **{name: (value, None) for name, value in options.items()})
     if is_master:
         servers.append(_dist.serve_store(host_name, port))
