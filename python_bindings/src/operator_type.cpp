@@ -462,6 +462,12 @@ PyObject* find_operator(const char* name) {
   return made;
 }
 
+PyObject* find_internal_operator(const char* name) {
+  if (!ensure_loaded()) return nullptr;
+  const tenon_op* op = host->op_find(name);
+  return op ? make_operator(op, CallForm::kFunction) : nullptr;
+}
+
 int& calls_of(const tenon_op* op) {
   static auto* calls = new std::unordered_map<const tenon_op*, int>;  // its elements stay in place
   return (*calls)[op];

@@ -55,6 +55,9 @@ extern PyTypeObject operator_type;
 // reference. NULL without a Python error: there is none of that name.
 PyObject* find_operator(const char* name);
 
+// The same of one that is a part of others, by its full name ("tenon::attention"), made anew.
+PyObject* find_internal_operator(const char* name);
+
 // Calls under way of an operator of a namespace where programs may define some, from Python on any
 // thread: while there are some it is not taken out. kCallsRefused while it is being taken out, and
 // kTakenOut from then until it is there again. Guarded by the GIL.

@@ -49,6 +49,14 @@ nb::object operator_by_name(const char* name) {
   return nb::steal(found);
 }
 
+nb::object internal_operator(const char* name) {
+  PyObject* found = find_internal_operator(name);
+  if (!found && !PyErr_Occurred())
+    raise_error(PyExc_AttributeError, "there is no operator named '%s'", name);
+  if (!found) throw nb::python_error();
+  return nb::steal(found);
+}
+
 std::vector<std::string> operator_names() {
   need_plugins();
   std::vector<std::string> names;
@@ -247,6 +255,8 @@ void add_system_functions(nb::module_& module) {
   nb::object none = nb::none();
   module.def("operator", &operator_by_name, nb::arg("name"),
              "The operator of a name, as a function.");
+  module.def("internal_operator", &internal_operator, nb::arg("name"),
+             "An operator that is a part of others, for the package's own modules.");
   module.def("operator_names", &operator_names, "Names of all operators, with their namespaces.");
   module.def("explain", &explain, nb::arg("op"), nb::arg("device").none() = none,
              nb::arg("dtype").none() = none);

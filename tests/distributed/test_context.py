@@ -254,6 +254,8 @@ def test_errors():
             heads.attention(q, q, q)
         with pytest.raises(ValueError, match="expected weights of shape"):
             dist.functional.mean(q, q[0])
+        with pytest.raises(AttributeError, match="there is no operator named 'tenon::other'"):
+            tenon._core.internal_operator("tenon::other")
         with pytest.raises(TypeError, match="expected floating-point numbers"):
             dist.functional.mean(tenon.arange(3))
 

@@ -169,6 +169,41 @@ def test_training_is_that_of_one_process(size, parts, whole_history):
     compare(histories, whole_history)
 
 
+def test_small_buckets_and_unused_parameters(whole_history):
+    options = {"bucket_cap_mb": 1e-4, "find_unused_parameters": True}
+    compare(in_ranks(4, train, 2, wrap_options=options), whole_history)
+
+
+def test_after_a_pass_that_raised():
+    """On all ranks, behind gradients of the second layer: the next pass is as any other."""
+
+    def work():
+        rank, size = dist.get_rank(), dist.get_world_size()
+        model = Net(**groups_of(2))
+        wrapped = dist.DistributedDataParallel(model, bucket_cap_mb=1e-4)
+        x, target = batch(0, rank, size)
+
+        def fail(grad):
+            raise RuntimeError("on purpose")
+
+        hook = model.into.weight.register_hook(fail)
+        with pytest.raises(RuntimeError, match="on purpose"):
+            loss_of(wrapped(x), target).backward()
+        hook.remove()
+        for p in model.parameters():
+            p.grad = None
+        loss_of(wrapped(x), target).backward()
+        return values_of(model.named_parameters())
+
+    model = Whole()
+    x, target = batch(0)
+    loss_of(model(x), target).backward()
+    want = values_of(model.named())
+    for got in in_ranks(4, work):
+        for name, (_, grad) in got.items():
+            np.testing.assert_allclose(grad, want[name][1], rtol=1e-4, atol=1e-6)
+
+
 def test_ranks_have_their_experts_and_names():
     def work():
         names = [name for name, _ in Net().named_parameters() if name.startswith("first.experts")]
@@ -207,6 +242,21 @@ def test_gradients_add_up():
         for name in apart:
             for got in (apart, together):
                 np.testing.assert_allclose(got[name][1], want[name][1], rtol=1e-4, atol=1e-6)
+
+
+def test_parameters_that_took_the_place_of_others():
+    def work():
+        layer = dist.ExpertParallel([nn.Linear(2, 2, bias=False) for _ in range(2)])
+        own = layer.get_submodule(str(dist.get_rank()))
+        own.weight = nn.Parameter(tenon.full([2, 2], float(dist.get_rank())))
+        wrapped = dist.DistributedDataParallel(layer)
+        weights = tenon.ones([1, 2])
+        wrapped(tenon.ones([1, 2]), weights, tenon.tensor([[0, 1]])).sum().backward()
+        return own.weight.detach().tolist(), own.weight.grad.tolist()
+
+    # Not those of rank 0, and the gradients of both ranks' tokens divided by 2.
+    want = [([[float(rank)] * 2] * 2, [[1.0] * 2] * 2) for rank in range(2)]
+    assert in_ranks(2, work) == want
 
 
 def test_no_token_for_an_expert():

@@ -4,11 +4,14 @@ any code where it is received."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import tenon
 from tenon import distributed as dist
 from tenon.distributed import ProcessGroup
+from tenon.io.safetensors import bytes_of
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup) -> None:
@@ -52,3 +55,24 @@ def scatter_object_list(
         raise ValueError(text)
     told = dist.broadcast_object(list(objects or ()), src, group)
     out[0] = told[group.rank]
+
+
+def send_object_list(objects: Sequence[Any], dst: int, group: ProcessGroup) -> None:
+    """To a rank of the job, which receives a list of as many."""
+    data = tenon.frombuffer(bytearray(pickle.dumps(list(objects))), dtype=tenon.uint8)
+    dist.send(tenon.tensor([data.numel()], dtype=tenon.int64), dst, group)
+    dist.send(data, dst, group)
+
+
+def recv_object_list(objects: list[Any], src: int, group: ProcessGroup) -> None:
+    size = tenon.zeros([1], dtype=tenon.int64)
+    dist.recv(size, src, group)
+    data = tenon.zeros([int(size.item())], dtype=tenon.uint8)
+    dist.recv(data, src, group)
+    told = pickle.loads(bytes_of(data))
+    if len(told) != len(objects):
+        raise ValueError(
+            f"recv_object_list: expected a list of {len(told)} objects to overwrite, as rank {src} sent, got "
+            f"{len(objects)}"
+        )
+    objects[:] = told

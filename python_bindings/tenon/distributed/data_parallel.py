@@ -108,6 +108,7 @@ class DistributedDataParallel(Module):
         for each in self.module.modules():
             if not isinstance(each, ExpertParallel):
                 continue
+            each.mark()
             inside.update(id(tensor) for tensor in (*each.parameters(), *each.buffers()))
             place, group = each.place, self.process_group
             holders = group if place.replicas is None else place.replicas

@@ -95,10 +95,13 @@ class ExpertParallel(Module):
             for rank in range(group.size)
         ]
         for index in self._owned[group.rank]:
-            expert = experts[index]
-            self.add_module(str(index), expert)
-            for tensor in (*expert.parameters(), *expert.buffers()):
-                tensor.expert_place = self.place  # type: ignore[attr-defined]
+            self.add_module(str(index), experts[index])
+        self.mark()
+
+    def mark(self) -> None:
+        """Tell the tensors of this rank's experts where they are: also those that took the place of others since."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.expert_place = self.place  # type: ignore[attr-defined]
 
     @property
     def own(self) -> range:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tenon
-from tenon import Function, Tensor
+from tenon import Function, Tensor, _core
 
 from .group import ProcessGroup
 from .work import Work
@@ -79,8 +79,7 @@ class _RingAttention(Function):
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, ring: _Ring) -> Tensor:
         ctx.ring = ring
         query, key, value = (x.detach().contiguous() for x in (query, key, value))
-        wide = tenon.float64 if query.dtype == tenon.float64 else tenon.float32
-        q = _grouped(query, key.shape[-3]).to(wide)
+        q = _grouped(query, key.shape[-3])
         length = query.shape[-2]
         out: Tensor | None = None
         logs: Tensor | None = None
@@ -91,7 +90,7 @@ class _RingAttention(Function):
             visible = ring.visible(source, length)
             if visible is not None:
                 rows, columns, causal = visible
-                k, v = (x[..., columns, :].to(wide) for x in here)
+                k, v = (x[..., columns, :] for x in here)
                 part, part_logs = _attend(q[..., rows, :], k, v, causal, ring.scale)
                 if out is None or logs is None:  # one's own keys come first: all rows see some
                     out, logs = part, part_logs
@@ -183,15 +182,11 @@ def _shared(x: Tensor, seen: slice) -> Tensor:
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-    """Results, and logarithms of the sums of the exponentials of each row."""
-    out = tenon.empty([*q.shape[:-1], v.shape[-1]], dtype=q.dtype, device=q.device)
-    logs = tenon.empty(list(q.shape[:-1]), dtype=q.dtype, device=q.device)
-    for rows, seen in _pieces(q, k.shape[-2], causal):
-        scores = _scores(q, k, rows, seen, causal, scale)
-        own = tenon.logsumexp(scores, [-1], keepdim=True)
-        out[..., rows, :] = tenon.exp(scores - own) @ _shared(v, seen)
-        logs[..., rows] = tenon.squeeze(own, [-1])
-    return out, logs
+    """Results, and logarithms of the sums of the exponentials of each row, both in float32 or wider."""
+    heads = list(q.shape[:-2])
+    k, v = (tenon.expand(tenon.unsqueeze(x, [-3]), [*heads, *x.shape[-2:]]) for x in (k, v))
+    out, logs = _core.internal_operator("tenon::attention")(q, k, v, None, causal, scale)
+    return out.to(logs.dtype), logs
 
 
 def _merge(out: Tensor, logs: Tensor, part: Tensor, part_logs: Tensor) -> None:

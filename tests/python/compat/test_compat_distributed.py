@@ -9,7 +9,9 @@ import sys
 
 import pytest
 import tenon.distributed as dist
+from tenon import nn
 from tenon.compat import paddle, torch
+from tenon.optim import SGD
 
 SIZE = 3
 # The same text runs with PyTorch and with Tenon: `torch` is one of them.
@@ -89,6 +91,30 @@ def work(torch):
         x = own(2)
         d.broadcast(x, group=part, group_src=1)
         note("by place in a group", x)
+    parts = [own(2), own(3)]
+    d.all_reduce_coalesced(parts)
+    note("all_reduce_coalesced", *parts)
+    outs = [[torch.zeros(2), torch.zeros(1)] for _ in range(size)]
+    d.all_gather_coalesced(outs, [own(2), own(1)])
+    note("all_gather_coalesced", *(x for of_rank in outs for x in of_rank))
+    x = torch.zeros(size * 2)
+    note("all_gather_single", d.all_gather_single(x, own(2)), x)
+    x = torch.zeros(2)
+    note("reduce_scatter_single", d.reduce_scatter_single(x, own(size * 2)), x)
+    objects = [{"a": rank}, "b"] if rank == 0 else [None, None]
+    if rank == 0:
+        d.send_object_list(objects, 2)
+    elif rank == 2:
+        note("recv_object_list", d.recv_object_list(objects, 0), *objects)
+    mine, every = d.new_subgroups_by_enumeration([[0, 2], [1]])
+    none = d.GroupMember.NON_GROUP_MEMBER
+    note("new_subgroups_by_enumeration", d.get_process_group_ranks(mine), [each == none for each in every])
+    mine, every = d.new_subgroups(1)
+    note("new_subgroups", d.get_process_group_ranks(mine), [each == none for each in every])
+    d.monitored_barrier()
+    note("what is there", d.is_gloo_available(), d.is_backend_available("gloo"), d.is_mpi_available(), d.is_ucc_available(),
+         d.get_default_backend_for_device("cpu"), d.get_node_local_rank(5), str(d.Backend("gloo")), d.group.WORLD is None,
+         d.supports_complex(d.ReduceOp.SUM), d.supports_complex(d.ReduceOp.MAX))
     d.barrier()
     return told
 """
@@ -118,11 +144,14 @@ def test_an_axis_of_ranks():
         d.all_gather_into_tensor(x, torch.ones(3) * d.get_rank())
         y = torch.zeros(3)
         d.reduce_scatter_tensor(y, x)
-        return x.tolist(), y.tolist()
+        z = torch.zeros(4) if d.get_rank() == 1 else None
+        d.gather_single(torch.ones(2) * d.get_rank(), z, dst=1)
+        return x.tolist(), y.tolist(), None if z is None else z.tolist()
 
     with dist.local(2) as ranks:
         for rank, told in enumerate(ranks.run(work)):
-            assert told == ([[0.0] * 3, [1.0] * 3], [2.0 * rank] * 3)
+            gathered = [None, [0.0, 0.0, 1.0, 1.0]][rank]
+            assert told == ([[0.0] * 3, [1.0] * 3], [2.0 * rank] * 3, gathered)
 
 
 def test_torch_beside_torch(tmp_path):
@@ -166,6 +195,39 @@ torch.distributed.destroy_process_group()
             assert mine[name] == other[name], name
 
 
+def test_torch_groups_by_lists():
+    def work():
+        d = torch.distributed
+        part = d.split_group(split_ranks=[[2, 0]])
+        if d.get_rank() == 1:
+            return part == d.GroupMember.NON_GROUP_MEMBER
+        return d.get_process_group_ranks(part), part.rank
+
+    with dist.local(SIZE) as ranks:
+        assert ranks.run(work) == [([2, 0], 1), True, ([2, 0], 0)]
+
+
+def test_torch_stores(monkeypatch):
+    monkeypatch.setenv("TENON_JOB_SECRET", "12" * 16)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    d = torch.distributed
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    first = d.TCPStore("127.0.0.1", port, 2, is_master=True)
+    first.set("key", b"value")
+    assert d.TCPStore("127.0.0.1", port).get("key", 10.0) == b"value"
+    assert isinstance(d.HashStore(), d.Store)
+    with pytest.raises(NotImplementedError, match="TCPStore: expected use_libuv to be left out"):
+        d.TCPStore("127.0.0.1", port, use_libuv=True)
+    with pytest.raises(RuntimeError, match="expected the variable LOCAL_RANK"):
+        d.get_node_local_rank()
+    from tenon.compat.torch._groups import servers
+
+    while servers:
+        servers.pop().close()
+
+
 def test_what_torch_has_and_is_not_here():
     d = torch.distributed
     with pytest.raises(NotImplementedError, match="expected backend 'gloo' or 'nccl', got 'mpi'"):
@@ -189,6 +251,15 @@ def test_what_torch_has_and_is_not_here():
                 "expected backend 'gloo' or 'nccl', got 'ucc'",
             ),
             (lambda: d.barrier(timeout=1), "barrier: expected timeout to be left out"),
+            (lambda: d.new_subgroups(), "new_subgroups: expected group_size, because"),
+            (
+                lambda: d.all_reduce_coalesced([x], async_op=True),
+                "expected async_op to be left out",
+            ),
+            (
+                lambda: d.monitored_barrier(wait_all_ranks=True),
+                "expected wait_all_ranks to be left out",
+            ),
         ):
             with pytest.raises(NotImplementedError, match=text):
                 call()
@@ -203,6 +274,14 @@ def test_what_torch_has_and_is_not_here():
             (lambda: d.P2POp(d.send, x, 0), "expected isend or irecv as op"),
             (lambda: d.get_global_rank(None, 3), "expected a rank from 0 to 0 of the group, got 3"),
             (lambda: d.get_group_rank(None, 3), "expected one of the ranks"),
+            (lambda: d.new_subgroups(2), "a group_size that divides the 1 ranks, got 2"),
+            (lambda: d.split_group(None, [[0, 0]]), "expected different ranks, and one at least"),
+            (
+                lambda: d.new_subgroups_by_enumeration([]),
+                "expected different ranks, and one at least",
+            ),
+            (lambda: d.gather_single(x), "expected a gather_tensor on rank 0"),
+            (lambda: d.get_default_backend_for_device("meta"), "expected cpu or cuda, got meta"),
         ):
             with pytest.raises(ValueError, match=text):
                 call()
@@ -334,3 +413,121 @@ def test_paddle():
     assert told[1]["recv"] == [1.0] and told[0]["batch"] == [21.0]
     for rank in range(SIZE):
         assert told[rank]["objects"] == [[0, 1, 2], [["a", 1]], [f"for {rank}"]]
+
+
+def test_paddle_streams_and_objects(tmp_path):
+    d = paddle.distributed
+
+    def work():
+        rank, size = d.get_rank(), d.get_world_size()
+        x = torch.ones(2) * (rank + 1)
+        d.stream.all_reduce(x, use_calc_stream=True)
+        told = [x.tolist()]
+        x = torch.zeros(size)
+        d.stream.all_gather(x, torch.ones(1) * rank, sync_op=False).wait()
+        parts = []
+        d.stream.all_gather(parts, torch.ones(1) * rank)
+        told += [x.tolist(), [p.tolist() for p in parts]]
+        # Rank r sends r + 1 numbers to rank 0 and as many to rank 1; its own order of sizes is out, in.
+        x = torch.zeros(3)
+        d.stream.alltoall_single(x, torch.ones(2 * (rank + 1)) * rank, [1, 2], [rank + 1] * 2)
+        told.append(x.tolist())
+        with pytest.raises(RuntimeError, match="expected False with sync_op=False"):
+            d.stream.all_reduce(x, sync_op=False, use_calc_stream=True)
+        objects = ["a", {"b": 1}] if rank == 0 else [None, None]
+        (d.send_object_list if rank == 0 else d.recv_object_list)(objects, 1 - rank)
+        told.append(objects)
+        if rank == 0:
+            d.send_object_list([1, 2, 3], 1)
+        else:
+            with pytest.raises(
+                ValueError, match="a list of 3 objects to overwrite, as rank 0 sent, got 1"
+            ):
+                d.recv_object_list([None], 0)
+        d.save_state_dict({"x": torch.ones(2)}, tmp_path / "saved")
+        loaded = torch.zeros(2)
+        d.load_state_dict({"x": loaded}, tmp_path / "saved")
+        told.append(loaded.tolist())
+        with pytest.raises(NotImplementedError, match="unique_id and coordinator_rank to be left"):
+            d.save_state_dict({}, tmp_path, coordinator_rank=1)
+        with pytest.raises(NotImplementedError, match="unique_id, offload and coordinator_rank"):
+            d.load_state_dict({}, tmp_path, offload=True)
+        return told
+
+    with dist.local(2) as ranks:
+        for told in ranks.run(work):
+            assert told == [
+                [3.0, 3.0],
+                [0.0, 1.0],
+                [[0.0], [1.0]],
+                [0.0, 1.0, 1.0],
+                ["a", {"b": 1}],
+                [1.0, 1.0],
+            ]
+
+
+def test_paddle_by_address(monkeypatch):
+    monkeypatch.setenv("TENON_JOB_SECRET", "12" * 16)
+    d = paddle.distributed
+    with pytest.raises(ValueError, match="expected server_endpoint 'host:port', got 'a'"):
+        d.gloo_init_parallel_env(0, 1, "a")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    d.gloo_init_parallel_env(0, 1, f"127.0.0.1:{port}")
+    d.gloo_barrier()
+    assert d.get_world_size() == 1 and d.is_initialized()
+    d.gloo_release()
+    assert not d.is_initialized()
+
+
+def test_fleet():
+    fleet = paddle.distributed.fleet
+
+    def work():
+        strategy = fleet.DistributedStrategy()
+        strategy.hybrid_configs = {"dp_degree": 2, "mp_degree": 1}
+        fleet.init(is_collective=True, strategy=strategy)
+        rank = fleet.worker_index()
+        assert (
+            fleet.is_worker() and not fleet.is_server() and fleet.is_first_worker() == (rank == 0)
+        )
+        hybrid = fleet.get_hybrid_communicate_group()
+        assert hybrid.get_data_parallel_group() is dist.world()
+        assert hybrid.get_data_parallel_world_size() == 2 and hybrid.get_stage_id() == 0
+        layer = nn.Linear(2, 1, bias=False)
+        model = fleet.distributed_model(layer)
+        optimizer = fleet.distributed_optimizer(SGD(layer.parameters(), lr=1.0))
+        before = layer.weight.detach().clone()
+        model(torch.ones(1, 2) * (rank + 1)).sum().backward()
+        optimizer.step()
+        fleet.barrier_worker()
+        return fleet.worker_num(), (before - layer.weight.detach()).tolist()
+
+    with dist.local(2) as ranks:
+        for count, change in ranks.run(work):
+            assert count == 2
+            assert change[0] == pytest.approx([1.5, 1.5])
+
+    def refused():
+        strategy = fleet.DistributedStrategy()
+        for call, text in (
+            (lambda: fleet.init(), "expected is_collective=True and no role_maker"),
+            (lambda: fleet.init(is_collective=True, log_level=3), "log_level to be left out"),
+            (
+                lambda: setattr(strategy, "hybrid_configs", {"pp_degree": 2}),
+                "got pp_degree=2; use tenon.distributed.pipeline",
+            ),
+            (lambda: setattr(strategy, "amp", True), "or find_unused_parameters, got amp"),
+            (lambda: fleet.distributed_optimizer(None, strategy), "at fleet.init"),
+        ):
+            with pytest.raises(NotImplementedError, match=text):
+                call()
+        strategy.hybrid_configs = {"dp_degree": 3}
+        with pytest.raises(
+            ValueError, match="expected a dp_degree of 1, as there are ranks, got 3"
+        ):
+            fleet.init(is_collective=True, strategy=strategy)
+
+    with dist.local(1) as ranks:
+        ranks.run(refused)

@@ -10,6 +10,8 @@ with `wait()`. What they do is docs/distributed.md's.
 from __future__ import annotations
 
 import datetime
+import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +19,7 @@ import tenon
 from tenon import Tensor
 from tenon import distributed as _dist
 from tenon.compat import _collectives, _objects
+from tenon.compat.paddle import fleet
 from tenon.distributed import ProcessGroup as Group
 from tenon.distributed import Work, destroy_process_group, is_initialized
 
@@ -35,24 +38,34 @@ __all__ = [
     "broadcast",
     "broadcast_object_list",
     "destroy_process_group",
+    "fleet",
     "gather",
     "get_backend",
     "get_group",
     "get_rank",
     "get_world_size",
+    "gloo_barrier",
+    "gloo_init_parallel_env",
+    "gloo_release",
     "init_parallel_env",
     "irecv",
     "is_available",
     "is_initialized",
     "isend",
+    "load_state_dict",
     "new_group",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_scatter",
+    "save_state_dict",
     "scatter",
     "scatter_object_list",
     "send",
+    "send_object_list",
+    "shutdown_process_group",
     "spawn",
+    "stream",
     "wait",
 ]
 
@@ -296,6 +309,135 @@ def scatter_object_list(
     if not out_object_list:
         out_object_list.append(None)
     _objects.scatter_object_list(out_object_list, in_object_list, src, group or _dist.world())
+
+
+def send_object_list(object_list: list[Any], dst: int, group: Group | None = None) -> None:
+    _objects.send_object_list(object_list, dst, group or _dist.world())
+
+
+def recv_object_list(object_list: list[Any], src: int, group: Group | None = None) -> None:
+    _objects.recv_object_list(object_list, src, group or _dist.world())
+
+
+# -- groups that meet at an address
+
+
+_servers: list[Any] = []  # on rank 0
+
+
+def gloo_init_parallel_env(rank_id: int, rank_num: int, server_endpoint: str) -> None:
+    """`server_endpoint` is "host:port" of rank 0, which serves a store there."""
+    host, _, port = server_endpoint.partition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(
+            f"gloo_init_parallel_env: expected server_endpoint 'host:port', got {server_endpoint!r}"
+        )
+    if rank_id == 0:
+        _servers.append(_dist.serve_store(host, int(port)))
+    store = _dist.TcpStore(host, int(port))
+    _dist.init_process_group(rank=rank_id, world_size=rank_num, store=store)
+
+
+def gloo_barrier() -> None:
+    _dist.barrier()
+
+
+def gloo_release() -> None:
+    _dist.destroy_process_group()
+    for server in _servers:
+        server.close()
+    _servers.clear()
+
+
+shutdown_process_group = destroy_process_group
+
+
+# -- checkpoints
+
+
+def save_state_dict(
+    state_dict: dict[str, Tensor],
+    path: str | os.PathLike,
+    process_group: Group | None = None,
+    coordinator_rank: int = 0,
+    unique_id: int | None = None,
+    async_save: bool = False,
+) -> None:
+    """A folder as tenon.distributed.checkpoint writes it: all ranks write, and none coordinates."""
+    if unique_id is not None or coordinator_rank != 0:
+        raise NotImplementedError(
+            "save_state_dict: expected unique_id and coordinator_rank to be left out"
+        )
+    _dist.checkpoint.save(state_dict, path, group=process_group, asynchronous=async_save)
+
+
+def load_state_dict(
+    state_dict: dict[str, Tensor],
+    path: str | os.PathLike,
+    process_group: Group | None = None,
+    coordinator_rank: int = 0,
+    unique_id: int | None = None,
+    offload: bool = False,
+) -> None:
+    """Into the tensors of `state_dict`."""
+    if unique_id is not None or offload or coordinator_rank != 0:
+        raise NotImplementedError(
+            "load_state_dict: expected unique_id, offload and coordinator_rank to be left out"
+        )
+    _dist.checkpoint.load(state_dict, path, group=process_group)
+
+
+# -- the same calls with a stream, which is that of the device in any case
+
+
+def _on_stream(call: Callable[..., Any]) -> Any:
+    @functools.wraps(call)
+    def on_stream(*args: Any, use_calc_stream: bool = False, **options: Any) -> Any:
+        if use_calc_stream and not options.get("sync_op", True):
+            raise RuntimeError(
+                "use_calc_stream: expected False with sync_op=False, because the stream waits"
+            )
+        return call(*args, **options)
+
+    return staticmethod(on_stream)
+
+
+def _gather_into(
+    tensor_or_tensor_list: Any,
+    tensor: Tensor,
+    group: Group | None = None,
+    sync_op: bool = True,
+) -> Work:
+    if not isinstance(tensor_or_tensor_list, Tensor):
+        return all_gather(tensor_or_tensor_list, tensor, group, sync_op)
+    return _task(
+        _dist.all_gather_into_tensor(tensor_or_tensor_list, tensor, group, not sync_op), sync_op
+    )
+
+
+def _exchange_by_sizes(
+    out_tensor: Tensor,
+    in_tensor: Tensor,
+    out_split_sizes: list[int] | None = None,
+    in_split_sizes: list[int] | None = None,
+    group: Group | None = None,
+    sync_op: bool = True,
+) -> Work:
+    return alltoall_single(out_tensor, in_tensor, in_split_sizes, out_split_sizes, group, sync_op)
+
+
+class stream:
+    """Calls that take `use_calc_stream`."""
+
+    all_reduce, reduce, broadcast = (
+        _on_stream(all_reduce),
+        _on_stream(reduce),
+        _on_stream(broadcast),
+    )
+    all_gather, gather, scatter = _on_stream(_gather_into), _on_stream(gather), _on_stream(scatter)
+    reduce_scatter, alltoall = _on_stream(reduce_scatter), _on_stream(alltoall)
+    alltoall_single = _on_stream(_exchange_by_sizes)
+    send, recv = _on_stream(send), _on_stream(recv)
 
 
 def spawn(

@@ -16,6 +16,45 @@ from typing import Any
 from tenon import Tensor
 from tenon import distributed as _dist
 from tenon.compat import _collectives, _objects
+from tenon.compat.torch._groups import (
+    BACKENDS,
+    Backend,
+    DistBackendError,
+    DistError,
+    DistNetworkError,
+    GroupMember,
+    HashStore,
+    TCPStore,
+    all_gather_coalesced,
+    all_reduce_coalesced,
+    expect_group,
+    gather_into_tensor,
+    gather_single,
+    get_default_backend_for_device,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_process_group_ranks,
+    group,
+    is_backend_available,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+    is_ucc_available,
+    is_xccl_available,
+    monitored_barrier,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+    only,
+    rank_of,
+    recv_object_list,
+    send_object_list,
+    servers,
+    split_group,
+    supports_complex,
+)
 from tenon.distributed import (
     DistributedDataParallel,
     FileStore,
@@ -29,19 +68,28 @@ from tenon.distributed import (
 from tenon.distributed import TcpStore as _TcpStore
 
 __all__ = [
+    "Backend",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
     "DistributedDataParallel",
     "FileStore",
     "GroupMember",
+    "HashStore",
     "P2POp",
     "ProcessGroup",
     "ReduceOp",
     "Store",
+    "TCPStore",
     "Work",
     "ZeroRedundancyOptimizer",
     "all_gather",
+    "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_gather_object",
+    "all_gather_single",
     "all_reduce",
+    "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
     "barrier",
@@ -51,26 +99,46 @@ __all__ = [
     "destroy_process_group",
     "fully_shard",
     "gather",
+    "gather_into_tensor",
     "gather_object",
+    "gather_single",
     "get_backend",
+    "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
+    "get_node_local_rank",
     "get_process_group_ranks",
     "get_rank",
     "get_world_size",
+    "group",
     "init_process_group",
     "irecv",
     "is_available",
+    "is_backend_available",
+    "is_gloo_available",
     "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
     "isend",
+    "monitored_barrier",
     "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
     "recv",
+    "recv_object_list",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
     "scatter",
     "scatter_object_list",
     "send",
+    "send_object_list",
+    "split_group",
+    "supports_complex",
 ]
 
 
@@ -79,39 +147,6 @@ class ReduceOp:
 
     SUM, PRODUCT, MIN, MAX, AVG = "sum", "prod", "min", "max", "mean"
     BAND, BOR, BXOR, PREMUL_SUM = "BAND", "BOR", "BXOR", "PREMUL_SUM"
-
-
-class GroupMember:
-    """What new_group returns to who is not in the group, and None for that of all ranks."""
-
-    WORLD = None
-    NON_GROUP_MEMBER = -100
-
-
-_BACKENDS = ("gloo", "nccl", "host")
-
-
-def _group(group: Any) -> ProcessGroup:
-    if group == GroupMember.NON_GROUP_MEMBER:
-        raise ValueError("expected a group that this rank is in, got NON_GROUP_MEMBER")
-    return group or _dist.world()
-
-
-def _rank(group: ProcessGroup, rank: int | None, in_group: int | None, name: str) -> int:
-    """A rank of the job, from it or from one of the group."""
-    if (rank is None) == (in_group is None):
-        raise ValueError(f"expected one of {name} and group_{name}, got {rank} and {in_group}")
-    if rank is not None:
-        return rank
-    assert in_group is not None
-    return get_global_rank(group, in_group)
-
-
-def _only(call: str, **options: Any) -> None:
-    """Options that have no meaning here."""
-    for name, (value, default) in options.items():
-        if value != default:
-            raise NotImplementedError(f"{call}: expected {name} to be left out, got {value!r}")
 
 
 def _work(result: Any, async_op: bool) -> Work | None:
@@ -135,9 +170,9 @@ def init_process_group(
 ) -> None:
     """`backend` is "gloo", "nccl" or both as "cpu:gloo,cuda:nccl": tensors of the host go through it in any case, and
     devices that communicate by themselves do that. `init_method` is "env://", or "tcp://host:port" of rank 0."""
-    _only("init_process_group", pg_options=(pg_options, None), device_id=(device_id, None))
+    only("init_process_group", pg_options=(pg_options, None), device_id=(device_id, None))
     kinds = [each.rpartition(":")[2] for each in (backend or "host").split(",")]
-    if any(kind not in _BACKENDS for kind in kinds):
+    if any(kind not in BACKENDS for kind in kinds):
         raise NotImplementedError(
             f"init_process_group: expected backend 'gloo' or 'nccl', got {backend!r}"
         )
@@ -153,7 +188,7 @@ def init_process_group(
                 f"{init_method!r}, {rank} and {world_size}"
             )
         if rank == 0:
-            _servers.append(_dist.serve_store(host, int(port)))
+            servers.append(_dist.serve_store(host, int(port)))
         store = _TcpStore(host, int(port), timeout=seconds)
     elif init_method not in (None, "env://"):
         raise NotImplementedError(
@@ -167,15 +202,12 @@ def init_process_group(
         )
 
 
-_servers: list[Any] = []  # of init_method tcp://, on rank 0
-
-
 def destroy_process_group(group: Any = None) -> None:
     _dist.destroy_process_group(group)
     if group is None:
-        for server in _servers:
+        for server in servers:
             server.close()
-        _servers.clear()
+        servers.clear()
 
 
 def get_rank(group: Any = None) -> int:
@@ -187,54 +219,8 @@ def get_world_size(group: Any = None) -> int:
 
 
 def get_backend(group: Any = None) -> str:
-    _group(group)
+    expect_group(group)
     return "gloo"
-
-
-def new_group(
-    ranks: Sequence[int] | None = None,
-    timeout: datetime.timedelta | None = None,
-    backend: str | None = None,
-    pg_options: Any = None,
-    use_local_synchronization: bool = False,
-    group_desc: str | None = None,
-    device_id: Any = None,
-    sort_ranks: bool = True,
-) -> Any:
-    _only(
-        "new_group",
-        timeout=(timeout, None),
-        pg_options=(pg_options, None),
-        use_local_synchronization=(use_local_synchronization, False),
-        device_id=(device_id, None),
-    )
-    if backend is not None and backend not in _BACKENDS:
-        raise NotImplementedError(f"new_group: expected backend 'gloo' or 'nccl', got {backend!r}")
-    chosen = None if ranks is None else list(ranks)
-    if chosen is not None and sort_ranks:
-        chosen.sort()
-    made = _dist.new_group(chosen, group_desc)
-    return GroupMember.NON_GROUP_MEMBER if made is None else made
-
-
-def get_process_group_ranks(group: Any = None) -> list[int]:
-    return list(_group(group).ranks)
-
-
-def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    ranks = _group(group).ranks
-    if not 0 <= group_rank < len(ranks):
-        raise ValueError(
-            f"expected a rank from 0 to {len(ranks) - 1} of the group, got {group_rank}"
-        )
-    return ranks[group_rank]
-
-
-def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    ranks = _group(group).ranks
-    if global_rank not in ranks:
-        raise ValueError(f"expected one of the ranks {list(ranks)}, got {global_rank}")
-    return ranks.index(global_rank)
 
 
 def barrier(
@@ -243,14 +229,14 @@ def barrier(
     device_ids: list[int] | None = None,
     timeout: datetime.timedelta | None = None,
 ) -> Work | None:
-    _only("barrier", timeout=(timeout, None), device_ids=(device_ids, None))
-    return _work(_group(group).barrier(async_op), async_op)
+    only("barrier", timeout=(timeout, None), device_ids=(device_ids, None))
+    return _work(expect_group(group).barrier(async_op), async_op)
 
 
 def all_reduce(
     tensor: Tensor, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    return _work(_dist.all_reduce(tensor, op, _group(group), async_op), async_op)
+    return _work(_dist.all_reduce(tensor, op, expect_group(group), async_op), async_op)
 
 
 def reduce(
@@ -261,8 +247,8 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    group = _group(group)
-    root = _rank(group, dst, group_dst, "dst")
+    group = expect_group(group)
+    root = rank_of(group, dst, group_dst, "dst")
     return _work(_dist.reduce(tensor, root, op, group, async_op), async_op)
 
 
@@ -273,22 +259,22 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    group = _group(group)
-    root = _rank(group, src, group_src, "src")
+    group = expect_group(group)
+    root = rank_of(group, src, group_src, "src")
     return _work(_dist.broadcast(tensor, root, group, async_op), async_op)
 
 
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    return _work(_dist.all_gather(tensor_list, tensor, _group(group), async_op), async_op)
+    return _work(_dist.all_gather(tensor_list, tensor, expect_group(group), async_op), async_op)
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """`output_tensor` joins the inputs along the first axis, or has an axis of ranks more in front."""
-    group = _group(group)
+    group = expect_group(group)
     stacked = (group.size, *input_tensor.shape)
     if tuple(output_tensor.shape) == stacked and input_tensor.ndim:
         output_tensor = output_tensor.reshape([-1, *input_tensor.shape[1:]])
@@ -305,10 +291,10 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    group = _group(group)
+    group = expect_group(group)
     if dst is None and group_dst is None:
         dst = 0
-    _dist.gather(tensor, gather_list, _rank(group, dst, group_dst, "dst"), group)
+    _dist.gather(tensor, gather_list, rank_of(group, dst, group_dst, "dst"), group)
     return Work(None) if async_op else None
 
 
@@ -320,10 +306,10 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    group = _group(group)
+    group = expect_group(group)
     if src is None and group_src is None:
         src = 0
-    _dist.scatter(tensor, scatter_list, _rank(group, src, group_src, "src"), group)
+    _dist.scatter(tensor, scatter_list, rank_of(group, src, group_src, "src"), group)
     return Work(None) if async_op else None
 
 
@@ -335,7 +321,7 @@ def reduce_scatter(
     async_op: bool = False,
 ) -> Work | None:
     return _work(
-        _collectives.reduce_scatter(output, input_list, op, _group(group), async_op), async_op
+        _collectives.reduce_scatter(output, input_list, op, expect_group(group), async_op), async_op
     )
 
 
@@ -347,7 +333,7 @@ def reduce_scatter_tensor(
     async_op: bool = False,
 ) -> Work | None:
     """`input` is cut along its first axis, or has an axis of ranks more in front."""
-    group = _group(group)
+    group = expect_group(group)
     if tuple(input.shape) == (group.size, *output.shape) and output.ndim:
         output = output.reshape([1, *output.shape])
     return _work(_dist.reduce_scatter_tensor(output, input, op, group, async_op), async_op)
@@ -360,7 +346,8 @@ def all_to_all(
     async_op: bool = False,
 ) -> Work | None:
     return _work(
-        _dist.all_to_all(output_tensor_list, input_tensor_list, _group(group), async_op), async_op
+        _dist.all_to_all(output_tensor_list, input_tensor_list, expect_group(group), async_op),
+        async_op,
     )
 
 
@@ -374,10 +361,13 @@ def all_to_all_single(
 ) -> Work | None:
     return _work(
         _dist.all_to_all_single(
-            output, input, output_split_sizes, input_split_sizes, _group(group), async_op
+            output, input, output_split_sizes, input_split_sizes, expect_group(group), async_op
         ),
         async_op,
     )
+
+
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 
 def send(
@@ -399,7 +389,7 @@ def recv(
     group_src: int | None = None,
 ) -> int:
     irecv(tensor, src, group, tag, group_src).wait()
-    return _rank(_group(group), src, group_src, "src")
+    return rank_of(expect_group(group), src, group_src, "src")
 
 
 def isend(
@@ -409,9 +399,9 @@ def isend(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work:
-    _only("isend", tag=(tag, 0))
-    group = _group(group)
-    return _dist.isend(tensor, _rank(group, dst, group_dst, "dst"), group)
+    only("isend", tag=(tag, 0))
+    group = expect_group(group)
+    return _dist.isend(tensor, rank_of(group, dst, group_dst, "dst"), group)
 
 
 def irecv(
@@ -422,9 +412,9 @@ def irecv(
     group_src: int | None = None,
 ) -> Work:
     """A rank to receive from is named: messages of any rank are not there."""
-    _only("irecv", tag=(tag, 0))
-    group = _group(group)
-    return _dist.irecv(tensor, _rank(group, src, group_src, "src"), group)
+    only("irecv", tag=(tag, 0))
+    group = expect_group(group)
+    return _dist.irecv(tensor, rank_of(group, src, group_src, "src"), group)
 
 
 class P2POp:
@@ -439,10 +429,10 @@ class P2POp:
         tag: int = 0,
         group_peer: int | None = None,
     ) -> None:
-        _only("P2POp", tag=(tag, 0))
+        only("P2POp", tag=(tag, 0))
         _messages.expect(op)
-        self.op, self.tensor, self.tag, self.group = op, tensor, tag, _group(group)
-        self.peer = _rank(self.group, peer, group_peer, "peer")
+        self.op, self.tensor, self.tag, self.group = op, tensor, tag, expect_group(group)
+        self.peer = rank_of(self.group, peer, group_peer, "peer")
 
 
 _messages = _collectives.Messages(isend, irecv)
@@ -458,8 +448,8 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 def all_gather_object(
     object_list: list[Any], obj: Any, group: Any = None, weights_only: bool = False
 ) -> None:
-    _only("all_gather_object", weights_only=(weights_only, False))
-    _objects.all_gather_object(object_list, obj, _group(group))
+    only("all_gather_object", weights_only=(weights_only, False))
+    _objects.all_gather_object(object_list, obj, expect_group(group))
 
 
 def broadcast_object_list(
@@ -470,11 +460,11 @@ def broadcast_object_list(
     group_src: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    _only("broadcast_object_list", weights_only=(weights_only, False), device=(device, None))
-    group = _group(group)
+    only("broadcast_object_list", weights_only=(weights_only, False), device=(device, None))
+    group = expect_group(group)
     if src is None and group_src is None:
         src = 0
-    _objects.broadcast_object_list(object_list, _rank(group, src, group_src, "src"), group)
+    _objects.broadcast_object_list(object_list, rank_of(group, src, group_src, "src"), group)
 
 
 def gather_object(
@@ -485,11 +475,11 @@ def gather_object(
     group_dst: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    _only("gather_object", weights_only=(weights_only, False))
-    group = _group(group)
+    only("gather_object", weights_only=(weights_only, False))
+    group = expect_group(group)
     if dst is None and group_dst is None:
         dst = 0
-    root = get_group_rank(group, _rank(group, dst, group_dst, "dst"))
+    root = get_group_rank(group, rank_of(group, dst, group_dst, "dst"))
     _objects.gather_object(obj, object_gather_list, root, group)
 
 
@@ -501,11 +491,11 @@ def scatter_object_list(
     group_src: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    _only("scatter_object_list", weights_only=(weights_only, False))
-    group = _group(group)
+    only("scatter_object_list", weights_only=(weights_only, False))
+    group = expect_group(group)
     if src is None and group_src is None:
         src = 0
-    source = _rank(group, src, group_src, "src")
+    source = rank_of(group, src, group_src, "src")
     _objects.scatter_object_list(
         scatter_object_output_list, scatter_object_input_list, source, group
     )
