@@ -75,7 +75,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal numbers between `a` and `b`, which count from 0 in units of the distribution of mean 0 and deviation 1."""
+    """Normal numbers, of those between `a` and `b`."""
 
     def __init__(
         self,
@@ -88,8 +88,7 @@ class TruncatedNormal(Initializer):
         self.mean, self.std, self.a, self.b = mean, std, a, b
 
     def fill(self, param: Tensor) -> Any:
-        low, high = self.mean + self.std * self.a, self.mean + self.std * self.b
-        return _init.trunc_normal_(param, self.mean, self.std, low, high)
+        return _init.trunc_normal_(param, self.mean, self.std, self.a, self.b)
 
 
 class Uniform(Initializer):
