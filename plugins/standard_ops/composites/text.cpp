@@ -37,10 +37,10 @@ Layout lay_out(Scope& scope, const char* op, const Tensor& lengths) {
     if (!scope.ok()) return layout;
     layout.total = *static_cast<const int64_t*>(last->data);
   }
-  Tensor places = numbers_to(scope, layout.total, lengths);
-  layout.owner = ops::searchsorted(scope, layout.ends, places, true);
+  Tensor indices = numbers_to(scope, layout.total, lengths);
+  layout.owner = ops::searchsorted(scope, layout.ends, indices, true);
   Tensor begin = ops::subtract(scope, layout.ends, lengths);
-  layout.within = ops::subtract(scope, places, ops::index_select(scope, begin, layout.owner, 0));
+  layout.within = ops::subtract(scope, indices, ops::index_select(scope, begin, layout.owner, 0));
   return layout;
 }
 

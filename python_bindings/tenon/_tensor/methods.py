@@ -520,6 +520,20 @@ cauchy_ = _sampled("cauchy", "Cauchy numbers")
 log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
+def _written(name: str, target: Tensor, result: Tensor) -> Tensor:
+    """`target` with the elements of `result`, whose kind of numbers it has to hold."""
+
+    def rank(dtype: Any) -> builtins.int:
+        return 2 if dtype.is_complex else builtins.int(dtype.is_floating_point)
+
+    if result.shape != target.shape or rank(result.dtype) > rank(target.dtype):
+        raise ValueError(
+            f"{name}(): expected a result of shape {tuple(target.shape)} that {target.dtype} holds, got shape "
+            f"{tuple(result.shape)} and {result.dtype}; call the method that is not in place"
+        )
+    return target.copy_(result)
+
+
 def __getattr__(name: str) -> Any:
     from tenon._spellings import METHODS  # a large table that few programs need
 
@@ -527,13 +541,20 @@ def __getattr__(name: str) -> Any:
     if library is None:
         raise AttributeError(f"module 'tenon._tensor.methods' has no attribute '{name}'")
     function = getattr(importlib.import_module(f"tenon.compat.{library}"), name.removesuffix("_"))
-    if name.endswith("_"):
-        options = importlib.import_module("tenon.compat.torch._options")
-        function = options.in_place(name, function)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 
+    def method_in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if "out" in kwargs:
+            raise TypeError(
+                f"{name}(): expected no out, got one: the result is written over the tensor"
+            )
+        # A gradient that reads the argument reads this copy, which the write leaves as it is.
+        return _written(name, self, function(self.clone(), *args, **kwargs))
+
+    if name.endswith("_"):
+        method = method_in_place
     method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", function.__doc__
     return method
 

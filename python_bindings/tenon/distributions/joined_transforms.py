@@ -141,10 +141,10 @@ class CorrCholeskyTransform(Transform):
         return n
 
     @staticmethod
-    def _places(n: int, device: Any) -> Tensor:
+    def _indices(n: int, device: Any) -> Tensor:
         """Where the numbers below the diagonal lie, row by row, in a flat matrix."""
-        places = [i * n + j for i in range(n) for j in range(i)]
-        return tenon.tensor(places, dtype=tenon.int64, device=device)
+        indices = [i * n + j for i in range(n) for j in range(i)]
+        return tenon.tensor(indices, dtype=tenon.int64, device=device)
 
     def _left(self, square: Tensor) -> Tensor:
         """What of the length 1 of each row the elements before leave over, squared."""
@@ -156,8 +156,8 @@ class CorrCholeskyTransform(Transform):
         limit = 1 - 4 * tenon.finfo(x.dtype).eps
         shares = tenon.clip(tenon.tanh(x), -limit, limit)
         flat = tenon.zeros([*x.shape[:-1], n * n], dtype=x.dtype, device=x.device)
-        places = tenon.expand(self._places(n, x.device), x.shape)
-        matrix = tenon.scatter(flat, places, shares, -1).reshape([*x.shape[:-1], n, n])
+        indices = tenon.expand(self._indices(n, x.device), x.shape)
+        matrix = tenon.scatter(flat, indices, shares, -1).reshape([*x.shape[:-1], n, n])
         kept = tenon.cumprod(tenon.sqrt(1 - tenon.square(matrix)), -1)
         ones = [0, 0] * (kept.ndim - 1)
         before = tenon.pad(kept, [*ones, 1, 0], value=1.0)[..., :-1]
@@ -166,7 +166,7 @@ class CorrCholeskyTransform(Transform):
     def _below(self, matrix: Tensor) -> Tensor:
         n = matrix.shape[-1]
         flat = matrix.reshape([*matrix.shape[:-2], n * n])
-        return tenon.index_select(flat, self._places(n, matrix.device), -1)
+        return tenon.index_select(flat, self._indices(n, matrix.device), -1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         left = self._below(self._left(tenon.square(y)))

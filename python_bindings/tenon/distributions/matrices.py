@@ -97,7 +97,7 @@ class LowRankMultivariateNormal(Distribution):
         return tenon.diag_embed(1 / self.cov_diag) - solved.mT @ solved
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        like = {"dtype": self.loc.dtype, "device": self.loc.device}
+        like: dict[str, Any] = {"dtype": self.loc.dtype, "device": self.loc.device}
         shape = self._extended(sample_shape)
         short = tenon.normal([*shape[:-1], self.cov_factor.shape[-1], 1], **like)
         spread = tenon.sqrt(self.cov_diag) * tenon.normal(shape, **like)
@@ -151,7 +151,7 @@ class Wishart(Distribution):
             )
         (matrix,) = given
         n = matrix.shape[-1]
-        degrees = tenon.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
+        degrees = tenon.asarray(df, dtype=matrix.dtype, device=matrix.device)
         batch = tenon.broadcast_shapes(degrees.shape, matrix.shape[:-2])
         self.df = tenon.expand(degrees, batch)
         normal = MultivariateNormal(
@@ -202,7 +202,7 @@ class Wishart(Distribution):
         """By the decomposition of Bartlett (1933)."""
         n = self.event_shape[0]
         shape = self._extended(sample_shape)
-        like = {"dtype": self.df.dtype, "device": self.df.device}
+        like: dict[str, Any] = {"dtype": self.df.dtype, "device": self.df.device}
         halves = (self.df.unsqueeze(-1) - tenon.arange(n, **like)) / 2
         halves = tenon.expand(halves, shape[:-1])
         roots = tenon.exp((math.log(2.0) + log_standard_gamma(halves)) / 2)
@@ -261,7 +261,10 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """A row after the other: its squared length below the diagonal is a beta variate, its direction uniform."""
         with tenon.no_grad():
-            like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
+            like: dict[str, Any] = {
+                "dtype": self.concentration.dtype,
+                "device": self.concentration.device,
+            }
             batch = [*sample_shape, *self.batch_shape]
             one = tenon.ones([*batch, 1], **like)
             rows = [tenon.pad(one, [0, 0] * len(batch) + [0, self.dim - 1])]
@@ -283,7 +286,7 @@ class LKJCholesky(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         n = self.dim
-        like = {"dtype": value.dtype, "device": value.device}
+        like: dict[str, Any] = {"dtype": value.dtype, "device": value.device}
         below = n - 1 - tenon.arange(1, n, **like)
         exponents = 2 * (self.concentration.unsqueeze(-1) - 1) + below
         logs = tenon.log(tenon.diagonal(value, 0, -2, -1)[..., 1:])

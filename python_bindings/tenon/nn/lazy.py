@@ -60,11 +60,11 @@ def is_lazy(value: Any) -> bool:
     return isinstance(value, (UninitializedParameter, UninitializedBuffer))
 
 
-def _lazy(base: type[Module], first: str, channel_axis: int, axes: int | None = None) -> Any:
+def _lazy(base: Any, first: str, channel_axis: int, axes: int | None = None) -> Any:
     """The class `LazyBase`: `base` without its parameter `first`, which is the extent of `channel_axis` of the
     first input. With `axes` an input may lack the batch, and then has that many."""
 
-    class Made(base):  # type: ignore[misc, valid-type]
+    class Made(base):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             if first in kwargs:
                 raise TypeError(

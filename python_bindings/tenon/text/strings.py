@@ -237,7 +237,10 @@ class StringTensor:
             return cls([])
         offsets = np.frombuffer(ends, kind)[array.offset : array.offset + len(array) + 1]
         data = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
-        return cls.from_parts(tenon.from_numpy(data), tenon.from_numpy(offsets))
+        return cls.from_parts(
+            tenon.from_numpy(data),  # type: ignore[arg-type]
+            tenon.from_numpy(offsets),  # type: ignore[arg-type]
+        )
 
     def to_arrow(self) -> Any:
         """An array of pyarrow's of type large_string (string, where offsets are int32), which shares the memory of the

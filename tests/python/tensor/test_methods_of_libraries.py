@@ -139,7 +139,7 @@ def test_written_over_keeps_the_history():
     )
     with pytest.raises(ValueError, match="arccos_\\(\\): expected a result of shape"):
         tenon.tensor([1, 0]).arccos_()
-    with pytest.raises(TypeError, match="arccos_\\(\\): expected the parameters"):
+    with pytest.raises(TypeError, match="expected no out, got one: the result is"):
         tenon.ones([1]).arccos_(out=tenon.ones([1]))
 
 

@@ -116,7 +116,7 @@ struct Fault {
   std::atomic<int64_t> node{-1}, edge{-1};
 };
 
-// The places in `row` of the edges that are drawn for one node.
+// The indices in `row` of the edges that are drawn for one node.
 void draw_edges(const Graph& graph, Draws draws, int64_t node, int64_t size, Fault& fault,
                 std::vector<int64_t>& out) {
   const int64_t begin = graph.start[node], end = graph.start[node + 1];

@@ -225,8 +225,8 @@ tenon_status text_hash(tenon_ctx* ctx, const tenon_tensor* text, const tenon_ten
 }
 TENON_BOX_text_hash(text_hash_boxed, text_hash);
 
-// Where `key` is in a table of numbers of keys, or the free place where it belongs; -1 is free.
-int64_t place_of(const int64_t* table, uint64_t mask, const Strings& keys, std::string_view key) {
+// Where `key` is in a table of numbers of keys, or the free slot where it belongs; -1 is free.
+int64_t slot_of(const int64_t* table, uint64_t mask, const Strings& keys, std::string_view key) {
   uint64_t at = hash_of(key, 0) & mask;
   while (table[at] >= 0 && keys[table[at]] != key) at = (at + 1) & mask;
   return static_cast<int64_t>(at);
@@ -240,19 +240,19 @@ tenon_status text_lookup(tenon_ctx* ctx, const tenon_tensor* text, const tenon_t
   if (status == TENON_OK)
     status = read_strings(ctx, "text_lookup", keys, keys_offsets, &known, err);
   if (status != TENON_OK) return status;
-  const uint64_t places = std::bit_ceil(2 * static_cast<uint64_t>(known.count) + 1);
+  const uint64_t slots = std::bit_ceil(2 * static_cast<uint64_t>(known.count) + 1);
   void* memory;
-  status = host->scratch(ctx, places * sizeof(int64_t), &memory, err);
+  status = host->scratch(ctx, slots * sizeof(int64_t), &memory, err);
   if (status != TENON_OK) return status;
   auto* table = static_cast<int64_t*>(memory);
-  std::fill_n(table, places, int64_t{-1});
+  std::fill_n(table, slots, int64_t{-1});
   for (int64_t i = 0; i < known.count; ++i) {
-    int64_t& place = table[place_of(table, places - 1, known, known[i])];
-    if (place < 0) place = i;  // of equal keys the first counts
+    int64_t& slot = table[slot_of(table, slots - 1, known, known[i])];
+    if (slot < 0) slot = i;  // of equal keys the first counts
   }
   parallel(strings.count, 4 * mean_bytes(strings), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t found = table[place_of(table, places - 1, known, strings[i])];
+      const int64_t found = table[slot_of(table, slots - 1, known, strings[i])];
       data_of<int64_t>(out)[i] = found < 0 ? missing : found;
     }
   });

@@ -83,9 +83,9 @@ inline Character decode(const uint8_t* from, int64_t left) {
     if (!continues(from[i])) return {0, 0};
     code = code << 6 | (from[i] & 0x3fu);
   }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr uint32_t kMinCode[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-  if (code < kLeast[bytes] || is_surrogate || code > 0x10ffff) return {0, 0};
+  if (code < kMinCode[bytes] || is_surrogate || code > 0x10ffff) return {0, 0};
   return {code, bytes};
 }
 

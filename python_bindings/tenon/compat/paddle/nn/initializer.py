@@ -172,7 +172,7 @@ class Assign(Initializer):
         self.value = value
 
     def fill(self, param: Tensor) -> Any:
-        given = tenon.as_tensor(self.value)
+        given = tenon.asarray(self.value)
         if tuple(given.shape) != tuple(param.shape):
             raise ValueError(
                 f"Assign: expected values of shape {tuple(param.shape)}, got {tuple(given.shape)}"
