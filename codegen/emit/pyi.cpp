@@ -121,7 +121,7 @@ std::vector<OutputFile> emit_pyi(const Package& package, const EmitOptions&) {
   std::string text = generated_line(package.files, "#");
   text += R"(import tenon
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tenon import Tensor
 
@@ -132,6 +132,9 @@ DeviceLike: TypeAlias = tenon.device | str
 
 )";
   text += records + functions;
+  for (const auto& [library, names] : package.methods)
+    for (const std::string& name : names)
+      methods += cat("    def ", name, "(self, *args: Any, **kwargs: Any) -> Any: ...\n");
   if (package.name_space == "tenon")  // packages add no methods
     text += "class TensorMethods:\n    \"\"\"Operators as methods of Tensor.\"\"\"\n\n" + methods;
   return {{"python/_operators.pyi", text}};

@@ -36,6 +36,14 @@ std::string keyword_table(const char* name, const char* comment, const Package& 
   return text + "}\n";
 }
 
+std::string method_table(const Package& package) {
+  std::string text = "\n# Method of Tensor -> the library whose function it is.\nMETHODS = {\n";
+  for (const auto& [library, names] : package.methods)
+    for (const std::string& name : names)
+      text += cat("    ", python_string(name), ": ", python_string(library), ",\n");
+  return text + "}\n";
+}
+
 std::string python_tables(const Package& package) {
   Table operators, signatures, functions;
   const auto add = [&](const Names& names, const std::string& ours, Table& paths) {
@@ -58,7 +66,8 @@ std::string python_tables(const Package& package) {
          keyword_table("TAKEN", "Keyword -> the parameters for which operators take it.", package,
                        false) +
          keyword_table("KEYWORDS", "Keyword -> the parameters that it means: those, and others.",
-                       package, true);
+                       package, true) +
+         method_table(package);
 }
 
 std::string pairs(const char* name, const char* comment,
@@ -69,6 +78,16 @@ std::string pairs(const char* name, const char* comment,
                   [](const auto& row) {
                     return cat("    {", quoted(row.first), ", ", quoted(row.second), "},\n");
                   }),
+             "}};\n");
+}
+
+std::string method_names(const Package& package) {
+  std::vector<std::string> all;
+  for (const auto& [library, names] : package.methods)
+    all.insert(all.end(), names.begin(), names.end());
+  return cat("\n// Methods that are functions of other libraries.\n",
+             "inline constexpr std::array<const char*, ", all.size(), "> kMethods = {{\n",
+             join(all, "", [](const auto& name) { return cat("    ", quoted(name), ",\n"); }),
              "}};\n");
 }
 
@@ -94,7 +113,7 @@ std::string cpp_tables(const Package& package) {
                    keyword_pairs(package, &Keyword::takes)),
              pairs("kMeantKeywords", "Keywords that errors explain.",
                    keyword_pairs(package, &Keyword::means)),
-             "\n}  // namespace tenon::python\n");
+             method_names(package), "\n}  // namespace tenon::python\n");
 }
 
 }  // namespace

@@ -54,6 +54,21 @@ Keyword read_keyword(const std::string& name, const YAML::Node& node, const std:
   return keyword;
 }
 
+// "torch: [argwhere, arccos_]", in the order of the file.
+void read_methods(const YAML::Node& node, const std::string& path, Package& package) {
+  YamlEntry map(node, path, "methods");
+  map.check_keys({"torch", "paddle"});
+  std::map<std::string, std::string> libraries;  // of the methods that are known
+  for (const auto& [library, value] : map.items())
+    for (const auto& [name, where] : map.scalars(value, library)) {
+      if (!is_dotted_name(name) || name.find('.') != std::string::npos)
+        throw Error(where, cat(library, ": expected the name of a method, got `", name, "`"));
+      if (auto [known, is_new] = libraries.emplace(name, library); !is_new)
+        throw Error(where, cat("`", name, "` is a method already, of `", known->second, "`"));
+      package.methods[library].push_back(name);
+    }
+}
+
 }  // namespace
 
 Names read_names(const YAML::Node& node, const std::string& file, const std::string& what) {
@@ -71,12 +86,13 @@ Names read_names(const YAML::Node& node, const std::string& file, const std::str
 void load_names(const std::string& path, Package& package, std::vector<std::string>& errors) {
   try {
     YamlEntry file(YAML::LoadFile(path), path, "a file of names");
-    file.check_keys({"functions", "keywords"});
+    file.check_keys({"functions", "keywords", "methods"});
     for (const auto& [place, names] :
          YamlEntry(file.require("functions"), path, "functions").items())
       package.functions[place] = read_names(names, path, place);
     for (const auto& [name, value] : YamlEntry(file.require("keywords"), path, "keywords").items())
       package.keywords.push_back(read_keyword(name, value, path));
+    if (YAML::Node methods = file.find("methods")) read_methods(methods, path, package);
   } catch (const Error& error) {
     errors.push_back(error.what());
   } catch (const YAML::BadFile&) {

@@ -213,6 +213,8 @@ struct Package {
   // Of the file of names (load/names.hpp): what is no operator, by its path in `tenon`, and keywords.
   std::map<std::string, Names> functions;
   std::vector<Keyword> keywords;
+  // Methods of Tensor that are functions of another library: by its name, their names, with "_" at the end in place.
+  std::map<std::string, std::vector<std::string>> methods;
 
   // Returns the operator of the same name that was there before, if any; then nothing is added.
   const Operator* add(std::unique_ptr<Operator> op, bool emit);

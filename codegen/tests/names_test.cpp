@@ -39,6 +39,14 @@ TEST(Names, AreRefusedWithLineAndReason) {
             refusal("functions: {}\nkeywords:\n  dim: {take: axis}\n"));
   EXPECT_EQ("3: expected keyword `dim` as a mapping `key: value`",
             refusal("functions: {}\nkeywords:\n  dim: axis\n"));
+  EXPECT_EQ("", refusal("functions: {}\nkeywords: {}\nmethods: {torch: [argwhere, arccos_]}\n"));
+  EXPECT_EQ("3: unknown key `tarch` in methods; did you mean `torch`?",
+            refusal("functions: {}\nkeywords: {}\nmethods: {tarch: [argwhere]}\n"));
+  EXPECT_EQ("3: torch: expected the name of a method, got `linalg.inv`",
+            refusal("functions: {}\nkeywords: {}\nmethods: {torch: [linalg.inv]}\n"));
+  EXPECT_EQ("3: `argwhere` is a method already, of `paddle`",
+            refusal("functions: {}\nkeywords: {}\n"
+                    "methods: {paddle: [argwhere], torch: [argwhere]}\n"));
 }
 
 TEST(Names, OfAFileThatIsNotThereAreAnError) {

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include "python/spellings.hpp"
 #include "tensor_object.hpp"
 
 namespace tenon::python {
@@ -10,17 +11,90 @@ namespace {
 
 // tests/python/tensor/test_tensor_methods.py holds this to the names in tenon/_tensor/methods.py.
 constexpr const char* kNames[] = {
-    "__round__",    "apply_",       "astype",     "bernoulli_", "bfloat16",     "bool",
-    "broadcast_to", "byte",         "cauchy_",    "cdouble",    "cfloat",       "char",
-    "chunk",        "clamp_max",    "clamp_max_", "clamp_min",  "clamp_min_",   "clear_grad",
-    "coalesce",     "copy",         "cuda",       "dim",        "double",       "element_size",
-    "expand_as",    "exponential_", "float",      "geometric_", "get_device",   "half",
-    "index_add_",   "indices",      "indptr",     "int",        "is_complex",   "is_floating_point",
-    "is_integer",   "log_normal_",  "long",       "moveaxis",   "ndimension",   "nelement",
-    "new_empty",    "new_full",     "new_ones",   "new_tensor", "new_zeros",    "normal_",
-    "random_",      "ravel",        "reshape_as", "scatter_",   "scatter_add_", "set_value",
-    "short",        "stride",       "t",          "take",       "to_dense",     "to_sparse",
-    "type",         "type_as",      "unfold",     "uniform_",   "values",       "view_as",
+    "__round__",
+    "apply_",
+    "astype",
+    "bernoulli_",
+    "bfloat16",
+    "bool",
+    "broadcast_to",
+    "byte",
+    "cauchy_",
+    "cdouble",
+    "cfloat",
+    "char",
+    "chunk",
+    "clamp_max",
+    "clamp_max_",
+    "clamp_min",
+    "clamp_min_",
+    "clear_grad",
+    "coalesce",
+    "copy",
+    "cuda",
+    "detach_",
+    "dim",
+    "double",
+    "element_size",
+    "expand_as",
+    "exponential_",
+    "flatten_",
+    "float",
+    "geometric_",
+    "get_device",
+    "half",
+    "index_add_",
+    "indices",
+    "indptr",
+    "int",
+    "is_complex",
+    "is_cpu",
+    "is_cuda",
+    "is_floating_point",
+    "is_integer",
+    "is_meta",
+    "is_same_size",
+    "is_signed",
+    "is_sparse",
+    "log_normal_",
+    "long",
+    "moveaxis",
+    "ndimension",
+    "nelement",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_tensor",
+    "new_zeros",
+    "normal_",
+    "polygamma",
+    "polygamma_",
+    "random_",
+    "ravel",
+    "reshape_",
+    "reshape_as",
+    "scatter_",
+    "scatter_add_",
+    "scatter_reduce_",
+    "set_value",
+    "short",
+    "squeeze_",
+    "stride",
+    "swapaxes_",
+    "swapdims_",
+    "t",
+    "t_",
+    "take",
+    "to_dense",
+    "to_sparse",
+    "transpose_",
+    "type",
+    "type_as",
+    "unfold",
+    "uniform_",
+    "unsqueeze_",
+    "values",
+    "view_as",
     "where",
 };
 
@@ -29,7 +103,7 @@ struct LateMethod {
   PyObject_HEAD PyObject* name;
 };
 
-PyObject* late_get(PyObject* self, PyObject* instance, PyObject*) {
+PyObject* late_get(PyObject* self, PyObject* instance, PyObject* owner) {
   PyObject* name = reinterpret_cast<LateMethod*>(self)->name;
   PyObject* module = PyImport_ImportModule("tenon._tensor.methods");
   PyObject* function = module ? PyObject_GetAttr(module, name) : nullptr;
@@ -37,9 +111,9 @@ PyObject* late_get(PyObject* self, PyObject* instance, PyObject*) {
   if (!function) return nullptr;
   Py_INCREF(self);  // the type lets go of it
   PyObject* result = nullptr;
+  const descrgetfunc get = Py_TYPE(function)->tp_descr_get;  // of a function, or of a property
   if (add_tensor_attribute(PyUnicode_AsUTF8(name), function) == 0)
-    result =
-        !instance || instance == Py_None ? Py_NewRef(function) : PyMethod_New(function, instance);
+    result = get ? get(function, instance, owner) : Py_NewRef(function);
   Py_DECREF(self);
   Py_DECREF(function);
   return result;
@@ -58,20 +132,25 @@ PyTypeObject late_type = {
     .tp_descr_get = late_get,
 };
 
+bool add_late_method(const char* name) {
+  if (PyDict_GetItemString(tensor_type.tp_dict, name)) return true;
+  auto* method = PyObject_New(LateMethod, &late_type);
+  if (!method) return false;
+  method->name = PyUnicode_InternFromString(name);
+  const int result =
+      method->name ? add_tensor_attribute(name, reinterpret_cast<PyObject*>(method)) : -1;
+  Py_DECREF(method);
+  return result == 0;
+}
+
 }  // namespace
 
 bool add_python_methods() {
   if (PyType_Ready(&late_type) < 0) return false;
-  for (const char* name : kNames) {
-    if (PyDict_GetItemString(tensor_type.tp_dict, name)) continue;
-    auto* method = PyObject_New(LateMethod, &late_type);
-    if (!method) return false;
-    method->name = PyUnicode_InternFromString(name);
-    int result =
-        method->name ? add_tensor_attribute(name, reinterpret_cast<PyObject*>(method)) : -1;
-    Py_DECREF(method);
-    if (result < 0) return false;
-  }
+  for (const char* name : kNames)
+    if (!add_late_method(name)) return false;
+  for (const char* name : kMethods)
+    if (!add_late_method(name)) return false;
   return true;
 }
 

@@ -67,7 +67,7 @@ class Operator:
         strided: bool = False,
     ) -> Any: ...
 
-class Tensor(TensorMethods, LateMethods):
+class Tensor(TensorMethods, LateMethods):  # type: ignore[misc]
     def __new__(
         cls,
         data: Any = None,

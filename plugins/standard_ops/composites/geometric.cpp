@@ -459,4 +459,73 @@ TENON_DECOMPOSE(sample_neighbors) {
   return finish(scope, outs, ops::index_select(scope, row, edges, 0), degree, edges);
 }
 
+// A hop after the other, by the operators for one.
+TENON_DECOMPOSE(sample_edges) {
+  Scope scope(err);
+  Tensor row = operand(scope, args[0]), start = operand(scope, args[1]),
+         known = as_int64(scope, operand(scope, args[2])), weights = operand(scope, args[5]);
+  if (!scope.ok()) return scope.status();
+  Tensor frontier = known;
+  Tensor first = ops::full(scope, {1}, int64_t{0}, TENON_DTYPE_I64, row->device);
+  std::vector<Tensor> sources, targets, edges;
+  for (const int64_t size : ints_of(args[4])) {
+    auto drawn = ops::sample_neighbors(scope, row, start, frontier, size, weights);
+    if (!scope.ok()) return scope.status();
+    const int64_t before = known->numel, count = frontier->numel;
+    if (weights) {  // what weighs nothing comes last, where a node has not enough others
+      Tensor keep = ops::greater(scope, ops::index_select(scope, weights, drawn.edges, 0), 0.0);
+      Tensor owner = groups_of(scope, ops::cumsum(scope, drawn.counts, 0), drawn.edges->numel);
+      drawn.counts = segment_sums(scope, ops::cast(scope, keep, TENON_DTYPE_I64), owner, count);
+      Tensor kept = true_indices(scope, keep);
+      drawn.neighbors = ops::index_select(scope, drawn.neighbors, kept, 0);
+      drawn.edges = ops::index_select(scope, drawn.edges, kept, 0);
+    }
+    // Nodes that are known, of which only the frontier has neighbours in this hop.
+    Tensor none = ops::full(scope, {before - count}, int64_t{0}, TENON_DTYPE_I64, row->device);
+    auto again = ops::reindex_graph(scope, known, drawn.neighbors,
+                                    ops::concat(scope, {none, drawn.counts}, 0));
+    sources.push_back(again.source);
+    targets.push_back(again.target);
+    edges.push_back(drawn.edges);
+    known = again.old_nodes;
+    if (!scope.ok()) return scope.status();
+    frontier = ops::narrow(scope, known, 0, before, known->numel - before);
+  }
+  const auto joined = [&](std::vector<Tensor>& parts) {
+    if (parts.empty())
+      parts.push_back(ops::full(scope, {0}, int64_t{0}, TENON_DTYPE_I64, row->device));
+    return ops::concat(scope, parts, 0);
+  };
+  return finish(scope, outs, joined(sources), joined(targets), known, joined(edges));
+}
+
+TENON_DECOMPOSE(sample_subgraph) {
+  const char* op = "sample_subgraph";
+  Scope scope(err);
+  Tensor row = operand(scope, args[0]), start = operand(scope, args[1]),
+         nodes = operand(scope, args[2]), weights = operand(scope, args[4]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_indices(op, "row", row, -1, err));
+  TENON_TRY(expect_indices(op, "start", start, -1, err));
+  TENON_TRY(expect_indices(op, "nodes", nodes, -1, err));
+  if (start->shape[0] == 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected a start of one number more than there are nodes, got none");
+  for (const int64_t size : ints_of(args[3]))
+    if (size < -1)
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected sizes of at least 0, or -1 for all neighbours, got %lld",
+                          ll(size));
+  if (weights && (weights->ndim != 1 || weights->shape[0] != row->shape[0]))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected a weight for each of %lld edges, got shape %s", ll(row->shape[0]),
+                        shape_text(*weights.get()).c_str());
+  if (weights) weights = ops::cast(scope, ops::stop_gradient(scope, weights), TENON_DTYPE_F32);
+  Tensor seed = ops::randint(scope, 0, std::numeric_limits<int64_t>::max(), {1}, TENON_DTYPE_I64,
+                             row->device);
+  auto found = ops::sample_edges(scope, as_int64(scope, row), as_int64(scope, start), nodes, seed,
+                                 list_of(ints_of(args[3])), weights);
+  return finish(scope, outs, found.source, found.target, found.old_nodes, found.edges);
+}
+
 }  // namespace tenon::standard_ops

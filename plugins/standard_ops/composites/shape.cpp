@@ -239,4 +239,49 @@ TENON_DECOMPOSE(pad_constant_grad) {
   return finish(scope, outs, ops::pad_constant(scope, args[0], negated));
 }
 
+namespace {
+
+// The same columns of several matrices of one shape.
+tenon_status columns_of(Scope& scope, const char* op, const tenon_value* args,
+                        std::vector<Tensor>& parts, tenon_err* err) {
+  const auto tensors = tensors_of(args[0]);
+  if (tensors.empty())
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected at least one tensor, got none");
+  const tenon_tensor& first = *tensors[0];
+  for (const tenon_tensor* each : tensors)
+    if (each->ndim != 2 || !std::ranges::equal(shape_of(*each), shape_of(first)))
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected matrices of one shape, got shapes %s and %s",
+                          shape_text(first).c_str(), shape_text(*each).c_str());
+  const int64_t columns = first.shape[1];
+  const int64_t start = int_of(args[1]) + (int_of(args[1]) < 0 ? columns : 0);
+  const int64_t length = int_of(args[2]) == -1 ? columns - start : int_of(args[2]);
+  if (start < 0 || length < 0 || start + length > columns)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected columns within the %lld of the matrices, got start %lld and "
+                        "length %lld",
+                        ll(columns), ll(int_of(args[1])), ll(int_of(args[2])));
+  for (tenon_tensor* each : tensors)
+    parts.push_back(ops::narrow(scope, Tensor::borrow(each), 1, start, length));
+  return scope.status();
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(partial_concat) {
+  Scope scope(err);
+  std::vector<Tensor> parts;
+  TENON_TRY(columns_of(scope, "partial_concat", args, parts, err));
+  return finish(scope, outs, ops::concat(scope, parts, 1));
+}
+
+TENON_DECOMPOSE(partial_sum) {
+  Scope scope(err);
+  std::vector<Tensor> parts;
+  TENON_TRY(columns_of(scope, "partial_sum", args, parts, err));
+  Tensor sum = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) sum = ops::add(scope, sum, parts[i]);
+  return finish(scope, outs, parts.size() > 1 ? sum : ops::clone(scope, sum));
+}
+
 }  // namespace tenon::standard_ops

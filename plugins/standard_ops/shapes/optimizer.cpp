@@ -50,5 +50,8 @@ TENON_INFER(adam_update_counted) {
 }
 TENON_INFER(rmsprop_update) { return infer_update("rmsprop_update", args, 3, outs, nouts, err); }
 TENON_INFER(adagrad_update) { return infer_update("adagrad_update", args, 3, outs, nouts, err); }
+TENON_INFER(decayed_adagrad_update) {
+  return infer_update("decayed_adagrad_update", args, 3, outs, nouts, err);
+}
 
 }  // namespace tenon::standard_ops

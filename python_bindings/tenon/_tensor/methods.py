@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods of Tensor that are made of operators: conversions by the name of the dtype, new tensors like
 a tensor, and fills by random numbers. Other names of operators' methods are not here: `names:` of
-the operator files has them.
+the operator files has them. Nor are methods that are functions of another library, of which
+opdefs/names/names.yaml has a list under `methods`: __getattr__() makes them.
 
 The type looks them up here when they are first used (python_bindings/src/python_method.cpp).
 """
@@ -9,6 +10,7 @@ The type looks them up here when they are first used (python_bindings/src/python
 from __future__ import annotations
 
 import builtins
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -213,6 +215,67 @@ def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[T
     return tuple(_operator("split")(self, sizes, axis))
 
 
+def _assigned(name: str) -> Callable[..., Tensor]:
+    """The method that gives the tensor itself another shape. Its memory stays, and so it must have no
+    history, whose gradients have the shape that it had."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if self.requires_grad:
+            raise NotImplementedError(
+                f"{name}_(): expected a tensor that requires no gradient, got one that does; write "
+                f"x = x.{name}(...)"
+            )
+        self.data = getattr(self, name)(*args, **kwargs)
+        return self
+
+    method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
+    method.__doc__ = f"{name}(), of the tensor itself, which must not require a gradient."
+    return method
+
+
+squeeze_ = _assigned("squeeze")
+unsqueeze_ = _assigned("unsqueeze")
+transpose_ = _assigned("transpose")
+swapaxes_ = _assigned("swapaxes")
+swapdims_ = _assigned("swapdims")
+t_ = _assigned("t")
+reshape_ = _assigned("reshape")
+flatten_ = _assigned("flatten")
+
+
+def detach_(self: Tensor) -> Tensor:
+    """The tensor without a gradient from now on. It must have no history to be detached from."""
+    if self.requires_grad and not self.is_leaf:
+        raise NotImplementedError(
+            "detach_(): expected a tensor without a history, got a result; write x = x.detach()"
+        )
+    return self.requires_grad_(False)
+
+
+def is_same_size(self: Tensor, other: Tensor) -> builtins.bool:
+    """Whether the other tensor has the same shape."""
+    return self.shape == other.shape
+
+
+def is_signed(self: Tensor) -> builtins.bool:
+    """Whether the dtype has a sign."""
+    return self.dtype.is_signed
+
+
+def _is_on(kind: str) -> property:
+    return property(
+        lambda self: self.device.kind == kind, doc=f"Whether it is on a device of kind {kind}."
+    )
+
+
+is_cpu = _is_on("cpu")
+is_cuda = _is_on("cuda")
+is_meta = _is_on("meta")
+is_sparse = property(
+    lambda self: self.layout == "coo", doc="Whether it has the layout 'coo' (docs/sparse.md)."
+)
+
+
 # -- new tensors -----------------------------------------------------------------------------------
 
 
@@ -314,6 +377,34 @@ def scatter_add_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tenso
 def index_add_(self: Tensor, index: Any, source: Any, axis: Any = 0) -> Tensor:
     """`index_add()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
     return _operator("index_add_")(self, *_in_order("index_add_", index, source, axis))
+
+
+def scatter_reduce_(
+    self: Tensor,
+    index: Any,
+    source: Any,
+    axis: Any = -1,
+    reduce: str | None = None,
+    *,
+    include_self: builtins.bool = True,
+) -> Tensor:
+    """`scatter_reduce()` in place: (index, source, axis), or PyTorch's (dim, index, source)."""
+    if reduce is None:
+        raise TypeError("scatter_reduce_(): expected `reduce`, got none")
+    index, source, axis = _in_order("scatter_reduce_", index, source, axis)
+    return _operator("scatter_reduce_")(
+        self, index, source, axis, reduce=reduce, include_self=include_self
+    )
+
+
+def polygamma(self: Tensor, n: builtins.int) -> Tensor:
+    """The n-th derivative of digamma()."""
+    return _operator("polygamma")(n, self)
+
+
+def polygamma_(self: Tensor, n: builtins.int) -> Tensor:
+    """`polygamma()`, written over the tensor."""
+    return self.copy_(_operator("polygamma")(n, self.clone()))
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -429,7 +520,46 @@ cauchy_ = _sampled("cauchy", "Cauchy numbers")
 log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
-_OTHER = {"annotations", "builtins", "Any", "Callable", "Tensor"}
+def _written(name: str, target: Tensor, result: Tensor) -> Tensor:
+    """`target` with the elements of `result`, whose kind of numbers it has to hold."""
+
+    def rank(dtype: Any) -> builtins.int:
+        return 2 if dtype.is_complex else builtins.int(dtype.is_floating_point)
+
+    if result.shape != target.shape or rank(result.dtype) > rank(target.dtype):
+        raise ValueError(
+            f"{name}(): expected a result of shape {tuple(target.shape)} that {target.dtype} holds, got shape "
+            f"{tuple(result.shape)} and {result.dtype}; call the method that is not in place"
+        )
+    return target.copy_(result)
+
+
+def __getattr__(name: str) -> Any:
+    from tenon._spellings import METHODS  # a large table that few programs need
+
+    library = METHODS.get(name)
+    if library is None:
+        raise AttributeError(f"module 'tenon._tensor.methods' has no attribute '{name}'")
+    function = getattr(importlib.import_module(f"tenon.compat.{library}"), name.removesuffix("_"))
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    def method_in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if "out" in kwargs:
+            raise TypeError(
+                f"{name}(): expected no out, got one: the result is written over the tensor"
+            )
+        # A gradient that reads the argument reads this copy, which the write leaves as it is.
+        return _written(name, self, function(self.clone(), *args, **kwargs))
+
+    if name.endswith("_"):
+        method = method_in_place
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", function.__doc__
+    return method
+
+
+_OTHER = {"annotations", "builtins", "importlib", "Any", "Callable", "Tensor"}
 __all__ = ["__round__"] + sorted(
     name for name in globals() if not name.startswith("_") and name not in _OTHER
 )

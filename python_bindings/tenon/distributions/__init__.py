@@ -16,6 +16,7 @@ from .categorical import (
 )
 from .composed import Independent, MixtureSameFamily, TransformedDistribution
 from .constraint_registry import biject_to, transform_to
+from .continuous import ContinuousBernoulli, GeneralizedPareto, VonMises
 from .discrete import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
 from .distribution import Distribution
 from .gamma import (
@@ -28,8 +29,16 @@ from .gamma import (
     Pareto,
     Weibull,
 )
+from .joined_transforms import (
+    CatTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
+    PositiveDefiniteTransform,
+    StackTransform,
+)
 from .kl import kl_divergence, register_kl
 from .location_scale import Cauchy, Gumbel, HalfCauchy, Laplace, Logistic, StudentT, Uniform
+from .matrices import LKJCholesky, LogisticNormal, LowRankMultivariateNormal, Wishart
 from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
 from .transforms import (
     AbsTransform,
@@ -55,16 +64,21 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "CatTransform",
     "Categorical",
     "Cauchy",
     "Chi2",
     "ComposeTransform",
+    "ContinuousBernoulli",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
     "Dirichlet",
     "Distribution",
     "ExpTransform",
     "Exponential",
     "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
@@ -73,9 +87,12 @@ __all__ = [
     "IndependentTransform",
     "InverseGamma",
     "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "Logistic",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
     "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",
@@ -86,6 +103,7 @@ __all__ = [
     "OneHotCategoricalStraightThrough",
     "Pareto",
     "Poisson",
+    "PositiveDefiniteTransform",
     "PowerTransform",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
@@ -93,13 +111,16 @@ __all__ = [
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
+    "StackTransform",
     "StickBreakingTransform",
     "StudentT",
     "TanhTransform",
     "Transform",
     "TransformedDistribution",
     "Uniform",
+    "VonMises",
     "Weibull",
+    "Wishart",
     "biject_to",
     "constraints",
     "identity_transform",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import constraints, transforms
+from . import constraints, joined_transforms, transforms
 from .constraints import Constraint
 from .transforms import Transform
 
@@ -52,6 +52,10 @@ def _transform(constraint: Constraint, of_base: Callable[[Constraint], Transform
         return transforms.ComposeTransform([transforms.SigmoidTransform(), moved])
     if constraint is constraints.lower_cholesky:
         return transforms.LowerCholeskyTransform()
+    if constraint is constraints.corr_cholesky:
+        return joined_transforms.CorrCholeskyTransform()
+    if constraint is constraints.positive_definite:
+        return joined_transforms.PositiveDefiniteTransform()
     raise NotImplementedError(
         f"expected a constraint for which there is a transform, got {constraint.description}"
     )

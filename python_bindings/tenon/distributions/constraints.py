@@ -148,6 +148,17 @@ class _LowerCholesky(Constraint):
         return lower & tenon.all(tenon.diagonal(value, 0, -2, -1) > 0, -1)
 
 
+class _CorrCholesky(Constraint):
+    event_dim = 2
+    description = "lower triangular matrices with a positive diagonal and rows of length 1"
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = 10 * value.shape[-1] * tenon.finfo(value.dtype).eps
+        lengths = tenon.norm(value, 2, -1)
+        unit = tenon.all(tenon.abs(lengths - 1) <= tolerance, -1)
+        return lower_cholesky.check(value) & unit
+
+
 class _PositiveDefinite(Constraint):
     event_dim = 2
     description = "symmetric positive definite matrices"
@@ -175,6 +186,47 @@ class Independent(Constraint):
         return tenon.all(inside, list(range(-self.reinterpreted_batch_ndims, 0)))
 
 
+class _Joined(Constraint):
+    """Values whose parts along `dim` are in one constraint each."""
+
+    def __init__(self, cseq: list[Constraint], dim: int, parts: list[int] | None) -> None:
+        self.cseq, self.dim, self.parts = list(cseq), dim, parts
+        self.event_dim = max(each.event_dim for each in cseq)
+        self.is_discrete = any(each.is_discrete for each in cseq)
+        self.description = "; ".join(each.description for each in cseq) + f", along axis {dim}"
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = (
+            tenon.unbind(value, self.dim)
+            if self.parts is None
+            else tenon.split(value, self.parts, self.dim)
+        )
+        inside = []
+        for each, part in zip(self.cseq, parts, strict=True):
+            good = each.check(part)
+            more = self.event_dim - each.event_dim
+            inside.append(tenon.all(good, list(range(-more, 0))) if more else good)
+        axis = self.dim if self.dim < 0 else self.dim - value.ndim
+        if axis >= -self.event_dim and self.parts is not None:
+            whole = inside[0]
+            for each_inside in inside[1:]:
+                whole = whole & each_inside
+            return whole
+        if self.parts is None:
+            return tenon.stack(inside, self.dim)
+        return tenon.concat(inside, axis + self.event_dim)
+
+
+def cat(cseq: list[Constraint], dim: int = 0, lengths: list[int] | None = None) -> Constraint:
+    """Parts of `lengths` along `dim`, 1 each if none are given."""
+    return _Joined(cseq, dim, [1] * len(cseq) if lengths is None else list(lengths))
+
+
+def stack(cseq: list[Constraint], dim: int = 0) -> Constraint:
+    """Slices along `dim`."""
+    return _Joined(cseq, dim, None)
+
+
 def _is_whole(value: Tensor) -> Tensor:
     return tenon.floor(value) == value
 
@@ -196,6 +248,7 @@ positive_integer = IntegerGreaterThanEq(1)
 simplex = _Simplex()
 one_hot = _OneHot()
 lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
 positive_definite = _PositiveDefinite()
 
 greater_than = GreaterThan

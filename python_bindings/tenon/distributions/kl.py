@@ -13,10 +13,12 @@ from tenon import Tensor
 from ._stable import betaln, weighted, xlogy
 from .categorical import Categorical
 from .composed import Independent, TransformedDistribution
+from .continuous import ContinuousBernoulli
 from .discrete import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import Distribution, sum_rightmost
 from .gamma import Beta, Dirichlet, Exponential, Gamma, Weibull
 from .location_scale import Cauchy, Gumbel, Laplace, Uniform
+from .matrices import LowRankMultivariateNormal, Wishart, log_multigamma, multi_digamma
 from .normal import HalfNormal, MultivariateNormal, Normal, squared_mahalanobis
 
 _EULER = 0.5772156649015329
@@ -75,6 +77,41 @@ def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor
     trace = trace.sum(axis=[-2, -1])
     offset = squared_mahalanobis(q.scale_tril, q.loc - p.loc)
     return q._half_log_det() - p._half_log_det() + (trace + offset - n) / 2
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def _low_rank(p: Distribution, q: Distribution) -> Tensor:
+    return _multivariate_normal(_whole(p), _whole(q))
+
+
+def _whole(p: Distribution) -> MultivariateNormal:
+    if isinstance(p, MultivariateNormal):
+        return p
+    return MultivariateNormal(p.mean, p.covariance_matrix, validate_args=False)  # type: ignore[attr-defined]
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p: Wishart, q: Wishart) -> Tensor:
+    n = p.event_shape[0]
+    batch = tenon.broadcast_shapes(p.batch_shape, q.batch_shape)
+    p_factor = tenon.expand(p.scale_tril, [*batch, n, n])
+    q_factor = tenon.expand(q.scale_tril, [*batch, n, n])
+    trace = tenon.square(tenon.triangular_solve(q_factor, p_factor, upper=False))
+    trace = trace.sum(axis=[-2, -1])
+    return (
+        q.df / 2 * (q._log_det(q.scale_tril) - p._log_det(p.scale_tril))
+        + p.df / 2 * (trace - n)
+        + log_multigamma(q.df / 2, n)
+        - log_multigamma(p.df / 2, n)
+        + (p.df - q.df) / 2 * multi_digamma(p.df / 2, n)
+    )
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
+    return p.mean * (p.logits - q.logits) - p._log_norm() + q._log_norm()
 
 
 @register_kl(Laplace, Laplace)

@@ -238,6 +238,20 @@ def jvp(
     return (result, tangent, call.aux) if has_aux else (result, tangent)
 
 
+def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:
+    """`function(*primals)`, and a function from tangents, which are like `primals`, to their products with the Jacobian
+    there: as jvp(), but the function is called once for any number of tangents."""
+    call = _Call("linearize", function, primals, tuple(range(len(primals))), False)
+    push = call.pushed()
+
+    def tangent(*tangents: Any) -> Any:
+        vectors, _ = flatten(tuple(tangents))
+        _check_like("linearize", vectors, call.inputs, "arguments")
+        return unflatten(call.rebuild_result, push(vectors))
+
+    return unflatten(call.rebuild_result, map(call.finished, call.outputs)), tangent
+
+
 def _units(x: Tensor) -> list[Tensor]:
     """The unit vectors of the space of `x`, each in its shape. Not batched."""
     raw = raw_of(x)

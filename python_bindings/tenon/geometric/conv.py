@@ -10,7 +10,7 @@ from tenon import Tensor, nn
 from tenon.nn import Buffer, Parameter, init
 from tenon.nn import functional as F
 
-from .message_passing import MessagePassing
+from .message_passing import MessagePassing, edges_of, is_csr
 from .segment import segment_softmax, segment_sum
 from .utils import add_self_loops, remove_self_loops
 
@@ -19,7 +19,8 @@ class GCNConv(MessagePassing):
     """Sums over neighbours, divided by the roots of both degrees (Kipf and Welling, 2017).
 
     Every node is its own neighbour if `add_self_loops`. `cached` keeps the normalised edges of the
-    first call for all others, where the graph never changes.
+    first call for all others, where the graph never changes. A graph of layout 'csr' is multiplied
+    with the features; its values are the weights of edges.
     """
 
     def __init__(
@@ -41,6 +42,9 @@ class GCNConv(MessagePassing):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Features [n, out_channels] of `x` [n, in_channels]."""
+        if is_csr(edge_index):
+            out = self._product(edge_index, edge_weight, self.lin(x))
+            return out if self.bias is None else out + self.bias
         edges = self._edges
         if edges is None:
             edges = self._normalized(edge_index, edge_weight, x)
@@ -48,6 +52,26 @@ class GCNConv(MessagePassing):
                 self._edges = edges
         out = self.propagate(edges[0], x=self.lin(x), edge_weight=edges[1])
         return out if self.bias is None else out + self.bias
+
+    def _product(self, graph: Tensor, weight: Tensor | None, x: Tensor) -> Tensor:  # type: ignore[override]
+        if weight is not None:
+            raise ValueError(
+                "GCNConv: expected no edge_weight beside a graph of layout 'csr', whose values are the weights"
+            )
+        indptr, indices, values = graph.indptr(), graph.indices(), graph.values().to(x.dtype)
+        if not self.normalize:
+            return tenon.csr_matmul(indptr, indices, values, x)
+        if self.add_self_loops:
+            rows = tenon.csr_rows(indptr, indices.shape[0])
+            values = tenon.where(rows == indices, 0.0, values)
+        ones = tenon.ones([graph.shape[1], 1], dtype=x.dtype, device=x.device)
+        total = tenon.csr_matmul(indptr, indices, values, ones)
+        if self.add_self_loops:
+            total = total + 1.0
+        root = tenon.where(total > 0, tenon.rsqrt(tenon.clip(total, 1e-30, None)), 0.0)
+        own = x * root
+        sums = tenon.csr_matmul(indptr, indices, values, own)
+        return root * (sums + own if self.add_self_loops else sums)
 
     def _normalized(
         self, edge_index: Tensor, weight: Tensor | None, x: Tensor
@@ -139,6 +163,8 @@ class GATConv(MessagePassing):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Features [n, heads * out_channels], or [n, out_channels] without `concat`."""
         n = x.shape[0]
+        if is_csr(edge_index):
+            edge_index = edges_of(edge_index)
         features = self.lin(x).reshape([n, self.heads, self.out_channels])
         if self.add_self_loops:
             edge_index, _ = remove_self_loops(edge_index)

@@ -35,9 +35,15 @@ class MessagePassing(nn.Module):
         """Messages, their reduction at the targets, and update(): [targets, ...].
 
         A pair of tensors as argument holds rows of sources and of targets; `size` counts both where
-        no argument does.
+        no argument does. Edges may be a matrix of layout 'csr', [targets, sources]; sums and means of
+        plain messages then are its product with the features.
         """
         check_edges(edge_index, type(self).__name__)
+        if is_csr(edge_index):
+            rows = arguments.get("x")
+            if self._is_product(rows):
+                return self.update(self._product(edge_index, rows))
+            edge_index = edges_of(edge_index)
         source, target = edge_index[0], edge_index[1]
         if self.flow == "target_to_source":
             source, target = target, source
@@ -57,6 +63,30 @@ class MessagePassing(nn.Module):
                 collected[name] = arguments[name]
         messages = self.message(**collected)
         return self.update(self.aggregate(messages, target, self._targets(size, arguments)))
+
+    def _is_product(self, x: Any) -> bool:
+        """Whether messages and their reduction are a matrix times features `x`."""
+        kind = type(self)
+        features = x[0] if isinstance(x, tuple) else x
+        return (
+            kind.message is MessagePassing.message
+            and kind.aggregate is MessagePassing.aggregate
+            and self.aggr in ("sum", "add", "mean")
+            and self.flow == "source_to_target"
+            and isinstance(features, Tensor)
+            and features.ndim == 2
+            and features.dtype.is_floating_point
+        )
+
+    def _product(self, graph: Tensor, x: Any) -> Tensor:
+        features = x[0] if isinstance(x, tuple) else x
+        indptr, indices = graph.indptr(), graph.indices()
+        ones = tenon.ones([indices.shape[0]], dtype=features.dtype, device=features.device)
+        total = tenon.csr_matmul(indptr, indices, ones, features)
+        if self.aggr != "mean":
+            return total
+        count = (indptr[1:] - indptr[:-1]).to(features.dtype)
+        return total / tenon.clip(count, 1.0, None).unsqueeze(1)
 
     @staticmethod
     def _targets(size: tuple[int, int] | None, arguments: dict[str, Any]) -> int:
@@ -81,8 +111,21 @@ class MessagePassing(nn.Module):
         return aggregated
 
 
+def is_csr(edges: Tensor) -> bool:
+    """Whether edges are a matrix of layout 'csr', with a row for each target."""
+    return edges.layout == "csr"
+
+
+def edges_of(graph: Tensor) -> Tensor:
+    """The edges [2, count] of a matrix of layout 'csr', in its order."""
+    indices = graph.indices().to(tenon.int64)
+    return tenon.stack([indices, tenon.csr_rows(graph.indptr(), indices.shape[0])])
+
+
 def check_edges(edge_index: Tensor, caller: str) -> None:
-    """Raise ValueError unless `edge_index` is [2, count] and whole."""
+    """Raise ValueError unless `edge_index` is [2, count] and whole, or of layout 'csr'."""
+    if is_csr(edge_index):
+        return
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or not edge_index.dtype.is_integer:
         raise ValueError(
             f"{caller}: expected edges [2, count] of a whole dtype, got {edge_index.dtype} of shape "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import tenon
 from tenon import Tensor
 
-from .message_passing import check_edges
+from .message_passing import check_edges, is_csr
 
 
 @dataclass(frozen=True)
@@ -17,70 +17,69 @@ class SampledNeighbors:
     """A part of a graph around some nodes.
 
     `nodes` [m] are the nodes of the part in the whole graph; the first ones are those that were
-    given. `edge_index` [2, count] are its edges, numbered within the part.
+    given. `edge_index` [2, count] are its edges, numbered within the part, and `edges` [count] says
+    which of the whole graph they are.
     """
 
     nodes: Tensor
     edge_index: Tensor
     batch_size: int
+    edges: Tensor
 
 
 class NeighborSampler:
     """For nodes up to `sizes[0]` of those that send to them, for these up to `sizes[1]`, and so on,
-    without repetition; -1 takes all. Draws from Tenon's generator."""
+    without repetition; -1 takes all. Draws from Tenon's generator.
 
-    def __init__(self, edge_index: Tensor, num_nodes: int, sizes: Sequence[int]) -> None:
+    The graph is edges [2, count] and `num_nodes`, or a matrix of layout 'csr', [targets, sources]:
+    `NeighborSampler(graph, sizes)`. With `edge_weight`, one of at least 0 for each edge, draws follow
+    the weights, and what weighs 0 is never drawn.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int | Sequence[int],
+        sizes: Sequence[int] | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> None:
         check_edges(edge_index, "NeighborSampler")
+        if is_csr(edge_index) and sizes is None:
+            num_nodes, sizes = edge_index.shape[0], num_nodes  # type: ignore[assignment]
+        if sizes is None or not isinstance(num_nodes, int):
+            raise TypeError(
+                "NeighborSampler: expected edges, a number of nodes and sizes, or a graph of layout 'csr' and sizes"
+            )
         if any(size < -1 for size in sizes):
             raise ValueError(
                 f"NeighborSampler: expected sizes of at least 0, or -1 for all, got {list(sizes)}"
             )
         self.num_nodes, self.sizes = num_nodes, list(sizes)
-        targets, order = tenon.sort_with_indices(edge_index[1], 0)
-        self._sources = tenon.index_select(edge_index[0], order, 0)
-        numbers = tenon.arange(num_nodes + 1, device=edge_index.device)
-        self._starts = tenon.searchsorted(targets, numbers)
+        self._order: Tensor | None = None  # of the edges; none where they are by target already
+        if is_csr(edge_index):
+            if edge_index.shape[0] != edge_index.shape[1]:
+                raise ValueError(
+                    f"NeighborSampler: expected a square graph, got shape {tuple(edge_index.shape)}"
+                )
+            self._starts = edge_index.indptr().to(tenon.int64)
+            self._sources = edge_index.indices().to(tenon.int64)
+        else:
+            targets, self._order = tenon.sort_with_indices(edge_index[1], 0)
+            self._sources = tenon.index_select(edge_index[0], self._order, 0).to(tenon.int64)
+            numbers = tenon.arange(num_nodes + 1, device=edge_index.device)
+            self._starts = tenon.searchsorted(targets, numbers)
+            if edge_weight is not None:
+                edge_weight = tenon.index_select(edge_weight, self._order, 0)
+        self._weights = None if edge_weight is None else edge_weight.detach().to(tenon.float32)
 
     def sample(self, nodes: Tensor) -> SampledNeighbors:
         """The part around `nodes` [n], which are different."""
-        known = nodes.to(tenon.int64)
-        frontier = known
-        sources, targets = [], []
-        for size in self.sizes:
-            source, target = self._neighbors(frontier, size)
-            sources.append(source)
-            targets.append(target)
-            found = tenon.unique_values(source)
-            frontier = (
-                tenon.masked_select(found, ~tenon.isin(found, known)) if found.numel() else found
-            )
-            known = tenon.concat([known, frontier])
-        edges = tenon.stack([tenon.concat(sources), tenon.concat(targets)])
-        # Where each node of the whole graph is in the part.
-        index = tenon.zeros([self.num_nodes], dtype=tenon.int64, device=known.device)
-        index = tenon.scatter(index, known, tenon.arange(known.shape[0], device=known.device), 0)
-        return SampledNeighbors(known, tenon.index_select(index, edges, 0), nodes.shape[0])
-
-    def _neighbors(self, nodes: Tensor, size: int) -> tuple[Tensor, Tensor]:
-        """Sources and targets of up to `size` edges that end in each of the nodes."""
-        start = tenon.index_select(self._starts, nodes, 0)
-        count = tenon.index_select(self._starts, nodes + 1, 0) - start
-        ends = tenon.cumsum(count, 0)
-        total = int(ends[-1].item()) if nodes.shape[0] else 0
-        number = tenon.arange(total, device=nodes.device)
-        row = tenon.searchsorted(ends, number, right=True)  # which of the nodes an edge is of
-        before = tenon.index_select(ends - count, row, 0)
-        if size >= 0 and total:
-            # Random order within each node: whole parts are rows, fractions are random.
-            keys = row.to(tenon.float64) + tenon.uniform(
-                [total], dtype=tenon.float64, device=nodes.device
-            )
-            order = tenon.argsort(keys, 0)
-            keep = tenon.nonzero(number - before < size).reshape([-1])
-            number = tenon.index_select(order, keep, 0)
-            row, before = (tenon.index_select(each, number, 0) for each in (row, before))
-        edge = tenon.index_select(start, row, 0) + number - before
-        return tenon.index_select(self._sources, edge, 0), tenon.index_select(nodes, row, 0)
+        source, target, old_nodes, edges = tenon.sample_subgraph(
+            self._sources, self._starts, nodes, self.sizes, self._weights
+        )
+        if self._order is not None:
+            edges = tenon.index_select(self._order, edges, 0)
+        return SampledNeighbors(old_nodes, tenon.stack([source, target]), nodes.shape[0], edges)
 
     def batches(self, nodes: Tensor, batch_size: int, shuffle: bool = False) -> Iterator:
         """Parts around `batch_size` of the nodes at a time, in random order if `shuffle`."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +35,39 @@ class SharedRates:
     zeros: dict[int, Zero] = field(default_factory=dict)  # of groups
 
 
+# Parameters by which PyTorch's optimizers are told how to compute an update, and what they may say here: every update is
+# one fused operator for each parameter, and no update is a part of a graph.
+_HINTS: dict[str, tuple[Any, ...]] = {
+    "foreach": (None, False),
+    "fused": (None, True),
+    "differentiable": (None, False),
+}
+_REASONS = {
+    "foreach": "each parameter has an update of its own",
+    "fused": "each update is one fused operator",
+    "differentiable": "no gradient passes through an update; use tenon.func with parameters as arguments",
+}
+
+
+def _checks_hints(init: Callable[..., None]) -> Callable[..., None]:
+    own = inspect.signature(init).parameters
+    hints = [name for name in _HINTS if name not in own]
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        for name in hints:
+            if name in kwargs:
+                value = kwargs.pop(name)
+                if value not in _HINTS[name]:
+                    expected = " or ".join(map(str, _HINTS[name]))
+                    raise NotImplementedError(
+                        f"{type(self).__name__}: expected {name} to be {expected}, got {value!r}: {_REASONS[name]}"
+                    )
+        init(self, *args, **kwargs)
+
+    return checked
+
+
 class Optimizer:
     """Updates parameters from their gradients.
 
@@ -55,6 +90,11 @@ class Optimizer:
     takes_complex = True
     # Whether an update of a part of a parameter needs the rest of it, as norms of layers do.
     needs_whole_parameters = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls) and cls.__module__.startswith("tenon.optim"):
+            cls.__init__ = _checks_hints(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = {"maximize": False, "multi_precision": False, **defaults}

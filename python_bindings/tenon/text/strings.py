@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tenon
@@ -18,9 +19,9 @@ else:
 class StringTensor:
     """Strings of any length in a shape.
 
-    `bytes` (uint8) is the UTF-8 text of all strings in row-major order, and `offsets` (int64, one more than strings)
-    where each begins; both are ordinary tensors on one device. Strings are not changed in place. Comparison and
-    everything that looks at bytes alone runs on the device; functions of characters run on the host.
+    `bytes` (uint8) is the UTF-8 text of all strings in row-major order, and `offsets` (int64 or int32, one more than
+    strings) where each begins; both are ordinary tensors on one device, which the operators `text_*` take. Strings are
+    not changed in place. Comparison and indexing run on the device, the other functions on the CPU.
     """
 
     def __init__(self, strings: Any = (), *, device: Any = None) -> None:
@@ -44,9 +45,10 @@ class StringTensor:
     ) -> StringTensor:
         """Strings whose bytes and offsets are there already, which are shared."""
         count = offsets.shape[0] - 1 if offsets.ndim == 1 else -1
-        if text.ndim != 1 or text.dtype != tenon.uint8 or offsets.dtype != tenon.int64 or count < 0:
+        is_whole = offsets.dtype in (tenon.int64, tenon.int32)
+        if text.ndim != 1 or text.dtype != tenon.uint8 or not is_whole or count < 0:
             raise ValueError(
-                "StringTensor: expected a vector of bytes (uint8) and one of offsets (int64), got "
+                "StringTensor: expected a vector of bytes (uint8) and one of offsets (int64 or int32), got "
                 f"{text.dtype}{list(text.shape)} and {offsets.dtype}{list(offsets.shape)}"
             )
         ordered = bool((offsets[1:] >= offsets[:-1]).all().item()) if count else True
@@ -122,12 +124,7 @@ class StringTensor:
         """The strings that the same index takes from a tensor of numbers."""
         order = tenon.arange(self.size, device=self.device).reshape(list(self.shape))[index]
         taken = order.reshape([-1])
-        begin, length = self.offsets[taken], self.offsets[taken + 1] - self.offsets[taken]
-        offsets = tenon.concat([length.new_zeros([1]), length.cumsum(0)], axis=0)
-        indices = tenon.arange(int(offsets[-1].item()), device=self.device)
-        owner = tenon.searchsorted(offsets[1:], indices, right=True)
-        text = self.bytes[begin[owner] + indices - offsets[owner]]
-        return self.from_parts(text, offsets, order.shape)
+        return self.from_parts(*tenon.text_take(self.bytes, self.offsets, taken), order.shape)
 
     # -- comparison ------------------------------------------------------------------------------------------
     def _equal(self, other: Any) -> Tensor:
@@ -136,25 +133,17 @@ class StringTensor:
         elif not isinstance(other, StringTensor):
             other = StringTensor(other, device=self.device)
         shape = tenon.broadcast_shapes(self.shape, other.shape)
-        mine, theirs = (
-            tenon.arange(each.size, device=self.device)
-            .reshape(list(each.shape))
-            .expand(list(shape))
-            for each in (self, other)
-        )
-        mine, theirs = mine.reshape([-1]), theirs.reshape([-1])
-        first, second = self.offsets[mine], other.offsets[theirs]
-        length = self.offsets[mine + 1] - first
-        same = length == other.offsets[theirs + 1] - second
-        length = tenon.where(same, length, 0)
-        ends = length.cumsum(0)
-        total = int(ends[-1].item()) if ends.shape[0] else 0
-        indices = tenon.arange(total, device=self.device)
-        owner = tenon.searchsorted(ends, indices, right=True)
-        within = indices - (ends - length)[owner]
-        differs = self.bytes[first[owner] + within] != other.bytes[second[owner] + within]
-        count = tenon.index_add(length * 0, owner, differs.to("int64"), 0)
-        return (same & (count == 0)).reshape(list(shape))
+        mine, theirs = (each._expanded(shape) for each in (self, other))
+        same = tenon.text_equal(mine.bytes, mine.offsets, theirs.bytes, theirs.offsets)
+        return tenon.expand(same, [math.prod(shape)]).reshape(list(shape))
+
+    def _expanded(self, shape: Sequence[int]) -> StringTensor:
+        """The strings as they count for a result of `shape`: one stands for all."""
+        if self.size == 1 or self.shape == tuple(shape):
+            return self
+        numbers = tenon.arange(self.size, device=self.device).reshape(list(self.shape))
+        taken = numbers.expand(list(shape)).reshape([-1])
+        return self.from_parts(*tenon.text_take(self.bytes, self.offsets, taken))
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return self._equal(other)
@@ -165,18 +154,27 @@ class StringTensor:
     __hash__ = None  # type: ignore[assignment]
 
     # -- functions of strings --------------------------------------------------------------------------------
-    def _ascii(self, first: int, change: int) -> StringTensor:
-        moved = (self.bytes >= first) & (self.bytes < first + 26)
-        text = tenon.where(moved, (self.bytes.to("int16") + change).to("uint8"), self.bytes)
-        return self.from_parts(text, self.offsets, self.shape)
-
     def lower(self, ascii_only: bool = False) -> StringTensor:
-        """With small letters. `ascii_only` changes A to Z alone, on the device."""
-        return self._ascii(ord("A"), 32) if ascii_only else self.map(str.lower)
+        """With small letters, as Python's. `ascii_only` changes A to Z alone."""
+        mode = "ascii" if ascii_only else "full"
+        return self.from_parts(*tenon.text_lower(self.bytes, self.offsets, mode), self.shape)
 
     def upper(self, ascii_only: bool = False) -> StringTensor:
-        """With capital letters. `ascii_only` changes a to z alone, on the device."""
-        return self._ascii(ord("a"), -32) if ascii_only else self.map(str.upper)
+        """With capital letters, as Python's. `ascii_only` changes a to z alone."""
+        mode = "ascii" if ascii_only else "full"
+        return self.from_parts(*tenon.text_upper(self.bytes, self.offsets, mode), self.shape)
+
+    def split(self, separator: str | None = None, limit: int = -1) -> tuple[StringTensor, Tensor]:
+        """The parts between `separator`, or between runs of white space, of all strings one after the other, and how
+        many each string has; after `limit` separators the rest is one part."""
+        if separator == "":
+            raise ValueError("StringTensor.split: expected a separator or None, got ''")
+        text, offsets, counts = tenon.text_split(self.bytes, self.offsets, separator or "", limit)
+        return self.from_parts(text, offsets), counts.reshape(list(self.shape))
+
+    def hash(self, seed: int = 0) -> Tensor:
+        """XXH64 of the bytes of each string, int64: of equal strings the same number, everywhere."""
+        return tenon.text_hash(self.bytes, self.offsets, seed).reshape(list(self.shape))
 
     def strip(self, characters: str | None = None) -> StringTensor:
         return self.map(lambda each: each.strip(characters))
@@ -187,27 +185,74 @@ class StringTensor:
         array[:] = [function(each.decode()) for each in self._encoded()]
         return StringTensor(array.reshape(self.shape), device=self.device)
 
+    def find(self, part: str) -> Tensor:
+        """Where `part` is first in each string, counted in characters; -1 where it is not."""
+        return self._find(part, "anywhere")
+
     def startswith(self, prefix: str) -> Tensor:
-        return self._test(lambda each: each.startswith(prefix))
+        return self._find(prefix, "start") >= 0
 
     def endswith(self, suffix: str) -> Tensor:
-        return self._test(lambda each: each.endswith(suffix))
+        return self._find(suffix, "end") >= 0
 
     def contains(self, part: str) -> Tensor:
-        return self._test(lambda each: part in each)
+        return self._find(part, "anywhere") >= 0
 
-    def _test(self, function: Callable[[str], bool]) -> Tensor:
-        found = [function(each.decode()) for each in self._encoded()]
-        return tenon.tensor(np.array(found, bool).reshape(self.shape), device=self.device)
+    def _find(self, part: str, where: str) -> Tensor:
+        found = tenon.text_find(self.bytes, self.offsets, part, where)
+        return found.reshape(list(self.shape))
 
     def lookup(self, vocabulary: Any, default: int = -1) -> Tensor:
-        """The number of each string in a dict or a Vocabulary, int64; `default` if it has none."""
-        get = vocabulary.get if hasattr(vocabulary, "get") else None
-        if get is None:
-            numbers = {word: number for number, word in enumerate(vocabulary)}
-            get = numbers.get
-        found = [get(each.decode(), default) for each in self._encoded()]
-        return tenon.tensor(np.array(found, np.int64).reshape(self.shape), device=self.device)
+        """The number of each string in a dict, a Vocabulary or a list of strings, int64; `default` if it has none."""
+        words = vocabulary if isinstance(vocabulary, StringTensor) else list(vocabulary)
+        keys = words if isinstance(words, StringTensor) else StringTensor(words)
+        keys = keys.to(self.device)
+        found = tenon.text_lookup(self.bytes, self.offsets, keys.bytes, keys.offsets)
+        if isinstance(vocabulary, Mapping):
+            numbers = tenon.tensor(
+                [*vocabulary.values(), default], dtype=tenon.int64, device=self.device
+            )
+            found = tenon.index_select(numbers, found, 0)
+        elif default != -1:
+            found = tenon.where(found < 0, default, found)
+        return found.reshape(list(self.shape))
+
+    # -- exchange --------------------------------------------------------------------------------------------
+    @classmethod
+    def from_arrow(cls, array: Any) -> StringTensor:
+        """The strings of an array of pyarrow's, of type string or large_string and without nulls; memory is shared."""
+        import pyarrow  # optional: only this exchange needs it
+
+        if isinstance(array, pyarrow.ChunkedArray):
+            array = array.combine_chunks()
+        kinds = {pyarrow.string(): np.int32, pyarrow.large_string(): np.int64}
+        if getattr(array, "type", None) not in kinds or array.null_count:
+            raise TypeError(
+                "StringTensor.from_arrow: expected an array of string or large_string without nulls, got "
+                f"{getattr(array, 'type', type(array).__name__)} with {getattr(array, 'null_count', 0)} nulls"
+            )
+        _, ends, text = array.buffers()
+        kind = kinds[array.type]
+        if ends is None or not len(array):
+            return cls([])
+        offsets = np.frombuffer(ends, kind)[array.offset : array.offset + len(array) + 1]
+        data = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
+        return cls.from_parts(
+            tenon.from_numpy(data),  # type: ignore[arg-type]
+            tenon.from_numpy(offsets),  # type: ignore[arg-type]
+        )
+
+    def to_arrow(self) -> Any:
+        """An array of pyarrow's of type large_string (string, where offsets are int32), which shares the memory of the
+        CPU's tensors; axes but the first are lost."""
+        import pyarrow  # optional: only this exchange needs it
+
+        kind = pyarrow.large_string() if self.offsets.dtype == tenon.int64 else pyarrow.string()
+        parts = [
+            pyarrow.py_buffer(each.cpu().contiguous().numpy())
+            for each in (self.offsets, self.bytes)
+        ]
+        return pyarrow.Array.from_buffers(kind, self.size, [None, *parts])
 
     @staticmethod
     def concat(parts: Sequence[StringTensor]) -> StringTensor:
@@ -219,13 +264,15 @@ class StringTensor:
                 "StringTensor.concat: expected tensors that differ in the first axis alone, got shapes "
                 f"{[each.shape for each in parts]}"
             )
-        offsets, base = [parts[0].offsets[:1] * 0], 0
+        texts, offsets, base = [], [parts[0].offsets[:1].to(tenon.int64) * 0], 0
         for each in parts:
-            offsets.append(each.offsets[1:] + base)
-            base += each.bytes.shape[0]
+            first, last = (int(each.offsets[i].item()) for i in (0, -1))
+            texts.append(each.bytes[first:last])
+            offsets.append(each.offsets[1:].to(tenon.int64) + (base - first))
+            base += last - first
         length = sum(each.shape[0] for each in parts)
         return StringTensor.from_parts(
-            tenon.concat([each.bytes for each in parts], axis=0),
+            tenon.concat(texts, axis=0),
             tenon.concat(offsets, axis=0),
             [length, *parts[0].shape[1:]],
         )

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tenon
+from tenon._spellings import METHODS
 from tenon._tensor import methods
 
 T = tenon.tensor
@@ -11,7 +12,7 @@ X = np.array([[1.0, -2.0, 3.0], [4.0, 0.5, -6.0]])
 
 
 def test_every_method_is_on_the_type():
-    for name in methods.__all__:
+    for name in [*methods.__all__, *METHODS]:
         assert getattr(tenon.Tensor, name) is not None, name
         assert name in dir(tenon.Tensor)
     late = [

@@ -13,6 +13,7 @@ import os as _os
 from typing import Any as _Any
 
 from tenon.compat._signature import SignedNamespace as _Namespace
+from tenon.compat.paddle._attributes import ParamAttr
 from tenon.compat.paddle._device import (
     _load_for_unknown_device,  # noqa: F401
     device_plugins,
@@ -22,6 +23,7 @@ from tenon.compat.paddle._device import (
 )
 
 __all__ = [
+    "ParamAttr",
     "device_plugins",
     "get_include",
     "get_lib",
@@ -43,7 +45,7 @@ def get_lib():
     return _os.path.join(_FOLDER, "base")
 
 
-_SUBMODULES = ("distributed", "fft", "linalg", "nn", "signal")
+_SUBMODULES = ("distributed", "fft", "linalg", "nn", "regularizer", "signal")
 _namespace = _Namespace(
     "paddle",
     " ".join(f"{__name__}.{each}" for each in ("_functions", "_arrays", "_composed", "_selection")),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tools around modules: packing of sequences, parametrisations, parameters as one vector."""
 
-from . import parametrizations, parametrize, rnn
+from . import parametrizations, parametrize, prune, rnn
 from .clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -24,6 +24,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import tenon
-from tenon.compat.paddle.nn import _layer, _parametrised, functional
+from tenon.compat.paddle.nn import _layer, _parametrised, functional, initializer
 
 _OWN = {
     **{
@@ -17,6 +17,7 @@ _OWN = {
     **_layer.LAYERS,
     **{name: getattr(_parametrised, name) for name in _parametrised.__all__},
     "functional": functional,
+    "initializer": initializer,
 }
 globals().update(_OWN)
 __all__ = sorted(_OWN)

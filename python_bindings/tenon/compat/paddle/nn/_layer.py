@@ -10,7 +10,8 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat._signature import bound, table
-from tenon.compat.paddle.nn import functional
+from tenon.compat.paddle._attributes import ParamAttr
+from tenon.compat.paddle.nn import functional, initializer
 
 Parameter = tenon.nn.Parameter
 
@@ -79,16 +80,20 @@ class Layer(tenon.nn.Module):
         value = _core.operator("zeros")(
             list(shape), dtype=dtype or self._dtype, device=self._device
         )
+        trained = True
+        if isinstance(attr, ParamAttr):
+            trained, attr = attr.trainable, attr.initializer
         if attr is not None and not callable(attr):
             raise TypeError(
-                f"create_parameter(): expected attr None, False or a function that fills a tensor, got {attr!r}"
+                "create_parameter(): expected attr None, False, a ParamAttr or a function that fills a tensor, got "
+                f"{attr!r}"
             )
-        fill = attr or default_initializer
+        fill = attr or initializer.of_layers(is_bias) or default_initializer
         if fill is not None:
             fill(value)
         elif not is_bias:
             tenon.nn.init.xavier_uniform_(value)
-        return Parameter(value)
+        return Parameter(value, trained)
 
 
 class Sequential(Layer):

@@ -44,3 +44,7 @@ KEYWORDS = {
     "k": ("offset", "diagonal",),
     "input": ("x",),
 }
+
+# Method of Tensor -> the library whose function it is.
+METHODS = {
+}

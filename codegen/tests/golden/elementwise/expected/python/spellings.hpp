@@ -28,4 +28,8 @@ inline constexpr std::array<Spelling, 2> kMeantKeywords = {{
     {"input", "x"},
 }};
 
+// Methods that are functions of other libraries.
+inline constexpr std::array<const char*, 0> kMethods = {{
+}};
+
 }  // namespace tenon::python
