@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sizes.hpp"
 #include "warmup.hpp"
 
 namespace tenon::predictor {
@@ -43,6 +44,8 @@ void check_value(const std::string& key, const std::string& value) {
   if (key == "dtype") check_one_of(key, {"", "float16", "bfloat16"}, value);
   if (key == "profile") check_one_of(key, {"true", "false"}, value);
   if (key == "warmup") parse_shapes(value);
+  if (key == "sizes") parse_sizes(value);
+  if (key == "shapes") parse_named_shapes(value);
   if (key == "deadline_ms") {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -94,6 +97,12 @@ const std::vector<Info>& config_keys() {
           "warmup", "",
           "runs on zeros before loading ends, so that the first run is a warm one: 'recorded', "
           "or shapes of the inputs, 'x=1x3x224x224,mask=1x224; x=8x3x224x224,mask=8x224'"),
+      available("sizes", "",
+                "of a .onnx model: what it leaves open, by name: 'batch=8', or 'batch=1:64' for a "
+                "size that each run chooses"),
+      available("shapes", "",
+                "of a .onnx model: shapes of inputs whose open sizes have no name, 'x=1x4' or "
+                "'x=1:64x4'; one for each tensor of a sequence"),
       available("profile", "false", "true: runs are timed, see tenon_predictor_profile"),
       available(
           "deadline_ms", "0",

@@ -441,7 +441,7 @@ tenon_status tenon_predictor_set_hook(tenon_predictor* predictor, tenon_predicto
 tenon_status tenon_predictor_explain(tenon_predictor* predictor, const char** text) {
   return with_predictor(predictor, [&](Predictor& each) {
     need(text, "where to put the text");
-    each.explained = explain(each.model()->program(), each.model()->steps());
+    each.explained = each.model()->explain();
     *text = each.explained.c_str();
   });
 }
@@ -462,7 +462,8 @@ tenon_status tenon_predictor_program(tenon_predictor* predictor, const char** te
   return with_predictor(predictor, [&](Predictor& each) {
     need(text, "where to put the text");
     each.program_text.clear();
-    graph_service().program_print(each.model()->program(), append_to_string, &each.program_text);
+    graph_service().program_print(each.model()->recorded().program.get(), append_to_string,
+                                  &each.program_text);
     *text = each.program_text.c_str();
   });
 }
@@ -471,7 +472,7 @@ tenon_status tenon_predictor_memory(tenon_predictor* predictor, tenon_predictor_
   return with_model(predictor, [&](const Model& model) {
     tenon_graph_memory use = {};
     use.struct_size = sizeof use;
-    graph_service().program_memory(model.program(), &use);
+    graph_service().program_memory(model.recorded().program.get(), &use);
     write_out(
         out,
         {.struct_size = 0, .reserved = 0, .weights = model.weight_bytes(), .results = use.planned});

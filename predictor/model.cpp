@@ -3,6 +3,8 @@
 
 #include <tenon/error.hpp>
 
+#include <algorithm>
+
 #include "cast.hpp"
 #include "graph_service.hpp"
 
@@ -18,10 +20,24 @@ Program made(const std::string& what, Make&& make) {
   return Program(program);
 }
 
-Program loaded(const std::string& path) {
-  Program program = made("", [&](tenon_graph_program** out, tenon_err* err) {
-    return graph_service().program_load(path.c_str(), out, err);
+// Sizes of other files than models of ONNX are part of them.
+void refuse_sizes(const Config& config) {
+  for (const char* key : {"sizes", "shapes"})
+    if (!config.get(key).empty())
+      throw Error(TENON_INVALID_ARGUMENT,
+                  std::string("config: `") + key +
+                      "`: expected with a file whose name ends in .onnx, got " + config.path() +
+                      ", whose sizes are part of it: export it with a tenon.Dim");
+}
+
+Program loaded(const Config& config) {
+  refuse_sizes(config);
+  return made("", [&](tenon_graph_program** out, tenon_err* err) {
+    return graph_service().program_load(config.path().c_str(), out, err);
   });
+}
+
+Program without_effects(Program program, const std::string& path) {
   tenon_graph_effects effects = {};
   effects.struct_size = sizeof effects;
   graph_service().program_effects(program.get(), &effects);
@@ -63,9 +79,10 @@ Program on_device(Program program, const std::vector<std::string>& wanted) {
   throw Error(TENON_NOT_FOUND, "config: `device`: none of the devices is there:" + reasons);
 }
 
-std::string passes_of(const Config& config) {
+std::string passes_of(const Config& config, bool is_onnx) {
   const std::string& numerics = config.get("numerics");
-  std::string passes;
+  // Programs were optimized when they were exported; models of ONNX are as they were imported.
+  std::string passes = is_onnx && numerics == "exact" ? "dce,cse,rewrites,copies,views" : "";
   if (numerics != "exact") {
     if (numerics == "fast") passes = "freeze,batch_norms,fold,";
     passes += "dce,cse,rewrites=" + numerics;
@@ -81,19 +98,23 @@ std::string passes_of(const Config& config) {
   return passes;
 }
 
-Program optimized(Program program, const Config& config) {
-  const std::string passes = passes_of(config);
+Program optimized(Program program, const Config& config, bool is_onnx) {
+  const std::string passes = passes_of(config, is_onnx);
   if (passes.empty()) return program;
   return made("passes '" + passes + "': ", [&](tenon_graph_program** out, tenon_err* err) {
     return graph_service().program_optimize(program.get(), passes.c_str(), out, err);
   });
 }
 
-Program prepared(const Config& config) {
-  Program program = on_device(loaded(config.path()), config.list("device"));
+std::shared_ptr<const Prepared> prepared(Program program, const Config& config, bool is_onnx) {
+  program = on_device(without_effects(std::move(program), config.path()), config.list("device"));
   if (const std::string& dtype = config.get("dtype"); !dtype.empty())
     program = in_mixed_precision(std::move(program), host->dtype_find(dtype.c_str()));
-  return optimized(std::move(program), config);
+  return std::make_shared<const Prepared>(optimized(std::move(program), config, is_onnx));
+}
+
+std::unique_ptr<OnnxFile> onnx_file(const Config& config) {
+  return OnnxFile::is_one(config.path()) ? std::make_unique<OnnxFile>(config) : nullptr;
 }
 
 }  // namespace
@@ -102,16 +123,74 @@ void ReleaseProgram::operator()(tenon_graph_program* program) const {
   graph_service().program_release(program);
 }
 
+Prepared::Prepared(Program made) : program(std::move(made)), steps(steps_of(program.get())) {
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].depth == 0) outer_.push_back(i);
+}
+
 Model::Model(const Config& config)
     : config_(config),
-      program_(prepared(config)),
-      signature_(program_.get()),
-      steps_(steps_of(program_.get())),
-      device_(device_of(program_.get())),
+      onnx_(onnx_file(config)),
+      recorded_(prepared(onnx_ ? onnx_->load() : loaded(config), config, onnx_ != nullptr)),
+      signature_(recorded_->program.get()),
+      device_(device_of(recorded_->program.get())),
       device_text_(device_text(device_)) {
-  for (size_t i = 0; i < steps_.size(); ++i)
-    if (steps_[i].depth == 0) outer_.push_back(i);
-  check_fallbacks();
+  check_fallbacks(*recorded_);
+  if (!onnx_ || onnx_->reason().empty()) return;
+  if (config.is_on("profile"))
+    throw Error(TENON_UNSUPPORTED,
+                config.path() +
+                    ": `profile`: expected one program of all sizes, whose steps are timed, got "
+                    "one for each size, as " +
+                    onnx_->reason() + "; set `sizes` to one size");
+  signature_.open(onnx_->dimensions());
+  for (const OnnxFile::Site& site : onnx_->sites())
+    signature_.inputs[site.input].dimensions[site.axis] = static_cast<int32_t>(site.dimension);
+}
+
+std::vector<int64_t> Model::sizes_of(const std::vector<tenon_tensor*>& inputs) const {
+  std::vector<int64_t> sizes(signature_.dimensions.size(), -1);
+  std::vector<const Value*> from(sizes.size());
+  for (const auto& [input, axis, dimension] : onnx_->sites()) {
+    const int64_t size = inputs[input]->shape[axis];
+    const Value& value = signature_.inputs[input];
+    if (sizes[dimension] >= 0 && sizes[dimension] != size)
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "run: input '" + value.name + "': expected size " +
+                      std::to_string(sizes[dimension]) + " of axis " + std::to_string(axis) +
+                      ", as " + signature_.dimensions[dimension].name + " is in '" +
+                      from[dimension]->name + "', got " + std::to_string(size));
+    sizes[dimension] = size;
+    from[dimension] = &value;
+  }
+  return sizes;
+}
+
+std::shared_ptr<const Prepared> Model::for_inputs(const std::vector<tenon_tensor*>& inputs) const {
+  if (!onnx_ || onnx_->reason().empty()) return recorded_;
+  const std::vector<int64_t> sizes = sizes_of(inputs);
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find_if(instances_.begin(), instances_.end(),
+                                  [&](const Instance& each) { return each.first == sizes; });
+  if (known != instances_.end()) {
+    instances_.splice(instances_.begin(), instances_, known);
+    return known->second;
+  }
+  std::shared_ptr<const Prepared> made = prepared(onnx_->at(sizes), config_, true);
+  check_fallbacks(*made);
+  instances_.emplace_front(sizes, made);
+  constexpr size_t kMaxInstances = 32;
+  if (instances_.size() > kMaxInstances) instances_.pop_back();
+  return made;
+}
+
+std::string Model::explain() const {
+  std::string text = predictor::explain(recorded_->program.get(), recorded_->steps);
+  if (onnx_ && !onnx_->reason().empty())
+    text +=
+        "each size has a program of its own, of which the last 32 are kept: " + onnx_->reason() +
+        "\n";
+  return text;
 }
 
 const std::string& Model::setting(const std::string& key) const {
@@ -120,22 +199,23 @@ const std::string& Model::setting(const std::string& key) const {
 
 uint64_t Model::weight_bytes() const {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < graph_service().program_leaves(program_.get()); ++i) {
+  for (uint32_t i = 0; i < graph_service().program_leaves(recorded_->program.get()); ++i) {
     const char* name;
     tenon_tensor* tensor;
     int32_t is_constant;
     const ErrorSink err;
-    err.check(graph_service().program_leaf(program_.get(), i, &name, &tensor, &is_constant, err));
+    err.check(graph_service().program_leaf(recorded_->program.get(), i, &name, &tensor,
+                                           &is_constant, err));
     if (tensor) bytes += static_cast<uint64_t>(tensor->numel) * host->dtype_size(tensor->dtype);
   }
   return bytes;
 }
 
 // Steps for which their device has no kernel. Whether a kernel declines its arguments shows when it runs.
-void Model::check_fallbacks() const {
+void Model::check_fallbacks(const Prepared& prepared) const {
   const std::string& policy = config_.get("fallback");
   std::string list;
-  for (const Step& step : steps_)
+  for (const Step& step : prepared.steps)
     if (!step.is_on_host && step.route == Route::kHost)
       list += "\n  " + step.name + " of " + step.dtype + " on " + step.device +
               (step.place().empty() ? "" : " at " + step.place());

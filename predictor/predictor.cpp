@@ -79,6 +79,7 @@ void Predictor::run() {
                           err_));
   const PlainThread plain;
   const std::vector<tenon_tensor*>& inputs = bindings_.inputs();
+  running_ = model_->for_inputs(inputs);
   tenon_graph_run_options options = {};
   options.struct_size = sizeof options;
   options.into = bindings_.targets().data();
@@ -90,7 +91,7 @@ void Predictor::run() {
   if (hook_ || is_profiled_) options.after = after_step;
   begin_ = last_ = Clock::now();
   const tenon_status status = graph.program_run_with(
-      model_->program(), inputs.data(), static_cast<uint32_t>(inputs.size()), results_.data(),
+      running_->program.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), results_.data(),
       static_cast<uint32_t>(results_.size()), &options, err_);
   drop_outputs();
   check(status);
@@ -149,7 +150,7 @@ void Predictor::call_hook(uint32_t index, tenon_tensor* const* results, uint32_t
                                                  : copy_on(host->device_host(), results[i]));
     views.push_back(view_of(dense.back()));
   }
-  const Step& step = model_->step(index);
+  const Step& step = running_->step(index);
   const tenon_predictor_step told = {.struct_size = sizeof told,
                                      .index = index,
                                      .name = step.name.c_str(),

@@ -77,6 +77,7 @@ class Predictor {
 
   const std::shared_ptr<const Model> model_;
   Bindings bindings_;
+  std::shared_ptr<const Prepared> running_;  // the program of the last run
   std::vector<Tensor> outputs_, host_outputs_;
   std::vector<tenon_tensor*> results_;
   Profile profile_;

@@ -35,7 +35,7 @@ std::string Profile::text(const Model& model) const {
                   microseconds(sum.time) / static_cast<double>(sum.count),
                   100 * microseconds(sum.time) / std::max(microseconds(runs_.time), 1e-9),
                   static_cast<unsigned long long>(sum.count));
-    const Step& first = model.step(range.first);
+    const Step& first = model.recorded().step(range.first);
     text += line;
     if (range.second - range.first > 1)
       text += "steps " + std::to_string(range.first) + " to " + std::to_string(range.second - 1) +

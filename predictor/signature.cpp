@@ -42,6 +42,12 @@ Signature::Signature(const tenon_graph_program* program) {
     outputs.push_back(value_at(program, i, graph.program_result));
 }
 
+void Signature::open(std::vector<Dimension> chosen) {
+  dimensions = std::move(chosen);
+  for (Value& output : outputs)
+    for (int32_t& dimension : output.dimensions) dimension = TENON_GRAPH_SIZE_FOLLOWS;
+}
+
 std::string Signature::type_text(const Value& value) const {
   std::string text = std::string(host->dtype_name(value.dtype)) + "[";
   for (size_t axis = 0; axis < value.shape.size(); ++axis) {

@@ -28,6 +28,9 @@ struct Value {
 struct Signature {
   explicit Signature(const tenon_graph_program* program);
 
+  // From here on each call chooses these sizes, and those of outputs follow from them.
+  void open(std::vector<Dimension> chosen);
+
   std::vector<Dimension> dimensions;
   std::vector<Value> inputs, outputs;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes opdefs/onnx/schema.txt, the operators of ai.onnx, from an installed `onnx` package.
+"""Writes opdefs/onnx/schema.txt, the operators of ONNX's domains, from an installed `onnx` package.
 
     python scripts/onnx_schema.py > opdefs/onnx/schema.txt
 
@@ -45,15 +45,18 @@ def _parameters(parameters: list[defs.OpSchema.FormalParameter]) -> str:
     return ", ".join(item.name.rstrip(".") + _OPTIONS.get(item.option, "") for item in parameters)
 
 
+def _name(schema: defs.OpSchema) -> str:
+    """With the domain, where that is another than ai.onnx."""
+    return f"{schema.domain}.{schema.name}" if schema.domain else schema.name
+
+
 def lines() -> list[str]:
-    """One line for each (operator, since) pair of ai.onnx."""
+    """One line for each (operator, since) pair."""
     found = []
     for schema in defs.get_all_schemas_with_history():
-        if schema.domain:
-            continue
         attributes = [_attribute(schema.attributes[name]) for name in sorted(schema.attributes)]
         words = [
-            schema.name,
+            _name(schema),
             str(schema.since_version),
             f"({_parameters(schema.inputs)})",
             *attributes,
@@ -61,10 +64,10 @@ def lines() -> list[str]:
         words += ["->", _parameters(schema.outputs)]
         if schema.deprecated:
             words.append("deprecated")
-        found.append((schema.name, schema.since_version, " ".join(words)))
+        found.append((_name(schema), schema.since_version, " ".join(words)))
     return [line for _, _, line in sorted(found)]
 
 
 if __name__ == "__main__":
-    print("# The operators of ai.onnx, by scripts/onnx_schema.py from onnx", onnx.__version__)
+    print("# The operators of ONNX, by scripts/onnx_schema.py from onnx", onnx.__version__)
     print("\n".join(lines()))

@@ -10,7 +10,12 @@ import (
 	"testing"
 )
 
-func model(name string) string { return os.Getenv("TENON_TEST_MODELS") + "/" + name + ".tenon" }
+func model(name string) string {
+	if !strings.Contains(name, ".") {
+		name += ".tenon"
+	}
+	return os.Getenv("TENON_TEST_MODELS") + "/" + name
+}
 
 func rows(count int) Tensor {
 	elements := make([]float32, count*8)
@@ -61,6 +66,32 @@ func TestTakesSeveralDtypes(t *testing.T) {
 	}
 	if sum, _ := Elements[float32](outputs["output_0"]); sum[5] != 8 {
 		t.Error(sum)
+	}
+}
+
+func TestOpensModelsOfOnnx(t *testing.T) {
+	expected, err := made(t, "classifier", nil).Run(map[string]Tensor{"x": rows(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	predictor := made(t, "classifier.onnx", map[string]string{"sizes": "batch=1:16"})
+	outputs, err := predictor.Run(map[string]Tensor{"x": rows(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted, _ := Elements[float32](expected["scores"])
+	got, err := Elements[float32](outputs["scores"])
+	if err != nil || len(got) != len(wanted) {
+		t.Fatal(got, err)
+	}
+	for i := range got {
+		if d := got[i] - wanted[i]; d > 1e-6 || d < -1e-6 {
+			t.Error(got, wanted)
+		}
+	}
+	_, err = NewPredictor(model("classifier.onnx"), nil)
+	if err == nil || !strings.Contains(err.Error(), "set the key `sizes`, to 'batch=8'") {
+		t.Error(err)
 	}
 }
 

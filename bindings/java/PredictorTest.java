@@ -10,7 +10,7 @@ import org.tenon.PredictorException;
 /** Exits with a failure where a check does not hold. */
 public final class PredictorTest {
   private static String model(String name) {
-    return System.getenv("TENON_TEST_MODELS") + "/" + name + ".tenon";
+    return System.getenv("TENON_TEST_MODELS") + "/" + name + (name.contains(".") ? "" : ".tenon");
   }
 
   private static void check(boolean holds, Object what) {
@@ -65,6 +65,12 @@ public final class PredictorTest {
       other.close();
       expect(3, "was freed", other::run);
     }
+    try (Predictor predictor = new Predictor(model("classifier.onnx"), Map.of("sizes", "batch=1:16"))) {
+      predictor.bindInput("x", DType.FLOAT32, new long[] {3, 8}, x);
+      predictor.run();
+      check(predictor.output("scores").shape()[0] == 3, "a model of ONNX");
+    }
+    expect(3, "set the key `sizes`, to 'batch=8'", () -> new Predictor(model("classifier.onnx"), Map.of()));
     expect(5, "nothing.tenon", () -> new Predictor(model("nothing"), Map.of()));
     expect(12, "`threads` is not there yet", () -> new Predictor(model("pair"), Map.of("threads", "2")));
     try {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "describe.hpp"
 
+#include <cstdio>
 #include <set>
 
 #include "reader/reader.hpp"
 #include "tensors.hpp"
+#include "text/texts.hpp"
 #include "value.hpp"
 
 namespace tenon::onnx {
@@ -68,6 +70,26 @@ std::string describe_model(const Model& model) {
     is_first = false;
   }
   return text + "]}";
+}
+
+std::string json_texts(const Texts& texts) {
+  std::string list = "[";
+  for (const std::string& text : texts) {
+    if (list.size() > 1) list += ", ";
+    list += '"';
+    decoded(text, "a text of a result");
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+      if (byte < 0x20 || byte == 0x7f)
+        list += escape;
+      else
+        list += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+    list += '"';
+  }
+  return list + "]";
 }
 
 std::string describe_table(const Table& table) {

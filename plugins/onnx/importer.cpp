@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "convert/narrow.hpp"
+#include "convert/text.hpp"
 #include "expression.hpp"
 #include "reader/reader.hpp"
+#include "text/texts.hpp"
 
 namespace tenon::onnx {
 namespace {
@@ -17,6 +19,11 @@ int64_t opset_of(const Opsets& opsets, const std::string& domain) {
 
 std::string name_of(const Node& node) {
   return (node.domain.empty() ? "" : node.domain + "::") + node.op_type;
+}
+
+// As the table has it: with the domain, where that is another than ai.onnx.
+std::string table_name(const Node& node) {
+  return (node.domain.empty() ? "" : node.domain + ".") + node.op_type;
 }
 
 // One more level for as long as it lives.
@@ -69,19 +76,20 @@ void Importer::check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
     if (find_function(node)) continue;
     const int64_t opset = opset_of(opsets, node.domain);
     const std::string name = name_of(node);
-    if (!node.domain.empty()) {
+    if (!node.domain.empty() && !table_.has_domain(node.domain)) {
       problems.insert(name +
-                      ": its domain is not ai.onnx, and the model has no function of this name");
+                      ": its domain is none of ONNX's, and the model has no function of this name");
       continue;
     }
     if (opset == 0) {
-      problems.insert(name + ": the model imports no opset of ai.onnx");
+      problems.insert(name + ": the model imports no opset of " +
+                      (node.domain.empty() ? "ai.onnx" : node.domain));
       continue;
     }
-    const Schema* schema = table_.find(node.op_type, opset);
+    const Schema* schema = table_.find(table_name(node), opset);
     if (!schema) {
       problems.insert(name + ": there is none in opset " + std::to_string(opset) +
-                      table_.nearest(node.op_type));
+                      table_.nearest(table_name(node)));
     } else if (const Refusal* refusal = table_.refusal(*schema)) {
       problems.insert(name + " (since opset " + std::to_string(schema->since) +
                       "): " + refusal->reason);
@@ -158,16 +166,22 @@ Value Importer::make_input(const std::string& name, const Type& type) {
                       name + "\": [...]}");
     Values list;
     const int32_t dtype = dtype_of(type.element->element_type, "input `" + name + "`");
-    for (const Ints& shape : given->second) list.emplace_back(steps_.input(dtype, shape));
+    for (const Ints& shape : given->second)
+      list.emplace_back(add_input(name + "." + std::to_string(list.size()), dtype, shape));
     return list;
   }
   if (type.kind != Type::Tensor)
     throw Error(TENON_UNSUPPORTED,
                 "input `" + name + "`: expected a tensor or a sequence of tensors");
   const int32_t dtype = dtype_of(type.element_type, "input `" + name + "`");
-  Tensor input = steps_.input(dtype, input_shape(name, type));
+  Tensor input = add_input(name, dtype, input_shape(name, type));
   set_element_type(input, type.element_type);
   return input;
+}
+
+Tensor Importer::add_input(const std::string& name, int32_t dtype, const Ints& shape) {
+  input_names_.push_back(name);
+  return steps_.input(dtype, shape);
 }
 
 int32_t Importer::element_type(const Tensor& tensor) const {
@@ -199,11 +213,34 @@ void Importer::add_inputs(const Graph& graph, Scope& scope) {
   for (const auto& data : graph.initializers) initialized.insert(data->name);
   for (const NamedType& input : graph.inputs) {
     if (initialized.count(input.name)) continue;
+    if (input.type.kind == Type::Tensor &&
+        input.type.element_type == static_cast<int32_t>(ElementType::String)) {
+      scope.set(input.name, text_input(input.name, input.type));
+      continue;
+    }
     const auto constant = options_.constants.find(input.name);
     scope.set(input.name, constant == options_.constants.end()
                               ? make_input(input.name, input.type)
                               : make_constant(input.name, input.type, constant->second));
   }
+}
+
+Value Importer::text_input(const std::string& name, const Type& type) const {
+  const auto given = options_.texts.find(name);
+  if (given == options_.texts.end())
+    throw Error(
+        TENON_UNSUPPORTED,
+        "input `" + name +
+            "`: text, which has to be known when the model is loaded; expected it, as values={\"" +
+            name + "\": [...]}, or tenon.onnx.Runner, which loads the model for each call");
+  const Ints shape = shape_of(given->second.codes);
+  bool fits = !type.shape || type.shape->size() == shape.size();
+  for (size_t i = 0; fits && type.shape && i < shape.size(); ++i)
+    fits = !(*type.shape)[i].size || *(*type.shape)[i].size == shape[i];
+  if (!fits)
+    throw Error(TENON_INVALID_ARGUMENT, "input `" + name + "`: expected texts of its shape, got " +
+                                            Value(given->second).describe());
+  return given->second;
 }
 
 Value Importer::make_constant(const std::string& name, const Type& type, const Tensor& value) {
@@ -224,7 +261,7 @@ Value Importer::result_of(const std::string& name, const Scope& scope) const {
   return *found;
 }
 
-tenon_graph_program* Importer::run(std::vector<int64_t>& results) {
+tenon_graph_program* Importer::run(std::vector<Result>& results) {
   check_operators();
   Scope scope(model_.opsets);
   add_inputs(model_.graph, scope);
@@ -234,12 +271,24 @@ tenon_graph_program* Importer::run(std::vector<int64_t>& results) {
   for (const NamedType& output : model_.graph.outputs) {
     const Value value = result_of(output.name, scope);
     if (const Values* list = value.get<Values>()) {
-      for (const Value& item : *list)
-        tensors.push_back(item.tensor("result `" + output.name + "`"));
-      results.push_back(-1 - static_cast<int64_t>(list->size()));
+      for (size_t i = 0; i < list->size(); ++i) {
+        result_names_.push_back(output.name + "." + std::to_string(i));
+        tensors.push_back((*list)[i].tensor("result `" + output.name + "`"));
+      }
+      results.push_back({Result::kSequence, list->size(), nullptr});
+    } else if (const Text* text = value.get<Text>()) {
+      if (!options_.may_return_text)
+        throw Error(
+            TENON_UNSUPPORTED,
+            "result `" + output.name +
+                "`: text, which no tensor holds; tenon.onnx.load gives such results as lists");
+      result_names_.push_back(output.name);
+      tensors.push_back(text->codes);
+      results.push_back({Result::kText, 1, text->vocabulary});
     } else {
+      result_names_.push_back(output.name);
       tensors.push_back(value.tensor("result `" + output.name + "`"));
-      results.push_back(1);
+      results.push_back({});
     }
   }
   for (Tensor& tensor : tensors) tensor = steps_.result(tensor);
@@ -351,16 +400,24 @@ Values Importer::call_function(const Function& function, const Node& node, Scope
 
 Values Importer::convert(const Node& node, Scope& scope, Values inputs) {
   const int64_t opset = opset_of(scope.opsets(), node.domain);
-  const Schema* schema = node.domain.empty() ? table_.find(node.op_type, opset) : nullptr;
+  const std::string name = table_name(node);
+  const Schema* schema = table_.find(name, opset);
   const Claim* claim = schema ? table_.claim(*schema) : nullptr;
   if (!claim) throw Error(TENON_UNSUPPORTED, "nothing imports this operator");
-  Conversion conversion(node, *schema, opset, std::move(inputs), attributes_of(node, scope), *this,
-                        scope);
-  if (claim->kind == Claim::Expression) return evaluate(claim->text, claim->origin, conversion);
-  const Converter converter = find_converter(claim->text);
-  if (!converter)
-    throw Error(TENON_INTERNAL, claim->origin + ": there is no converter `" + claim->text + "`");
-  return converter(conversion);
+  const auto with = [&](Values given) {
+    Conversion conversion(node, *schema, opset, std::move(given), attributes_of(node, scope), *this,
+                          scope);
+    if (claim->kind == Claim::Expression) return evaluate(claim->text, claim->origin, conversion);
+    const Converter converter = find_converter(claim->text);
+    if (!converter)
+      throw Error(TENON_INTERNAL, claim->origin + ": there is no converter `" + claim->text + "`");
+    return converter(conversion);
+  };
+  const bool has_text = std::any_of(inputs.begin(), inputs.end(),
+                                    [](const Value& input) { return input.get<Text>(); });
+  if (!has_text || !moves_text(name)) return with(std::move(inputs));
+  Conversion conversion(node, *schema, opset, inputs, attributes_of(node, scope), *this, scope);
+  return with_numbers(conversion, inputs, name, with);
 }
 
 }  // namespace tenon::onnx

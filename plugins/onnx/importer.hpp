@@ -40,6 +40,8 @@ struct ImportOptions {
   Sizes sizes;                                      // by dim_param
   std::map<std::string, std::vector<Ints>> shapes;  // of inputs by name; several: a sequence
   std::map<std::string, Tensor> constants;          // inputs that the program does not have
+  std::map<std::string, Text> texts;                // such of text
+  bool may_return_text = false;
 };
 
 class Importer {
@@ -48,9 +50,17 @@ class Importer {
 
   // Every operator that nothing imports, in one Error.
   void check_operators() const;
-  // The program, owned by the caller. `results`: what each result of the model is: 1 tensor, or a sequence of some,
-  // as -1 - count.
-  tenon_graph_program* run(std::vector<int64_t>& results);
+  // What a result of the model is: a tensor, a sequence of `count` tensors, or numbers into a list of texts.
+  struct Result {
+    enum Kind { kTensor, kSequence, kText } kind = kTensor;
+    size_t count = 0;
+    std::shared_ptr<const Texts> vocabulary;
+  };
+  // The program, owned by the caller.
+  tenon_graph_program* run(std::vector<Result>& results);
+  // Of the program's inputs and results, after run().
+  const Texts& input_names() const { return input_names_; }
+  const Texts& result_names() const { return result_names_; }
 
   // Nodes of a graph inside of another one; what its results are.
   Values run_graph(const Graph& graph, Scope& outer, const Values& inputs);
@@ -69,8 +79,10 @@ class Importer {
   void check_nodes(const std::vector<Node>& nodes, const Opsets& opsets,
                    std::set<std::string>& problems, int depth) const;
   void add_inputs(const Graph& graph, Scope& scope);
+  Value text_input(const std::string& name, const Type& type) const;
   Value make_constant(const std::string& name, const Type& type, const Tensor& value);
   Value make_input(const std::string& name, const Type& type);
+  Tensor add_input(const std::string& name, int32_t dtype, const Ints& shape);
   Ints input_shape(const std::string& name, const Type& type) const;
   void add_initializers(const Graph& graph, Scope& scope);
   void run_nodes(const std::vector<Node>& nodes, Scope& scope);
@@ -87,6 +99,7 @@ class Importer {
   Table table_;
   Steps steps_;
   Steps* current_ = &steps_;
+  Texts input_names_, result_names_;
   std::unordered_map<const tenon_tensor*, std::pair<Tensor, int32_t>> narrow_;
   int depth_ = 0;
   size_t nodes_ = 0;

@@ -8,16 +8,6 @@
 namespace tenon::onnx {
 namespace {
 
-const tenon_graph_service_api& graph_service() {
-  const auto* api = static_cast<const tenon_graph_service_api*>(
-      host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
-  if (!api || api->struct_size <= offsetof(tenon_graph_service_api, builder_control))
-    throw Error(TENON_UNAVAILABLE,
-                "onnx: expected the plugin `graph` of this version, which builds programs; it was "
-                "not loaded");
-  return *api;
-}
-
 const tenon_param_def& param_at(const tenon_op_def& def, size_t index) {
   return *reinterpret_cast<const tenon_param_def*>(reinterpret_cast<const char*>(def.params) +
                                                    index * def.param_size);
@@ -174,6 +164,16 @@ bool asks_for_much(const tenon_op_def& def, const std::vector<tenon_value>& args
 }
 
 }  // namespace
+
+const tenon_graph_service_api& graph_service() {
+  const auto* api = static_cast<const tenon_graph_service_api*>(
+      host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
+  if (!api || api->struct_size <= offsetof(tenon_graph_service_api, program_name))
+    throw Error(TENON_UNAVAILABLE,
+                "onnx: expected the plugin `graph` of this version, which builds programs; it was "
+                "not loaded");
+  return *api;
+}
 
 void ReleaseProgram::operator()(tenon_graph_program* program) const {
   graph_service().program_release(program);

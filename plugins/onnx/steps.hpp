@@ -14,6 +14,9 @@ namespace tenon::onnx {
 // Of a tensor of which something is computed at once, and of the product of such tensors' elements.
 inline constexpr int64_t kMaxKnownBytes = int64_t{64} << 10, kMaxKnownProduct = int64_t{1} << 20;
 
+// Throws Error where the plugin is not loaded, or is older than this one.
+const tenon_graph_service_api& graph_service();
+
 struct Argument {
   Value value;
   std::string name;  // of the parameter; empty: the next one

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "reader/reader.hpp"
+#include "text/texts.hpp"
 
 namespace tenon::onnx {
 namespace {
@@ -196,7 +197,8 @@ Value ModelFiles::value(const TensorData& data) {
 }
 
 Value ModelFiles::make(const TensorData& data) {
-  if (data.type == static_cast<int32_t>(ElementType::String)) return data.texts;
+  if (data.type == static_cast<int32_t>(ElementType::String))
+    return make_text(data.texts, data.shape);
   const int32_t dtype = find_dtype(data.type);
   if (dtype < 0)
     throw Error(TENON_UNSUPPORTED, "tensor `" + data.name +

@@ -73,6 +73,9 @@ std::string Value::describe() const {
     std::string operator()(const Texts& list) const {
       return std::to_string(list.size()) + " texts";
     }
+    std::string operator()(const Text& text) const {
+      return "a tensor of text " + list_text(shape_of(text.codes));
+    }
     std::string operator()(const Values& list) const {
       return "a sequence of " + std::to_string(list.size());
     }

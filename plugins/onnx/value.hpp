@@ -6,6 +6,7 @@
 #include <tenon/error.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +19,13 @@ using Texts = std::vector<std::string>;
 
 struct Dtype {
   int32_t id;
+};
+
+// A tensor of texts: numbers into a sorted list of different texts. What moves elements moves the numbers, whether they are known or
+// depend on the inputs.
+struct Text {
+  Tensor codes;  // int64
+  std::shared_ptr<const Texts> vocabulary;
 };
 
 class Value;
@@ -38,6 +46,7 @@ class Value {
   Value(Ints list) : held_(std::move(list)) {}
   Value(Floats list) : held_(std::move(list)) {}
   Value(Texts list) : held_(std::move(list)) {}
+  Value(Text text) : held_(std::move(text)) {}
   // A sequence, or several results.
   Value(Values list) : held_(std::move(list)) {}
 
@@ -54,7 +63,7 @@ class Value {
 
  private:
   std::variant<std::monostate, Tensor, int64_t, double, bool, Dtype, std::string, Ints, Floats,
-               Texts, Values>
+               Texts, Text, Values>
       held_;
 };
 

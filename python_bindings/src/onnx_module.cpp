@@ -58,8 +58,10 @@ class OnnxModel {
     return text;
   }
 
-  // sizes: {name: size}; shapes: [(name, shape)]; values: {name: tensor}. (program, structure of its results as JSON)
-  nb::tuple program(const nb::dict& sizes, nb::handle shapes, const nb::dict& values) const {
+  // sizes: {name: size}; shapes: [(name, shape)]; values: {name: tensor}; texts: [(name, [text], shape)]. (program, structure of
+  // its results as JSON)
+  nb::tuple program(const nb::dict& sizes, nb::handle shapes, const nb::dict& values,
+                    nb::handle texts) const {
     std::deque<std::string> names;
     std::deque<std::vector<int64_t>> numbers;
     std::vector<tenon_onnx_size> given_sizes;
@@ -78,13 +80,26 @@ class OnnxModel {
     }
     for (const auto& [name, value] : values)
       given_values.push_back({name_of(name), tensor_argument(value, "onnx")});
+    std::deque<std::vector<const char*>> lists;
+    std::vector<tenon_onnx_texts> given_texts;
+    for (nb::handle item : nb::iter(texts)) {
+      std::vector<const char*>& elements = lists.emplace_back();
+      for (nb::handle text : nb::iter(item[1])) elements.push_back(name_of(text));
+      std::vector<int64_t>& shape = numbers.emplace_back();
+      for (nb::handle size : nb::iter(item[2])) shape.push_back(nb::cast<int64_t>(size));
+      given_texts.push_back({name_of(item[0]), elements.data(), shape.data(),
+                             static_cast<uint32_t>(shape.size()), 0});
+    }
     const tenon_onnx_options options = {.struct_size = sizeof options,
                                         .nsizes = static_cast<uint32_t>(given_sizes.size()),
                                         .sizes = given_sizes.data(),
                                         .shapes = given_shapes.data(),
                                         .constants = given_values.data(),
                                         .nshapes = static_cast<uint32_t>(given_shapes.size()),
-                                        .nconstants = static_cast<uint32_t>(given_values.size())};
+                                        .nconstants = static_cast<uint32_t>(given_values.size()),
+                                        .texts = given_texts.data(),
+                                        .ntexts = static_cast<uint32_t>(given_texts.size()),
+                                        .flags = TENON_ONNX_TEXT_RESULTS};
     tenon_graph_program* program;
     std::string structure;
     call_unlocked([&](tenon_err* err) {
@@ -111,7 +126,8 @@ void add_onnx_functions(nb::module_& module) {
                         "A model that was read; tenon.onnx.load makes a program of it.")
       .def(nb::init<nb::handle>(), nb::arg("source"))
       .def("describe", &OnnxModel::describe)
-      .def("program", &OnnxModel::program, nb::arg("sizes"), nb::arg("shapes"), nb::arg("values"));
+      .def("program", &OnnxModel::program, nb::arg("sizes"), nb::arg("shapes"), nb::arg("values"),
+           nb::arg("texts"));
   module.def("onnx_table", &table);
 }
 

@@ -123,13 +123,34 @@ def to_tensor(array: Any) -> Any:
         name, bits = BITS[array.dtype.name]
         flat = tenon.tensor(np.ascontiguousarray(array).reshape(-1).view(bits))
         return tenon.reshape(tenon.bitcast(flat, getattr(tenon, name)), list(array.shape))
+    if array.dtype.kind in "OUS":
+        return texts_of(array)
     if array.dtype.kind not in "biufc":
         raise CaseRefused(f"data of {array.dtype.name}")
     return tenon.tensor(np.ascontiguousarray(array).reshape(array.shape))
 
 
+class Text(list):
+    """Nested lists of texts, and the shape."""
+
+    shape: tuple[int, ...] = ()
+    whole: Any = None
+
+
+def texts_of(array: np.ndarray) -> Text:
+    """A text's own type, as lists of tensors are sequences."""
+    plain = np.vectorize(
+        lambda item: item.decode() if isinstance(item, bytes) else str(item), otypes=[object]
+    )(array)
+    text = Text()
+    text.shape, text.whole = array.shape, plain.tolist()
+    return text
+
+
 def shape_of(value: Any) -> Any:
-    return [list(item.shape) for item in value] if isinstance(value, list) else list(value.shape)
+    if isinstance(value, list) and not isinstance(value, Text):
+        return [list(item.shape) for item in value]
+    return list(value.shape)
 
 
 def load(case: Any, names: list[str], inputs: list[Any]) -> tuple[Any, list[str]]:
@@ -144,9 +165,15 @@ def load(case: Any, names: list[str], inputs: list[Any]) -> tuple[Any, list[str]
     tensors = [
         name for name, value in zip(names, inputs, strict=True) if not isinstance(value, list)
     ]
+    texts = [name for name, value in zip(names, inputs, strict=True) if isinstance(value, Text)]
     error: Exception | None = None
     for fixed in ([], integers, tensors):
-        values = {name: value for name, value in zip(names, inputs, strict=True) if name in fixed}
+        fixed = [*fixed, *(name for name in texts if name not in fixed)]
+        values = {
+            name: value.whole if isinstance(value, Text) else value
+            for name, value in zip(names, inputs, strict=True)
+            if name in fixed
+        }
         open_shapes = {name: shape for name, shape in shapes.items() if name not in fixed}
         try:
             return tenon.onnx.load(data, shapes=open_shapes, values=values), fixed
@@ -169,8 +196,9 @@ def difference(actual: Any, expected: Any, case: Any) -> str:
             "",
         )
     expected = np.asarray(expected)
-    if expected.dtype.kind == "O":
-        return "expected data of " + type(expected.flat[0]).__name__
+    if expected.dtype.kind in "OUS":
+        wanted = texts_of(expected).whole
+        return "" if actual == wanted else f"expected {wanted}, got {actual}"
     if expected.dtype.name in NARROW:
         expected = expected.astype(NARROW[expected.dtype.name])
     name = BITS.get(expected.dtype.name, (expected.dtype.name,))[0]

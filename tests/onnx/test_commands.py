@@ -75,7 +75,7 @@ def test_convert_both_ways(folder, run):
         (
             ["net.onnx", "net.tenon"],
             2,
-            'is open; expected it, as sizes={"batch": ...} (here: --size NAME=8)',
+            "the size of axis 0 of input 'x', `batch`, is open (here: --size batch=8",
         ),
         (
             ["net.onnx", "net.tenon", "--size", "rows=2"],

@@ -37,6 +37,33 @@ TEST(PredictorCpp, BindsRunsAndThrows) {
   EXPECT_THROW(Predictor(model("nothing")), PredictorError);
 }
 
+TEST(PredictorCpp, OpensModelsOfOnnx) {
+  const std::vector<float> x(16, 0.5f);
+  std::vector<float> scores[2];
+  for (const bool is_onnx : {false, true}) {
+    Predictor::Settings settings = {{"warmup", "recorded"}};
+    if (is_onnx) settings["sizes"] = "batch=1:16";
+    Predictor predictor(model(is_onnx ? "classifier.onnx" : "classifier"), settings);
+    EXPECT_EQ(predictor.inputs(), (std::vector<std::string>{"x"}));
+    EXPECT_EQ(predictor.outputs(), (std::vector<std::string>{"scores", "hidden"}));
+    EXPECT_EQ(predictor.input_type("x").dimensions[0], 0);
+    predictor.bind_input<float>("x", {2, 8}, x);
+    predictor.run();
+    const auto made = predictor.output<float>("scores");
+    scores[is_onnx].assign(made.begin(), made.end());
+  }
+  ASSERT_EQ(scores[0].size(), 6u);
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(scores[0][i], scores[1][i], 1e-6);
+  try {
+    Predictor(model("classifier.onnx"));
+    FAIL();
+  } catch (const PredictorError& error) {
+    EXPECT_EQ(error.status(), TENON_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(error.what()).find("set the key `sizes`, to 'batch=8'"),
+              std::string::npos);
+  }
+}
+
 static_assert(predictor_dtype<int>() == TENON_DTYPE_I32);
 static_assert(predictor_dtype<long>() == TENON_DTYPE_I64);
 static_assert(predictor_dtype<const uint8_t>() == TENON_DTYPE_U8);

@@ -9,6 +9,7 @@ Run in this folder, so that programs name this file without a path:
 import pathlib
 
 import tenon
+import tenon.onnx
 from tenon import nn
 
 FOLDER = pathlib.Path("models")
@@ -53,3 +54,4 @@ if __name__ == "__main__":
     with tenon.no_grad():
         for make in (classifier, pair, loop):
             make().save(FOLDER / f"{make.__name__}.tenon")
+        tenon.onnx.export(classifier(), FOLDER / "classifier.onnx")

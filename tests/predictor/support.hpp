@@ -11,7 +11,10 @@
 
 namespace tenon::test {
 
-inline std::string model(const std::string& name) { return TENON_TEST_MODELS + name + ".tenon"; }
+inline std::string model(const std::string& name) {
+  const bool has_ending = name.find('.') != std::string::npos;
+  return TENON_TEST_MODELS + name + (has_ending ? "" : ".tenon");
+}
 
 // Frees its handle. Tests that free by themselves release() it first.
 class Handle {

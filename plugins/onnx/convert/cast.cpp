@@ -5,6 +5,7 @@
 
 #include "convert/converters.hpp"
 #include "convert/narrow.hpp"
+#include "convert/text.hpp"
 #include "importer.hpp"
 #include "reader/reader.hpp"
 #include "tensors.hpp"
@@ -72,15 +73,33 @@ int64_t element_type_named(Conversion& c, const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+Values cast_value(Conversion& c, int32_t element_type) {
+  const bool is_text = element_type == static_cast<int32_t>(ElementType::String);
+  const Value input = c.input("input");
+  if (const Text* text = input.get<Text>()) {
+    if (is_text) return {*text};
+    if (find_narrow(element_type)) c.refuse("text as an element type of less than a byte");
+    return {cast_from_text(c, *text, dtype_of(element_type, "attribute `to`"))};
+  }
+  if (is_text) return {cast_to_text(c, c.tensor("input"))};
+  return {cast_to(c, c.tensor("input"), element_type)};
+}
+
+}  // namespace
+
 Values convert_cast(Conversion& c) {
   const Value to = c.attribute("to");
   const std::string* name = to.get<std::string>();
   const int64_t type = name ? element_type_named(c, *name) : int_of(to, "to");
-  return {cast_to(c, c.tensor("input"), static_cast<int32_t>(type))};
+  return cast_value(c, static_cast<int32_t>(type));
 }
 
 Values convert_cast_like(Conversion& c) {
-  return {cast_to(c, c.tensor("input"), c.importer.element_type(c.tensor("target_type")))};
+  const bool is_text = c.input("target_type").get<Text>() != nullptr;
+  return cast_value(c, is_text ? static_cast<int32_t>(ElementType::String)
+                               : c.importer.element_type(c.tensor("target_type")));
 }
 
 }  // namespace tenon::onnx

@@ -4,6 +4,7 @@
 
 #include "convert/converters.hpp"
 #include "importer.hpp"
+#include "text/texts.hpp"
 
 namespace tenon::onnx {
 namespace {
@@ -37,9 +38,9 @@ Values convert_constant(Conversion& c) {
     else if (formal.name == "value_floats")
       result = known_floats(floats_of(value, formal.name));
     else if (formal.name == "value_string")
-      result = Texts{*value.get<std::string>()};
+      result = make_text({*value.get<std::string>()}, {});
     else if (formal.name == "value_strings")
-      result = value;
+      result = make_text(*value.get<Texts>(), {static_cast<int64_t>(value.get<Texts>()->size())});
     else
       c.refuse("attribute `" + formal.name + "`: expected a dense tensor");
   }

@@ -46,6 +46,7 @@ Captures::Captures(const std::vector<const Graph*>& graphs, const Scope& scope) 
 void Captures::add(const Value& value) {
   if (const Values* list = value.get<Values>())
     for (const Value& item : *list) add(item);
+  if (const Text* text = value.get<Text>()) add(text->codes);
   const Tensor* tensor = value.get<Tensor>();
   if (!tensor || is_known(*tensor)) return;
   const bool is_there = std::any_of(operands_.begin(), operands_.end(),
@@ -58,6 +59,10 @@ Value Captures::replaced(const Value& value, const std::vector<Tensor>& inputs) 
     Values items;
     for (const Value& item : *list) items.push_back(replaced(item, inputs));
     return items;
+  }
+  if (const Text* text = value.get<Text>()) {
+    const Value codes = replaced(text->codes, inputs);
+    return Text{*codes.get<Tensor>(), text->vocabulary};
   }
   if (const Tensor* tensor = value.get<Tensor>())
     for (size_t i = 0; i < operands_.size(); ++i)

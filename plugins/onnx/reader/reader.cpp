@@ -73,6 +73,9 @@ class ModelReader {
       if (domain.empty() && (version < 1 || version > kMaxOpset))
         throw Error(TENON_UNSUPPORTED, "expected opset 1 to " + std::to_string(kMaxOpset) +
                                            ", got " + std::to_string(version));
+      else if (domain == "ai.onnx.ml" && (version < 1 || version > kMaxMlOpset))
+        throw Error(TENON_UNSUPPORTED, "expected opset 1 to " + std::to_string(kMaxMlOpset) +
+                                           " of ai.onnx.ml, got " + std::to_string(version));
   }
 
   static void expect(const pbf_reader& message, pbf_wire_type type) {

@@ -15,7 +15,7 @@ inline constexpr size_t kMaxMessages = size_t{1}
                                        << 22;  // nodes, attributes, tensors and types together
 inline constexpr size_t kMaxName = size_t{64} << 10;  // bytes
 inline constexpr int kMaxAxes = 32;
-inline constexpr int64_t kMaxOpset = 28, kMaxIrVersion = 14;
+inline constexpr int64_t kMaxOpset = 28, kMaxMlOpset = 5, kMaxIrVersion = 14;
 
 // The model points into `bytes`, which must outlive it. Throws Error: what was expected at which message of the file, and
 // what was got.

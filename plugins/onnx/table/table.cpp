@@ -170,6 +170,13 @@ const Schema* Table::find(const std::string& name, int64_t opset) const {
   return newest(schemas_, name, opset);
 }
 
+bool Table::has_domain(const std::string& domain) const {
+  return std::any_of(schemas_.begin(), schemas_.end(), [&](const auto& entry) {
+    const size_t dot = entry.first.rfind('.');
+    return entry.first.substr(0, dot == std::string::npos ? 0 : dot) == domain;
+  });
+}
+
 const Refusal* Table::refusal(const Schema& schema) const {
   const auto found = refusals_.find(schema.name);
   if (found == refusals_.end()) return nullptr;

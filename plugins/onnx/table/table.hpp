@@ -24,9 +24,9 @@ struct FormalAttribute {
   bool is_required = false;
 };
 
-// An operator of ai.onnx from one opset on.
+// An operator from one opset of its domain on.
 struct Schema {
-  std::string name;
+  std::string name;  // with the domain, where that is another than ai.onnx: "ai.onnx.ml.Scaler"
   int64_t since = 0;
   std::vector<Formal> inputs, outputs;
   std::vector<FormalAttribute> attributes;
@@ -63,6 +63,8 @@ class Table {
   const Refusal* refusal(const Schema& schema) const;
   // The name of an operator that is spelt most like it; empty: none is.
   std::string nearest(const std::string& name) const;
+  // Whether it has operators of the domain.
+  bool has_domain(const std::string& domain) const;
   const std::map<std::string, std::vector<Schema>>& schemas() const { return schemas_; }
 
  private:

@@ -107,31 +107,44 @@ def read_program(path, sizes=None, shapes=None):
             return tenon.torch.load(path)
         except ImportError as error:
             raise CommandError(str(error)) from None
-    known = {
-        size
-        for value in tenon.onnx.describe(path)["inputs"]
-        for size in value["shape"] or ()
-        if isinstance(size, str)
-    }
-    for name in sizes or {}:
+    check_sizes(path, sizes or {}, shapes or {})
+    return tenon.onnx.load(path, sizes=sizes, shapes=shapes)
+
+
+def check_sizes(path, sizes, shapes):
+    """Whether `sizes` and `shapes` are what a .onnx model leaves open, and all of it."""
+    import tenon
+
+    check_is_there(path)
+    inputs = tenon.onnx.describe(path)["inputs"]
+    known = {size for value in inputs for size in value["shape"] or () if isinstance(size, str)}
+    for name in sizes:
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
             raise CommandError(
                 f"--size: expected an open size of the model ({listed}), got '{name}'", USAGE
             )
-    try:
-        return tenon.onnx.load(path, sizes=sizes, shapes=shapes)
-    except ValueError as error:
-        text = str(error)
-        hint = "--shape NAME=1x3x224x224" if "shapes={" in text else "--size NAME=8"
-        if "is open" in text:
-            text += f" (here: {hint})"
-        raise CommandError(text, USAGE if "is open" in text else 1) from None
+    for value in inputs:
+        name, shape = value["name"], value["shape"]
+        if name in shapes:
+            continue
+        if shape is None or None in shape or value.get("kind") == "sequence":
+            raise CommandError(
+                f"{path}: the shape of input '{name}' is open (here: --shape {name}=1x3x224x224)",
+                USAGE,
+            )
+        for axis, size in enumerate(shape):
+            if isinstance(size, str) and size not in sizes:
+                raise CommandError(
+                    f"{path}: the size of axis {axis} of input '{name}', `{size}`, is open "
+                    f"(here: --size {size}=8, or {size}=1:64 for any of a range)",
+                    USAGE,
+                )
 
 
 @contextmanager
-def as_program_file(path, sizes=None, shapes=None):
-    """The path of a .tenon file for a model of any kind, which is there inside the block."""
+def as_program_file(path, sizes=None):
+    """The path of a .tenon file for one or a .pt2 file, which is there inside the block."""
     check_is_there(path)
     if kind_of(path) == ".tenon":
         read_nothing_of(path, sizes)
@@ -139,7 +152,7 @@ def as_program_file(path, sizes=None, shapes=None):
         return
     with tempfile.TemporaryDirectory(prefix="tenon-model-") as folder:
         made = os.path.join(folder, Path(path).stem + ".tenon")
-        read_program(path, sizes, shapes).save(made)
+        read_program(path, sizes).save(made)
         yield made
 
 

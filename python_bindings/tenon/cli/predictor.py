@@ -35,7 +35,11 @@ def open_predictor(arguments, sizes=None, shapes=None, **settings):
         settings[key] = value
     if arguments.device:
         settings["device"] = arguments.device.split(",")
-    with model_files.as_program_file(arguments.program, sizes, shapes) as path:
+    if model_files.kind_of(arguments.program) == ".onnx":
+        model_files.check_sizes(arguments.program, sizes or {}, shapes or {})
+        yield Predictor(arguments.program, sizes=sizes or {}, shapes=shapes or {}, **settings)
+        return
+    with model_files.as_program_file(arguments.program, sizes) as path:
         yield Predictor(path, **settings)
 
 

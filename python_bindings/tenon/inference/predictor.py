@@ -14,6 +14,7 @@ from tenon._core import Tensor
 from tenon.jit.dynamic_shapes import Dim
 
 Shapes = Mapping[str, Sequence[int]]
+Size = int | Dim | tuple[int, int]  # of a range: one that each run chooses
 
 
 class Value(NamedTuple):
@@ -40,12 +41,13 @@ def config_keys() -> list[ConfigKey]:
 
 
 class Predictor:
-    """Runs a program that `tenon.export` made and `Program.save` wrote.
+    """Runs a program that `tenon.export` made and `Program.save` wrote, or a model of ONNX, by the ending of the file's name.
 
     `device`: a name or several in order of preference; None: the one that it was exported for. `fallback`: what happens
     where that device has no kernel for a step: "allow", "warn", or "deny", with which loading fails and lists the
     steps. `warmup`: runs on zeros before loading ends: "recorded" for the recorded sizes, or a list of {input: shape}.
-    `settings` are other keys (`config_keys()`). Keys and values that there are not raise an error with the nearest.
+    `sizes` and `shapes` are of a model of ONNX, for what it leaves open: sizes by their names and shapes by those of inputs, where a
+    size is a number, or a `tenon.Dim` or (1, 64) for one that each run chooses. `settings` are other keys (`config_keys()`). Keys and values that there are not raise an error with the nearest.
 
     A predictor serves one thread at a time, and a call by a second one raises RuntimeError: give each its `clone()`.
     """
@@ -57,9 +59,16 @@ class Predictor:
         device: str | _core.device | Sequence[str | _core.device] | None = None,
         fallback: str = "warn",
         warmup: str | Sequence[Shapes] = (),
+        sizes: str | Mapping[str, Size] = "",
+        shapes: str | Mapping[str, Sequence[Size] | Sequence[Sequence[Size]]] = "",
         **settings: Any,
     ) -> None:
-        wanted: dict[str, str] = {"fallback": fallback, "warmup": _shapes_text(warmup)}
+        wanted: dict[str, str] = {
+            "fallback": fallback,
+            "warmup": _shapes_text(warmup),
+            "sizes": _sizes_text(sizes),
+            "shapes": _open_shapes_text(shapes),
+        }
         if device is not None:
             devices = [device] if isinstance(device, str | _core.device) else list(device)
             wanted["device"] = ",".join(str(each) for each in devices)
@@ -194,3 +203,37 @@ def _shapes_text(shapes: str | Sequence[Shapes]) -> str:
         ",".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in run.items())
         for run in shapes
     )
+
+
+def _size_text(size: Any) -> str:
+    """8 as "8", ranges as "1:64"."""
+    if isinstance(size, Dim):
+        if size.multiple_of != 1:
+            raise ValueError(
+                f"sizes: expected ranges of all sizes from min to max, got {size!r}, of some alone"
+            )
+        size = (size.min, size.max)
+    if isinstance(size, tuple | list):
+        low, high = size
+        return f"{low}:{high}" if low != high else str(low)
+    return str(int(size))
+
+
+def _sizes_text(sizes: str | Mapping[str, Size]) -> str:
+    if isinstance(sizes, str):
+        return sizes
+    return ",".join(f"{name}={_size_text(size)}" for name, size in sizes.items())
+
+
+def _open_shapes_text(
+    shapes: str | Mapping[str, Sequence[Size] | Sequence[Sequence[Size]]],
+) -> str:
+    """{"x": (1, 3)} as "x=1x3"; a list of lists is of a sequence, one shape for each tensor."""
+    if isinstance(shapes, str):
+        return shapes
+    lines: list[str] = []
+    for name, shape in shapes.items():
+        is_sequence = len(shape) > 0 and all(isinstance(item, list) for item in shape)
+        each: Any = shape if is_sequence else [shape]
+        lines += [f"{name}={'x'.join(map(_size_text, one))}" for one in each]
+    return ",".join(lines)

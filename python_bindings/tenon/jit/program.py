@@ -178,6 +178,11 @@ class Program:
 
         It is a safetensors file; its metadata hold the text form. The file appears whole or not at all.
         """
+        if structures.has_texts(self._outputs):
+            raise TypeError(
+                "save: expected results that are tensors, got some of text, which a file has no place for; run the "
+                "program here, or leave these results out of the model"
+            )
         try:
             structure = json.dumps([self._inputs, self._outputs])
         except TypeError as error:

@@ -2,7 +2,8 @@
 """Nested containers of tensors, taken apart and put together again.
 
 A structure is made of lists: ["tensor"], ["tuple", [...]], ["list", [...]],
-["dict", [[key, structure], ...]] and ["value", constant]. It is JSON where its constants are.
+["dict", [[key, structure], ...]], ["value", constant] and ["texts", vocabulary], which is a tensor of
+numbers into a list of texts and nested lists of these texts outside. It is JSON where its constants are.
 """
 
 from __future__ import annotations
@@ -43,8 +44,24 @@ def unflatten(structure: list[Any], tensors: Iterator[Tensor]) -> Any:
         return {key: unflatten(item, tensors) for key, item in structure[1]}
     if kind == "value":
         return structure[1]
+    if kind == "texts":
+        return _texts(next(tensors).tolist(), structure[1])
     items = [unflatten(item, tensors) for item in structure[1]]
     return tuple(items) if kind == "tuple" else items
+
+
+def _texts(numbers: Any, vocabulary: list[str]) -> Any:
+    if isinstance(numbers, list):
+        return [_texts(number, vocabulary) for number in numbers]
+    return vocabulary[numbers]
+
+
+def has_texts(structure: list[Any]) -> bool:
+    """Whether a part of it is text."""
+    kind = structure[0]
+    if kind == "dict":
+        return any(has_texts(item) for _, item in structure[1])
+    return kind == "texts" or (kind in ("tuple", "list") and any(map(has_texts, structure[1])))
 
 
 def same(a: list[Any], b: list[Any]) -> bool:
@@ -53,6 +70,8 @@ def same(a: list[Any], b: list[Any]) -> bool:
         return False
     if a[0] == "tensor":
         return True
+    if a[0] == "texts":
+        return bool(a[1] == b[1])
     if a[0] == "value":
         return type(a[1]) is type(b[1]) and bool(a[1] == b[1])
     if len(a[1]) != len(b[1]):
@@ -71,6 +90,8 @@ def count(structure: Any) -> int:
         return 1
     if kind == "value" and len(structure) == 2:
         return 0
+    if kind == "texts" and isinstance(items, list):
+        return 1
     if kind in ("tuple", "list") and isinstance(items, list):
         return sum(count(item) for item in items)
     if kind == "dict" and isinstance(items, list):

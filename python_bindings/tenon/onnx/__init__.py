@@ -12,6 +12,7 @@ from tenon.onnx._bisect import Divergence, bisect
 from tenon.onnx._differences import Difference
 from tenon.onnx._load import describe, load
 from tenon.onnx._model_file import operators
+from tenon.onnx._runner import Runner
 from tenon.onnx._shapes import ShapeDifference, ShapeReport, check_shapes
 from tenon.onnx._table import table
 from tenon.onnx._verify import Verification, read_tensor, verify
@@ -20,6 +21,7 @@ from tenon.onnx.exporter import export
 __all__ = [
     "Difference",
     "Divergence",
+    "Runner",
     "ShapeDifference",
     "ShapeReport",
     "Verification",

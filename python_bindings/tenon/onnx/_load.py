@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tenon import _core
-from tenon._core import Tensor
 from tenon.jit import structures
 from tenon.jit.dynamic_shapes import Dim
 from tenon.jit.program import PASSES, Program
@@ -34,7 +32,7 @@ def load(
     *,
     sizes: Mapping[str, int | Dim] | None = None,
     shapes: Mapping[str, Sequence[Any]] | None = None,
-    values: Mapping[str, Tensor] | None = None,
+    values: Mapping[str, Any] | None = None,
     passes: Sequence[str] = PASSES,
 ) -> Program:
     """The model in a file, or in `bytes`, as a program, which takes the model's inputs in their order and returns its outputs: one
@@ -43,7 +41,8 @@ def load(
     `sizes` are those that the model leaves open, by name: a number, or a `tenon.Dim` for one that each call of the program
     chooses. `shapes` gives whole shapes by the name of the input, for sizes without a name; for a sequence, a list of the shapes
     of its tensors. `values` fixes inputs: the program does not take them, and what follows from them is known while the model is
-    loaded, as shapes, axes and numbers of rounds have to be. `passes` as for `tenon.export`.
+    loaded, as shapes, axes and numbers of rounds have to be. Inputs of text are fixed, too, by nested lists of `str`; results of
+    text are such lists. `passes` as for `tenon.export`.
 
     The program's inputs and outputs have the model's names. The weights stay in the file, which is mapped and must not be
     changed; they are the program's `leaves`, under their names. `Program.freeze` makes them constants.
@@ -54,9 +53,13 @@ def load(
     model = _model(source)
     described = json.loads(model.describe())
     inputs = described["inputs"]
-    fixed = dict(values or {})
+    is_text = {item["name"]: item["dtype"] == "STRING" for item in inputs}
+    texts = [
+        (name, *_texts(name, value)) for name, value in (values or {}).items() if is_text.get(name)
+    ]
+    fixed = {name: value for name, value in (values or {}).items() if not is_text.get(name)}
     known = {item["name"] for item in inputs}
-    for name in [*fixed, *(shapes or {})]:
+    for name in [*(values or {}), *(shapes or {})]:
         if name not in known:
             raise ValueError(
                 f"onnx: expected names of inputs ({', '.join(sorted(known))}), got {name!r}"
@@ -64,15 +67,13 @@ def load(
     given = _flat_shapes(inputs, shapes or {})
     open_sizes = {name: size for name, size in (sizes or {}).items() if isinstance(size, Dim)}
     plain = {name: size for name, size in (sizes or {}).items() if not isinstance(size, Dim)}
-    taken = [item for item in inputs if item["name"] not in fixed]
+    taken = [item for item in inputs if item["name"] not in (values or {})]
     parts = [_structure_of(item, shapes or {}) for item in taken]
-    input_names = _names([item["name"] for item in taken], parts)
 
     def made(numbers: Mapping[str, int]) -> tuple[_core.Program, list[Any]]:
         """The model at these sizes."""
-        native, text = model.program(dict(numbers), given, fixed)
+        native, text = model.program(dict(numbers), given, fixed, texts)
         results = _parts_of(json.loads(text))
-        native = native.name(input_names, _names(described["outputs"], results))
         return native.optimize(",".join(passes)) if passes else native, results
 
     if open_sizes:
@@ -109,19 +110,33 @@ def _structure_of(item: dict[str, Any], shapes: Mapping[str, Sequence[Any]]) -> 
 def _parts_of(results: list[Any]) -> list[Any]:
     """A structure for each result of the model."""
     return [
-        ["list", [structures.TENSOR] * item[0]] if isinstance(item, list) else structures.TENSOR
+        ["list", [structures.TENSOR] * item[0]]
+        if isinstance(item, list)
+        else ["texts", item["texts"]]
+        if isinstance(item, dict)
+        else structures.TENSOR
         for item in results
     ]
 
 
-def _names(names: Sequence[str], parts: Sequence[list[Any]]) -> list[str]:
-    """Of each tensor: that of the model's value, with an index behind a point in a sequence; "" where it is not the only one."""
-    flat: list[str] = []
-    for name, part in zip(names, parts, strict=True):
-        is_tensor = part == structures.TENSOR
-        flat += [name] if is_tensor else [f"{name}.{index}" for index in range(len(part[1]))]
-    counts = Counter(flat)
-    return [name if counts[name] == 1 else "" for name in flat]
+def _texts(name: str, value: Any) -> tuple[list[str], list[int]]:
+    """The elements of a text, a nested list of them or an array, and the shape."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, str):
+        return [value], []
+    if not isinstance(value, list | tuple):
+        raise TypeError(
+            f"onnx: input {name!r}: expected a text, or nested lists of texts, got {type(value).__name__}"
+        )
+    parts = [_texts(name, item) for item in value]
+    if any(shape != parts[0][1] for _, shape in parts):
+        raise ValueError(f"onnx: input {name!r}: expected nested lists of the same lengths")
+    elements = [element for part, _ in parts for element in part]
+    for element in elements:
+        if "\0" in element:
+            raise ValueError(f"onnx: input {name!r}: expected texts without the letter NUL")
+    return elements, [len(parts), *(parts[0][1] if parts else [])]
 
 
 def _of_many_sizes(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tenon/predictor.h - runs programs that Python exported (`.tenon` files), from C and from every language that
- * calls C. Link libtenon_predictor.so.1 (CMake: Tenon::predictor).
+ * tenon/predictor.h - runs programs that Python exported (`.tenon` files) and models of ONNX (`.onnx` files), from C and
+ * from every language that calls C. Link libtenon_predictor.so.1 (CMake: Tenon::predictor).
  *
  *   tenon_config* config;
  *   tenon_predictor* predictor;
@@ -133,7 +133,8 @@ TENON_PREDICTOR_API tenon_status tenon_predictor_set_process_threads(int32_t cou
 
 /* -- configuration --------------------------------------------------------------------------------- */
 
-/* For the program in this file, which is opened by tenon_predictor_create. */
+/* For the program in this file, which is opened by tenon_predictor_create: a model of ONNX where the path ends in
+ * ".onnx" (what it leaves open are the keys "sizes" and "shapes"), else a program that Python exported. */
 TENON_PREDICTOR_API tenon_status tenon_config_create(const char* path, tenon_config** out);
 /* TENON_NOT_FOUND: there is no such key, and the text names the nearest. TENON_UNSUPPORTED: the key is known and not
  * available yet. TENON_INVALID_ARGUMENT: the value is none that the key takes. */

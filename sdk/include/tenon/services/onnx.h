@@ -45,6 +45,20 @@ typedef struct tenon_onnx_constant {
   tenon_tensor* value; /* on the host device */
 } tenon_onnx_constant;
 
+/* A tensor of text for such an input. */
+typedef struct tenon_onnx_texts {
+  const char* name;
+  const char* const* elements; /* UTF-8, row-major; as many as the shape has */
+  const int64_t* shape;
+  uint32_t ndim;
+  uint32_t reserved;
+} tenon_onnx_texts;
+
+enum {
+  /* Results that are text may be int64 numbers into a list of texts, which `structure` has; without it they are refused. */
+  TENON_ONNX_TEXT_RESULTS = 1 << 0
+};
+
 typedef struct tenon_onnx_options {
   uint32_t struct_size;
   uint32_t nsizes;
@@ -53,7 +67,22 @@ typedef struct tenon_onnx_options {
   const tenon_onnx_constant* constants;
   uint32_t nshapes;
   uint32_t nconstants;
+  /* (appended) Inputs that are text have to be given. */
+  const tenon_onnx_texts* texts;
+  uint32_t ntexts;
+  uint32_t flags; /* TENON_ONNX_* */
 } tenon_onnx_options;
+
+/* An input of a model. */
+typedef struct tenon_onnx_input {
+  uint32_t struct_size;          /* set by the caller */
+  int32_t is_sequence;           /* of tensors; what follows is said of each of them */
+  const char* name;              /* the model's, as are the names of sizes */
+  int32_t dtype;                 /* TENON_DTYPE_*; -1: an element type that no tensor has */
+  int32_t ndim;                  /* -1: open */
+  int64_t shape[TENON_MAX_NDIM]; /* -1: open */
+  const char* size_names[TENON_MAX_NDIM]; /* of open sizes (dim_param); NULL: it has none */
+} tenon_onnx_input;
 
 typedef struct tenon_onnx_api {
   uint32_t struct_size;
@@ -66,10 +95,10 @@ typedef struct tenon_onnx_api {
   tenon_status (*model_read)(const void* bytes, uint64_t size, tenon_onnx_model** out, tenon_err*);
   void (*model_release)(tenon_onnx_model*); /* NULL is ignored */
   /* JSON: ir_version, producer, opsets, inputs ({name, dtype, shape: sizes, names and null}, without those that have an
-   * initializer) and outputs (names). */
+   * initializer) and outputs (names). Names of other characters than those of ASCII are changed in it. */
   void (*model_describe)(const tenon_onnx_model*, tenon_sink_fn, void* user);
-  /* A program of the inputs that the model has, in their order; those of a sequence follow each other. Weights are its leaves, under their
-   * names. `options`: NULL for a model that leaves no size open. `structure` (optional) receives JSON: for each result of the
+  /* A program of the inputs that the model has, in their order; those of a sequence follow each other. Inputs and results have the model's
+   * names, with ".0", ".1" in a sequence, and none where two would have the same. Weights are its leaves, under their names. `options`: NULL for a model that leaves no size open. `structure` (optional) receives JSON: for each result of the
    * model 1 for a tensor, [n] for a sequence of n. Steps that only move known numbers are done: TENON_UNSUPPORTED says what
    * cannot be, all operators without an import at once. */
   tenon_status (*model_program)(const tenon_onnx_model*, const tenon_onnx_options*,
@@ -77,6 +106,11 @@ typedef struct tenon_onnx_api {
                                 tenon_err*);
   /* JSON: a list of {op, since, by, native, deprecated} and {op, since, refused} for each version of each operator of ai.onnx. */
   void (*table)(tenon_sink_fn, void* user);
+  /* (appended) The inputs that have no initializer. TENON_OUT_OF_RANGE: there is none of this index; TENON_UNSUPPORTED: it has
+   * more axes than tensors. */
+  uint32_t (*model_inputs)(const tenon_onnx_model*);
+  tenon_status (*model_input)(const tenon_onnx_model*, uint32_t index, tenon_onnx_input* out,
+                              tenon_err*);
 } tenon_onnx_api;
 
 #ifdef __cplusplus
