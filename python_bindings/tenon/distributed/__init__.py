@@ -33,6 +33,7 @@ from .calls import (
     send,
 )
 from .data_parallel import DistributedDataParallel
+from .dtensor import DTensor, distribute_tensor, from_local, local_map
 from .errors import (
     CollectiveAborted,
     CollectiveError,
@@ -43,7 +44,10 @@ from .errors import (
 from .fully_shard import clip_grad_norm_, fully_shard, whole_parameters
 from .group import ProcessGroup
 from .local import LocalRanks, local
+from .mesh import DeviceMesh, init_device_mesh
 from .pipelines import Pipeline, Schedule, pipeline
+from .placements import Partial, Placement, Replicate, Shard
+from .reshards import reshard_policy, reshard_report
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
 from .work import Work
@@ -66,17 +70,23 @@ __all__ = [
     "CollectiveError",
     "CollectiveMismatch",
     "CollectiveTimeout",
+    "DTensor",
+    "DeviceMesh",
     "DistributedBatchSampler",
     "DistributedDataParallel",
     "FileStore",
     "LocalRanks",
     "LocalStore",
     "P2POp",
+    "Partial",
     "PeerFailed",
     "Pipeline",
+    "Placement",
     "ProcessGroup",
     "ReduceOp",
+    "Replicate",
     "Schedule",
+    "Shard",
     "Store",
     "TcpStore",
     "Work",
@@ -95,23 +105,29 @@ __all__ = [
     "checkpoint",
     "clip_grad_norm_",
     "destroy_process_group",
+    "distribute_tensor",
     "dump",
+    "from_local",
     "fully_shard",
     "functional",
     "gather",
     "get_local_rank",
     "get_rank",
     "get_world_size",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_initialized",
     "isend",
     "local",
+    "local_map",
     "new_group",
     "pipeline",
     "recv",
     "reduce",
     "reduce_scatter_tensor",
+    "reshard_policy",
+    "reshard_report",
     "scatter",
     "send",
     "serve_store",
