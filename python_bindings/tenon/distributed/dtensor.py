@@ -11,6 +11,8 @@ from typing import Any
 import tenon
 from tenon import Tensor, _core, autograd
 
+from tenon._tensor import printing
+
 from .mesh import DeviceMesh, mesh_with, number_of
 from .placements import Partial, Placement, Replicate, Shard, placement_of, words_of
 
@@ -263,6 +265,6 @@ _core.add_tensor_attributes(
         ),
     }
 )
-tenon._tensor.printing.formats[_KIND] = format_sharded
+printing.formats[_KIND] = format_sharded
 
 __all__ = ["DTensor", "Shard", "distribute_tensor", "from_local", "local_map"]
