@@ -6,6 +6,7 @@
 #include <map>
 
 #include "expression/parser.hpp"
+#include "model/dtype.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
@@ -58,12 +59,13 @@ Degree degree_of(const Node& node, const Degrees& names) {
 
 bool is_linear(const Operator& op, const std::vector<std::string>& set) {
   for (const ScalarCase& scalar : op.cases) {
+    if (!(scalar.mask & ~bool_dtypes())) continue;  // nothing is a sum of truths
     Degrees names;
     for (const std::string& name : set) names[name] = Degree::kLinear;
     for (const Step& part : scalar.parts) names[part.name] = degree_of(part.expression, names);
     if (degree_of(scalar.expression, names) != Degree::kLinear) return false;
   }
-  return !op.cases.empty();
+  return !op.cases.empty() && op.dtypes.outs[0].rule != OutDtype::Bool;
 }
 
 // "; linear x y | x z", the sets of tensors in which the operator is linear together.

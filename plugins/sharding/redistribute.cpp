@@ -120,15 +120,16 @@ void check_agreement(Scope& scope, const Mesh& mesh, const std::vector<int64_t>&
     return;
   const Tensor own = Tensor::adopt(made);
   std::copy(numbers.begin(), numbers.end(), static_cast<int64_t*>(made->data));
+  bool agrees = true;
   for (const int32_t reduce : {TENON_REDUCE_MIN, TENON_REDUCE_MAX}) {
     Placements at{};
     for (uint32_t a = 0; a < mesh.ndim; ++a) at[a] = Placement::partial(reduce);
-    const Tensor all =
-        redistributed(scope, mesh, {count}, at, {}, own, {"random numbers", true});
+    const Tensor all = redistributed(scope, mesh, {count}, at, {}, own, {"random numbers", true});
     if (!scope.ok()) return;
-    if (!std::equal(numbers.begin(), numbers.end(), static_cast<const int64_t*>(all->data)))
-      return scope.fail(TENON_FAILED_PRECONDITION, text);
+    agrees &= std::equal(numbers.begin(), numbers.end(), static_cast<const int64_t*>(all->data));
   }
+  // Here, so that all ranks have made the same calls.
+  if (!agrees) scope.fail(TENON_FAILED_PRECONDITION, text);
 }
 
 tenon_status redistribute(tenon_tensor* tensor, const int64_t* placements, tenon_tensor** out,

@@ -50,6 +50,14 @@ from .placements import Partial, Placement, Replicate, Shard
 from .reshards import reshard_policy, reshard_report
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
+from .tensor_parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
 from .work import Work
 from .world import (
     abort,
@@ -70,6 +78,7 @@ __all__ = [
     "CollectiveError",
     "CollectiveMismatch",
     "CollectiveTimeout",
+    "ColwiseParallel",
     "DTensor",
     "DeviceMesh",
     "DistributedBatchSampler",
@@ -78,14 +87,18 @@ __all__ = [
     "LocalRanks",
     "LocalStore",
     "P2POp",
+    "ParallelStyle",
     "Partial",
     "PeerFailed",
     "Pipeline",
     "Placement",
+    "PrepareModuleInput",
     "ProcessGroup",
     "ReduceOp",
     "Replicate",
+    "RowwiseParallel",
     "Schedule",
+    "SequenceParallel",
     "Shard",
     "Store",
     "TcpStore",
@@ -122,6 +135,7 @@ __all__ = [
     "local",
     "local_map",
     "new_group",
+    "parallelize_module",
     "pipeline",
     "recv",
     "reduce",
