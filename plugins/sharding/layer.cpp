@@ -305,6 +305,31 @@ void check_random(Scope& scope, const Call& call, tenon_device_id device) {
                       "tenon.manual_seed with one number on all of them");
 }
 
+// A view that only orders axes, or adds or drops axes of length 1, is made from where the axes of the whole are: what the
+// operator does may depend on lengths, which are others here. Empty: it does more.
+Tensor view_directly(Scope& scope, const Call& call, const Choice& choice, const Tensor& part) {
+  const tenon_tensor& x = *call.operands[0].tensor;
+  const tenon_meta& out = call.results[0];
+  const Shape whole = result_shape(call, 0);
+  if (call.operands.size() != 1 || numel(whole) != x.numel || x.numel == 0 || out.dtype != x.dtype)
+    return {};
+  const Shape shape = local_shape(*call.mesh, choice.results[0], out.ndim, whole.data());
+  Shape strides(whole.size(), 1);
+  for (size_t j = 0; j < whole.size(); ++j) {
+    if (whole[j] == 1) continue;
+    int64_t stride = 1, found = -1;
+    for (int64_t i = x.ndim; i-- > 0; stride *= x.shape[i])
+      if (x.shape[i] == whole[j] && stride == out.strides[j]) found = i;
+    if (found < 0) return {};
+    strides[j] = part->strides[found];
+  }
+  tenon_tensor* made;
+  if (!scope.check(host->tensor_view_of(part.get(), part->dtype, out.ndim, shape.data(),
+                                        strides.data(), 0, &made, scope.err())))
+    return {};
+  return Tensor::adopt(made);
+}
+
 tenon_status run_call(Scope& scope, const Call& call, const Choice& choice, tenon_value* outs,
                       uint32_t nouts) {
   LocalCall local = localize(scope, call, choice);
@@ -319,7 +344,13 @@ tenon_status run_call(Scope& scope, const Call& call, const Choice& choice, teno
     is_direct[k] = to.at == choice.results[k] && !choice.cuts_mean && !call.operands.empty();
     if (is_direct[k]) results[k] = boxed(to.local);
   }
-  if (!scope.check(host->op_call_below(layer, call.op, local.args.data(), call.nargs,
+  const bool is_view = call.def.flags & TENON_OP_VIEW;
+  if (is_view && !local.is_copy && !call.results.empty())
+    if (Tensor view = view_directly(scope, call, choice, local.held[0]))
+      results[0] = boxed(view.release());
+  if (!scope.ok()) return scope.status();
+  if (!(is_view && results[0].tag != TENON_VALUE_NONE) &&
+      !scope.check(host->op_call_below(layer, call.op, local.args.data(), call.nargs,
                                        results.data(), nouts, scope.err())))
     return scope.status();
   std::vector<Tensor> parts(nouts);
@@ -327,7 +358,6 @@ tenon_status run_call(Scope& scope, const Call& call, const Choice& choice, teno
     parts[k] = is_direct[k] ? Tensor::borrow(as_tensor(results[k]))
                             : Tensor::adopt(as_tensor(results[k]));
   const Reason reason{call.name(), choice.has_rule};
-  const bool is_view = call.def.flags & TENON_OP_VIEW;
   for (uint32_t k = 0; k < nouts && scope.ok(); ++k) {
     if (choice.cuts_mean) parts[k] = weighted(scope, call, local.held[0], parts[k]);
     if (!scope.ok()) break;

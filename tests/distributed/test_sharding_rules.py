@@ -151,8 +151,9 @@ def failures_of(cases, has_gradients=False):
                     else:
                         text = differences([g for g, _ in grads], [w for _, w in grads])
                         text = text and "gradients: " + text
-            except dist.CollectiveError:
-                raise
+            except dist.CollectiveError as error:
+                # Ranks that went different ways: the others are in another call by now.
+                raise AssertionError(f"{case} {placements}: {error}") from error
             except Exception as error:
                 text = f"{type(error).__name__}: {error}"
             if text:
