@@ -11,23 +11,52 @@
 
 namespace tenon::sharding {
 
-const std::vector<ShardingRule>& rules_of(const tenon_op* op) {
-  static std::mutex mutex;
+namespace {
+
+std::mutex rules_mutex;
+std::map<const tenon_op*, std::vector<ShardingRule>>& known_rules() {
   static std::map<const tenon_op*, std::vector<ShardingRule>> known;
-  std::lock_guard lock(mutex);
-  auto [found, is_new] = known.try_emplace(op);
-  if (is_new)
-    for_each_trait(*host->op_def(op), "shard: ", [&](std::string_view line) {
-      try {
-        found->second.push_back(ShardingRule::parse(line));
-      } catch (const std::invalid_argument& error) {
-        known.erase(found);
-        throw Error(TENON_INVALID_ARGUMENT, std::string(host->op_def(op)->name) +
-                                                ": its line `shard`: " + error.what());
-      }
-      return false;
-    });
-  return found->second;
+  return known;
+}
+
+ShardingRule parse_rule(const tenon_op* op, std::string_view line) {
+  try {
+    return ShardingRule::parse(line);
+  } catch (const std::invalid_argument& error) {
+    throw Error(TENON_INVALID_ARGUMENT,
+                std::string(host->op_def(op)->name) + ": a line `shard`: " + error.what());
+  }
+}
+
+}  // namespace
+
+const std::vector<ShardingRule>& rules_of(const tenon_op* op) {
+  std::lock_guard lock(rules_mutex);
+  const auto found = known_rules().find(op);
+  if (found != known_rules().end()) return found->second;
+  std::vector<ShardingRule> rules;
+  for_each_trait(*host->op_def(op), "shard: ", [&](std::string_view line) {
+    rules.push_back(parse_rule(op, line));
+    return false;
+  });
+  return known_rules()[op] = std::move(rules);
+}
+
+tenon_status set_rules(const tenon_op* op, const char* lines, tenon_err* err) {
+  return guarded(err, [&] {
+    std::vector<ShardingRule> rules;
+    std::string_view rest = lines ? lines : "";
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      if (!line.empty()) rules.push_back(parse_rule(op, line));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    }
+    std::lock_guard lock(rules_mutex);
+    if (lines)
+      known_rules()[op] = std::move(rules);
+    else
+      known_rules().erase(op);
+  });
 }
 
 const char* Call::name() const {
@@ -63,7 +92,9 @@ std::vector<Candidate> candidates(const Call& call, uint32_t a,
   } else if (const auto& stated = rules_of(call.op); !stated.empty()) {
     for (const ShardingRule& rule : stated) has_rule |= rules.add_rule(rule);
   } else if (call.def.flags & TENON_OP_ELEMENTWISE) {
-    has_rule = rules.add_rule(ShardingRule{.kind = ShardingRule::Kind::kElementwise});
+    ShardingRule elementwise;
+    elementwise.kind = ShardingRule::Kind::kElementwise;
+    has_rule = rules.add_rule(elementwise);
   }
   return std::move(rules.found);
 }

@@ -21,6 +21,8 @@ struct Operand {
 // The rules of an operator, read once.
 const std::vector<ShardingRule>& rules_of(const tenon_op* op);
 
+tenon_status set_rules(const tenon_op* op, const char* lines, tenon_err* err);
+
 struct Call {
   const tenon_op* op;
   const tenon_op_def& def;

@@ -2,7 +2,7 @@
 // The plugin: the service and its layer.
 #include <tenon/plugin.hpp>
 
-#include "sharded.hpp"
+#include "candidates.hpp"
 
 namespace tenon::sharding {
 namespace {
@@ -35,7 +35,8 @@ constexpr tenon_sharding_api kService = {.struct_size = sizeof(tenon_sharding_ap
                                          .mesh_create = mesh_create,
                                          .mesh_release = mesh_release,
                                          .create = create_whole,
-                                         .redistribute = redistribute};
+                                         .redistribute = redistribute,
+                                         .set_rules = set_rules};
 
 tenon_status start(const tenon_host*, tenon_err* err) {
   layer = host->layer_register(&kLayer, err);

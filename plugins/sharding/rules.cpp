@@ -184,9 +184,9 @@ bool Rules::add_rows(const ShardingRule& rule) {
         to -= in_front(i);
       else if (axes.size() == 1 && i > axes[0])  // others in the place of the axis
         to += ndim - x.ndim;
-      else if (ndim != x.ndim && i > axes[0])
+      else if (ndim != x.ndim && (axes.empty() || i > axes[0]))
         fits = false;
-      fits = fits && to < ndim && result(k).shape[to] == x.shape[i];
+      fits = fits && to >= 0 && to < ndim && result(k).shape[to] == x.shape[i];
       made.results[k] = Placement::shard(to);
     }
     if (fits) add(std::move(made));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meshes of ranks and sharded tensors (tenon/services/sharding.h), for tenon.distributed.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <tenon/services/sharding.h>
@@ -94,6 +95,14 @@ nb::object redistribute(nb::handle tensor, std::vector<int64_t> placements) {
   return nb::steal(wrap(made));
 }
 
+void set_sharding_rules(const std::string& name, std::optional<std::string> lines) {
+  need_plugins();
+  const tenon_op* op = host->op_find(name.c_str());
+  if (!op) throw nb::value_error(("expected the name of an operator, got " + name).c_str());
+  ErrorSink err;
+  check(sharding().set_rules(op, lines ? lines->c_str() : nullptr, err), err);
+}
+
 // Methods and properties that the package adds to Tensor when it is imported.
 void add_tensor_attributes(nb::dict attributes) {
   for (auto [name, value] : attributes)
@@ -106,6 +115,7 @@ void add_tensor_attributes(nb::dict attributes) {
 void add_sharding_functions(nb::module_& module) {
   module.def("mesh_create", &mesh_create);
   module.def("mesh_release", &mesh_release);
+  module.def("set_sharding_rules", &set_sharding_rules, nb::arg("operator"), nb::arg("rules").none());
   module.def("add_tensor_attributes", &add_tensor_attributes);
   module.def("shard_tensor", &shard);
   module.def("redistribute_tensor", &redistribute);

@@ -47,7 +47,7 @@ from .local import LocalRanks, local
 from .mesh import DeviceMesh, init_device_mesh
 from .pipelines import Pipeline, Schedule, pipeline
 from .placements import Partial, Placement, Replicate, Shard
-from .reshards import reshard_policy, reshard_report
+from .reshards import reshard_policy, reshard_report, set_sharding_rules
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
 from .tensor_parallel import (
@@ -145,6 +145,7 @@ __all__ = [
     "scatter",
     "send",
     "serve_store",
+    "set_sharding_rules",
     "whole_parameters",
     "world",
 ]

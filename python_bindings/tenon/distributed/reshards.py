@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 
 from .call_site import call_site
 from .group import ProcessGroup
@@ -55,6 +55,13 @@ def reshard_report(reset: bool = False) -> list[dict[str, Any]]:
             _rows.clear()
             _warned.clear()
     return rows
+
+
+def set_sharding_rules(operator: str, rules: str | None) -> None:
+    """Rules for an operator whose definition has none, or others in their place: lines as those of `shard` in operator
+    definitions, such as "... m k, ... k n -> ... m n; k: sum". None: those of the definition again. Call it before the
+    operator is used, and test it as tests/distributed/test_sharding_rules.py does: results follow the rule."""
+    _core.set_sharding_rules(operator, rules)
 
 
 def move(

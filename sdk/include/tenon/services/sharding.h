@@ -76,6 +76,9 @@ typedef struct tenon_sharding_api {
   /* Without a gradient. `*out` owned; what is written into it does not show in `tensor`. */
   tenon_status (*redistribute)(tenon_tensor* tensor, const int64_t* placements, tenon_tensor** out,
                                tenon_err*);
+  /* Rules for an operator whose definition has none, or others in their place: lines as those of `shard`. NULL: those of the
+   * definition again. Not while calls of the operator are under way. */
+  tenon_status (*set_rules)(const tenon_op*, const char* lines, tenon_err*);
 } tenon_sharding_api;
 
 #ifdef __cplusplus
