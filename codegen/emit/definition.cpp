@@ -79,6 +79,7 @@ std::string traits_text(const Operator& op) {
   // Elementwise operators say it by their flag.
   if (op.has_in_place_form() && !op.may_alias() && !op.has_tag("convert"))
     text += cat("in_place: ", op.in_place.empty() ? kByCopy : op.in_place, "\n");
+  for (const std::string& line : op.shard) text += cat("shard: ", line, "\n");
   for (const std::string& line : op.earlier) text += cat("earlier: ", line, "\n");
   for (const OnnxLine& line : op.onnx)
     text += cat("onnx: ", line.name, " ", line.since, line.is_native ? " native " : " import ",

@@ -13,6 +13,7 @@
 #include "load/rows.hpp"
 #include "load/rules.hpp"
 #include "load/samples.hpp"
+#include "load/shard.hpp"
 #include "load/yaml_entry.hpp"
 #include "support/text.hpp"
 
@@ -23,7 +24,7 @@ const std::vector<std::string> kOperatorKeys = {
     "op",      "doc",       "sig",          "kind",      "dtypes", "shape", "expr",
     "reduce",  "kernels",   "complex_grad", "decompose", "grad",   "amp",   "flops",
     "rows",    "in_place",  "earlier",      "tags",      "method", "names", "onnx",
-    "example", "reference", "domain",       "samples"};
+    "example", "reference", "domain",       "samples",   "shard"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -327,6 +328,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_amp(entry, *op);
   read_flops(entry, *op);
   read_rows(entry, *op);
+  read_shard(entry, *op);
   read_in_place(entry, *op);
   read_earlier(entry, *op);
   const std::vector<Param>& params = op->signature.params;

@@ -160,6 +160,7 @@ struct Operator {
   std::string flops;     // of one call, as written; "unknown"; empty: one for each element
   std::string in_place;  // the parameter that the result may be written over, kByCopy, or nothing
   std::string rows;      // the parameter that names the axes along which it works, or last(count)
+  std::vector<std::string> shard;  // how it acts on tensors of which ranks have parts
   std::vector<std::string>
       earlier;  // signatures of earlier versions: hash, and how calls by it are told now
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient

@@ -207,7 +207,7 @@ tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved**
   if (tensor && is_output) TENON_TRY(alias(tensor, &kept, err));
   std::unique_ptr<tenon_saved> saved(
       new (std::nothrow) tenon_saved{std::move(kept), is_output ? tensor : nullptr,
-                                     tensor ? host->tensor_version(tensor) : 0, nullptr});
+                                     tensor ? version_of(tensor) : 0, nullptr});
   if (!saved) return fail_host_memory(err);
   if (tensor && saved_hooks) {
     Packed* packed;
@@ -245,7 +245,7 @@ tenon_status saved_unpack(tenon_saved* saved, tenon_tensor** out, tenon_err* err
     *out = nullptr;
     return TENON_OK;
   }
-  uint32_t found = host->tensor_version(saved->tensor.get());
+  uint32_t found = version_of(saved->tensor.get());
   if (found != saved->version)
     return fail_format(
         err, TENON_FAILED_PRECONDITION,

@@ -107,7 +107,7 @@ tenon_status keep_originals(const OperatorInfo& info, uint64_t needs, const teno
       kept.args[i].v.p = copy.get();
       break;
     }
-    kept.versions[i] = host->tensor_version(as_tensor(kept.args[i]));
+    kept.versions[i] = version_of(as_tensor(kept.args[i]));
   }
   return TENON_OK;
 }

@@ -74,7 +74,7 @@ tenon_status unpack_list(const Node& node, uint32_t index, const tenon_value& va
   const uint32_t* versions = versions_of(value);
   for (uint32_t k = 0; k < value.aux; ++k) {
     if (!list[k]) continue;
-    uint32_t found = host->tensor_version(list[k]);
+    uint32_t found = version_of(list[k]);
     if (found != versions[k])
       return fail_stale(node, "an element of", argument_name(node, index), versions[k], found, err);
   }
@@ -130,7 +130,7 @@ tenon_status unpack_arguments(Node& node, bool with_history, Unpacked& in, tenon
     const tenon_value& value = values_of(node)[i];
     switch (value.tag) {
       case TENON_VALUE_TENSOR: {
-        uint32_t found = host->tensor_version(as_tensor(value));
+        uint32_t found = version_of(as_tensor(value));
         if (found != value.aux) [[unlikely]]
           return fail_stale(node, "argument", argument_name(node, i), value.aux, found, err);
         in.args[i] = boxed(as_tensor(value));
@@ -181,7 +181,7 @@ tenon_status unpack_outputs(Node& node, bool with_history, Unpacked& in, tenon_e
       in.outs[k] = in.keep(std::move(tensor));
       continue;
     }
-    uint32_t found = host->tensor_version(saved->tensor);
+    uint32_t found = version_of(saved->tensor);
     if (found != saved->version) [[unlikely]] {
       const tenon_op_def* def = host->op_def(info_of(node).op);
       return fail_stale(node, "result", def->out_names ? def->out_names[k] : "out", saved->version,
@@ -340,7 +340,7 @@ void forget_stale(Node& node, const void* storage) {
     if (value.tag != TENON_VALUE_TENSOR) continue;
     tenon_tensor* tensor = as_tensor(value);
     if (host->tensor_storage(tensor) != storage) continue;
-    uint32_t found = host->tensor_version(tensor);
+    uint32_t found = version_of(tensor);
     if (found == value.aux) continue;
     value = {kStale, value.aux, {.i = found}};
     host->tensor_release(tensor);

@@ -162,6 +162,11 @@ tenon_status fill(tenon_tensor* destination, double value, tenon_err* err) {
 
 tenon_status alias(tenon_tensor* tensor, Tensor* out, tenon_err* err) {
   tenon_tensor* view;
+  if (tensor->flags & TENON_TENSOR_COMPOSED) [[unlikely]] {
+    TENON_TRY(alias_composed(tensor, &view, err));
+    *out = Tensor::adopt(view);
+    return TENON_OK;
+  }
   TENON_TRY(host->tensor_view(tensor, tensor->dtype, tensor->ndim, tensor->shape, tensor->strides,
                               0, &view, err));
   *out = Tensor::adopt(view);

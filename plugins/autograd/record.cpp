@@ -128,7 +128,7 @@ tenon_value put_list(Pass& pass, const tenon_value& value) {
     for (uint32_t k = 0; k < value.aux; ++k) {
       if (!handles[k]) continue;
       host->tensor_retain(handles[k]);
-      versions[k] = host->tensor_version(handles[k]);
+      versions[k] = version_of(handles[k]);
     }
   }
   return {TENON_VALUE_TENSORS, value.aux, {.p = handles}};
@@ -196,7 +196,7 @@ void put_values(Pass& pass, const RecordedCall& call, uint64_t reads) {
       put_other_value(pass, call, i, is_read);
     } else if constexpr (Pass::kFills) {
       auto* tensor = static_cast<tenon_tensor*>(value.v.p);
-      uint32_t version = call.versions ? call.versions[i] : host->tensor_version(tensor);
+      uint32_t version = call.versions ? call.versions[i] : version_of(tensor);
       host->tensor_retain(tensor);
       pass.value(i, {TENON_VALUE_TENSOR, version, {.p = tensor}});
     }
@@ -237,7 +237,7 @@ Node* record_plain(const RecordedCall& call, uint32_t nvalues, uint64_t reads, u
     auto* tensor = static_cast<tenon_tensor*>(args[i].v.p);
     if (reads & 1) {
       host->tensor_retain(tensor);
-      values[i].aux = host->tensor_version(tensor);
+      values[i].aux = version_of(tensor);
     } else {
       values[i] = kNoValue;
     }
@@ -267,7 +267,7 @@ tenon_status keep_outputs(const RecordedCall& call, uint64_t mask, Node& node, t
     tenon_tensor* out = as_tensor(call.outs[std::countr_zero(rest)]);
     Tensor view;
     TENON_TRY(alias(out, &view, err));
-    saved_outs_of(node)[count++] = {view.release(), {.version = host->tensor_version(out)}};
+    saved_outs_of(node)[count++] = {view.release(), {.version = version_of(out)}};
     node.saved_outs |= static_cast<uint8_t>(rest & (~rest + 1));
   }
   return TENON_OK;

@@ -46,6 +46,11 @@ inline bool is_unshared(const tenon_tensor* tensor) {
   return host->tensor_storage_use_count(tensor) == 1;
 }
 
+// Writes so far. Of a tensor that is composed of others: to its elements, which another tensor may have, too.
+uint32_t version_of(const tenon_tensor* tensor);
+// A tensor of the same parts as one that is composed.
+tenon_status alias_composed(tenon_tensor* tensor, tenon_tensor** out, tenon_err* err);
+
 // Turns recording on or off for a scope.
 class RecordingScope {
  public:

@@ -13,6 +13,10 @@
 
 namespace nb = nanobind;
 
+namespace tenon::python {
+void add_sharding_functions(nb::module_& module);  // sharding_module.cpp
+}  // namespace tenon::python
+
 NB_MODULE(_core, module) {
   using namespace tenon::python;
   module.attr("__version__") = TENON_VERSION;
@@ -41,6 +45,7 @@ NB_MODULE(_core, module) {
   add_composed_functions(module);
   add_collective_type(module);
   add_distributed_types(module);
+  add_sharding_functions(module);
   add_definition_types(module);
   add_batched_functions(module);
   add_dialect_functions(module);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes: their formats, what detectors learn of them, and which of them to keep.
 #include "composites/compose.hpp"
+#include "composites/data_reads.hpp"
 
 namespace tenon::standard_ops {
 namespace {
@@ -166,7 +167,7 @@ TENON_DECOMPOSE(nms_mask) {
         ops::logical_not(scope, ops::any(scope, ops::logical_and(scope, overlaps, keep), {1}));
     Tensor changed = ops::to_device(scope, ops::any(scope, ops::not_equal(scope, next, keep)),
                                     host->device_host());
-    if (!scope.ok() || !*static_cast<const bool*>(changed->data)) break;
+    if (!has_elements(scope, changed) || !*static_cast<const bool*>(changed->data)) break;
     keep = next;
   }
   return finish(scope, outs, keep);

@@ -31,4 +31,12 @@ tenon_status expect_readable(const char* op, const Tensor& x, const char* rest, 
   return graph()->record_look(x.get(), ("`" + std::string(op) + "`").c_str(), rest, err);
 }
 
+bool has_elements(Scope& scope, const Tensor& x) {
+  if (scope.ok() && x->flags & TENON_TENSOR_COMPOSED)
+    scope.fail(TENON_UNSUPPORTED,
+               "expected a tensor whose elements can be read, got one that is composed of others; "
+               "use full_tensor() of a sharded one, to_dense() of a sparse one");
+  return scope.ok();
+}
+
 }  // namespace tenon::standard_ops

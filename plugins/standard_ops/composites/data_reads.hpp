@@ -12,6 +12,10 @@ namespace tenon::standard_ops {
 // `rest` says why and what to do instead, behind the operator's name and the line of the caller's program.
 tenon_status expect_readable(const char* op, const Tensor& x, const char* rest, tenon_err* err);
 
+// Whether this process has the elements of `x` in memory; else the scope fails. Of a tensor that is composed of others
+// there is nothing to read.
+bool has_elements(Scope& scope, const Tensor& x);
+
 // Does this thread record the calls that the composite makes?
 bool is_recorded();
 

@@ -23,6 +23,7 @@ tenon_status for_each_row(const Tensor& x, tenon_err* err,
                           const std::function<tenon_status(std::span<const double>)>& visit) {
   if (!is_checked(x)) return TENON_OK;
   Scope scope(err);
+  if (!has_elements(scope, x)) return scope.status();
   Tensor numbers = as_doubles(scope, x);
   if (!scope.ok()) return scope.status();
   const int64_t length = x->ndim > 0 ? x->shape[x->ndim - 1] : 1;

@@ -20,7 +20,7 @@ int64_t read_number(Scope& scope, const char* op, const char* fix, const Tensor&
     if (!scope.check(expect_readable(op, x, rest.c_str(), scope.err()))) return 0;
   }
   Tensor here = ops::to_device(scope, ops::contiguous(scope, x), host->device_host());
-  return scope.ok() ? *static_cast<const int64_t*>(here->data) : 0;
+  return has_elements(scope, here) ? *static_cast<const int64_t*>(here->data) : 0;
 }
 
 tenon_status expect_indices(const char* op, const char* name, const Tensor& index, int64_t rows,

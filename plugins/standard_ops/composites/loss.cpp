@@ -62,7 +62,8 @@ tenon_status fail_outside(const char* op, const Tensor& x, const Targets& target
   host->err_clear(err);
   Scope scope(err);
   Tensor numbers = ops::reshape(scope, targets.numbers, {-1});
-  if (scope.ok() && numbers->device == host->device_host()) {
+  if (scope.ok() && numbers->device == host->device_host() &&
+      !(numbers->flags & TENON_TENSOR_COMPOSED)) {
     const auto* from = static_cast<const int64_t*>(numbers->data);
     for (int64_t i = 0; i < numbers->numel; ++i) {
       const int64_t number = from[i * numbers->strides[0]];

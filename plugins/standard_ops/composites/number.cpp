@@ -3,6 +3,7 @@
 #include <tenon/integer_range.hpp>
 
 #include "composites/compose.hpp"
+#include "composites/data_reads.hpp"
 
 namespace tenon::standard_ops {
 namespace {
@@ -40,7 +41,7 @@ tenon_status read_whole_numbers(Scope& scope, const char* op, const tenon_value*
 
 bool all_zero(Scope& scope, const Tensor& x) {
   Tensor any = ops::any(scope, x);
-  return scope.ok() && !*static_cast<const uint8_t*>(any->data);
+  return has_elements(scope, any) && !*static_cast<const uint8_t*>(any->data);
 }
 
 // Euclid's algorithm on all elements at once. Consecutive Fibonacci numbers take most steps. Where

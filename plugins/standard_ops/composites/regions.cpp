@@ -2,6 +2,7 @@
 // Regions of images: samples and maxima in the bins of boxes, as gathers of rows.
 #include "shapes/regions.hpp"
 #include "composites/compose.hpp"
+#include "composites/data_reads.hpp"
 
 namespace tenon::standard_ops {
 namespace {
@@ -92,7 +93,7 @@ tenon_status read_regions(Scope& scope, const char* op, const Tensor& boxes, con
     // Converted there: the device may have no float64.
     Tensor most = ops::cast(
         scope, ops::to_device(scope, ops::max(scope, grid), host->device_host()), TENON_DTYPE_F64);
-    if (!scope.ok()) return scope.status();
+    if (!has_elements(scope, most)) return scope.status();
     const double number = *static_cast<const double*>(most->data);
     if (number > static_cast<double>(kMaxSamples))
       return shapes::fail(err, TENON_UNSUPPORTED, op,

@@ -220,7 +220,7 @@ TENON_DECOMPOSE(sequence_pad) {
         "pass the count",
         err));
     Tensor longest = ops::to_device(scope, ops::max(scope, lengths), host->device_host());
-    if (!scope.ok()) return scope.status();
+    if (!has_elements(scope, longest)) return scope.status();
     count = *static_cast<const int64_t*>(longest->data);
   }
   const int64_t batch = lengths->shape[0];

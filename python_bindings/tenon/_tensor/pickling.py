@@ -16,6 +16,11 @@ def operator(name):
 
 def reduce_composed(whole):
     """What a pickle of a tensor that is composed of others holds: its parts."""
+    if whole.layout == "sharded":
+        raise TypeError(
+            "expected a tensor that one process has, got one of layout sharded, of which this rank has a part; pickle "
+            "full_tensor() or to_local(), or save it with tenon.distributed.checkpoint"
+        )
     state = (whole.layout, tuple(whole.shape), list(_core.parts_of(whole)), _core.words_of(whole))
     return composed, state
 

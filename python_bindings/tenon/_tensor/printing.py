@@ -101,9 +101,15 @@ class printoptions:
 _PARTS = {"coo": ("indices", "values"), "csr": ("indptr", "indices", "values")}
 
 
+# Layouts of other packages, and what gives the text of their tensors.
+formats = {}
+
+
 def format_tensor(tensor):
     """The text of repr(tensor)."""
     prefix = "tensor("
+    if tensor.layout in formats:
+        return formats[tensor.layout](tensor)
     if tensor.layout != "strided":
         return _format_composed(tensor)
     notes = _notes(tensor)

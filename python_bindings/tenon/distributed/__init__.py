@@ -34,6 +34,7 @@ from .calls import (
 )
 from .context import ContextParallel
 from .data_parallel import DistributedDataParallel
+from .dtensor import DTensor, distribute_tensor, from_local, local_map
 from .errors import (
     CollectiveAborted,
     CollectiveError,
@@ -46,10 +47,21 @@ from .fully_shard import fully_shard, whole_parameters
 from .grad_scaler import GradScaler
 from .group import ProcessGroup
 from .local import LocalRanks, local
+from .mesh import DeviceMesh, init_device_mesh
 from .norms import clip_grad_norm_
 from .pipelines import Pipeline, Schedule, pipeline
+from .placements import Partial, Placement, Replicate, Shard
+from .reshards import reshard_policy, reshard_report, set_sharding_rules
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
+from .tensor_parallel import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
 from .work import Work
 from .world import (
     abort,
@@ -71,6 +83,9 @@ __all__ = [
     "CollectiveMismatch",
     "CollectiveTimeout",
     "ContextParallel",
+    "ColwiseParallel",
+    "DTensor",
+    "DeviceMesh",
     "DistributedBatchSampler",
     "DistributedDataParallel",
     "ExpertParallel",
@@ -80,11 +95,19 @@ __all__ = [
     "LocalStore",
     "MoELayer",
     "P2POp",
+    "ParallelStyle",
+    "Partial",
     "PeerFailed",
     "Pipeline",
+    "Placement",
+    "PrepareModuleInput",
     "ProcessGroup",
     "ReduceOp",
+    "Replicate",
+    "RowwiseParallel",
     "Schedule",
+    "SequenceParallel",
+    "Shard",
     "Store",
     "TcpStore",
     "Work",
@@ -103,26 +126,34 @@ __all__ = [
     "checkpoint",
     "clip_grad_norm_",
     "destroy_process_group",
+    "distribute_tensor",
     "dump",
+    "from_local",
     "fully_shard",
     "functional",
     "gather",
     "get_local_rank",
     "get_rank",
     "get_world_size",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_initialized",
     "isend",
     "local",
+    "local_map",
     "new_group",
+    "parallelize_module",
     "pipeline",
     "recv",
     "reduce",
     "reduce_scatter_tensor",
+    "reshard_policy",
+    "reshard_report",
     "scatter",
     "send",
     "serve_store",
+    "set_sharding_rules",
     "whole_parameters",
     "world",
 ]

@@ -127,6 +127,8 @@ class LocalRanks:
                 group.abort(f"rank {rank} ended with {type(error).__name__}: {error}")
             finally:
                 turn.give(rank, is_over=True)
+                for mesh in getattr(_thread_world, "meshes", ()):
+                    mesh.close()
                 _thread_world.group = None
                 group.close()
 

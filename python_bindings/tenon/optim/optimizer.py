@@ -205,7 +205,7 @@ class Optimizer:
                     grad = param.grad
                     if grad is not None:
                         by_rows = is_rows(grad) and self.updates_rows(group)
-                        if grad.layout != "strided":
+                        if grad.layout not in ("strided", "sharded"):
                             grad = grad.coalesce() if by_rows else grad.to_dense()
                         if group["maximize"]:
                             grad = -grad
