@@ -54,10 +54,10 @@ def test_usual_constructs_work():
     ],
 )  # fmt: skip
 def test_hostile_templates_end_with_an_error(text, message):
-    start = time.monotonic()
+    start = time.thread_time()
     with pytest.raises(TemplateError, match=message):
         ChatTemplate(text).render([])
-    assert time.monotonic() - start < 5
+    assert time.thread_time() - start < 5
 
 
 @pytest.mark.parametrize("text", ["{{ 'a' | center(10**10) }}", "{% for %}", "{{ lipsum( }}"])
