@@ -169,6 +169,56 @@ def test_training_is_that_of_one_process(size, parts, whole_history):
     compare(histories, whole_history)
 
 
+@pytest.mark.parametrize(("size", "parts"), [(2, 2), (4, 2)])
+def test_beside_parameters_in_parts(size, parts, whole_history):
+    """fully_shard of what is no expert: a mixture of experts, of which no rank has a whole layer."""
+
+    def work():
+        rank = dist.get_rank()
+        model = Net(**groups_of(parts))
+        dist.fully_shard(model.into)
+        dist.fully_shard(model.second.gate)
+        wrapped = dist.DistributedDataParallel(model)
+        optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        norms = []
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            x, target = batch(step, rank, size)
+            loss_of(wrapped(x), target).backward()
+            norms.append(dist.clip_grad_norm_(model.parameters(), 1e9).item())
+            optimizer.step()
+        with dist.whole_parameters(model):
+            into = model.into.weight.detach().numpy().copy()
+            gate = model.second.gate.weight.detach().numpy().copy()
+        experts = values_of(model.first.experts.named_parameters())
+        return norms, into, gate, {name: value for name, (value, _) in experts.items()}
+
+    want = whole_history[-1]
+    squares = [
+        sum(0.0 if grad is None else (grad.astype("f8") ** 2).sum() for _, grad in step.values())
+        for step in whole_history
+    ]
+    for norms, into, gate, experts in in_ranks(size, work):
+        np.testing.assert_allclose(norms, np.sqrt(squares), rtol=1e-4)
+        np.testing.assert_allclose(into, want["into.weight"][0], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(gate, want["second.gate.weight"][0], rtol=1e-5, atol=1e-5)
+        for name, value in experts.items():
+            expected = want[f"first.experts.{name}"][0]
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_parts_of_other_ranks_are_refused():
+    def work():
+        model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        dist.fully_shard(model[0], dist.world().split(dist.get_rank()))
+        with pytest.raises(
+            ValueError, match=r"parts of 0\.weight on ranks \[0, 1\], as .*got \[\d\]"
+        ):
+            dist.DistributedDataParallel(model)
+
+    in_ranks(2, work)
+
+
 def test_small_buckets_and_unused_parameters(whole_history):
     options = {"bucket_cap_mb": 1e-4, "find_unused_parameters": True}
     compare(in_ranks(4, train, 2, wrap_options=options), whole_history)

@@ -34,7 +34,8 @@ class DistributedDataParallel(Module):
     become those of rank 0 before every forward pass in training.
 
     Experts of ExpertParallel are no rank's alone: their gradients, which are sums over the tokens of all ranks, are summed
-    over the ranks with the same experts and divided by the number of all ranks.
+    over the ranks with the same experts and divided by the number of all ranks. Parameters of modules that fully_shard was
+    called with are averaged by these.
 
     After a pass that raised at the same place on all ranks the next one is as any other; gradients that the failed one
     left in parameters are this rank's own, so call zero_grad(). If it raised on some ranks only, all ranks get a
@@ -54,7 +55,7 @@ class DistributedDataParallel(Module):
         self.process_group = process_group or world()
         self.find_unused_parameters = find_unused_parameters
         self.broadcast_buffers = broadcast_buffers
-        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        named = [(name, p) for name, p in self._named_parameters() if p.requires_grad]
         if not named:
             raise ValueError(
                 "DistributedDataParallel: expected a module with parameters that require a gradient, got none"
@@ -64,7 +65,7 @@ class DistributedDataParallel(Module):
         self._pass: int | None = None  # the backward pass that what follows belongs to
         with tenon.no_grad():
             self._agree_on_shapes()
-            for tensor in (*module.parameters(), *module.buffers()):
+            for tensor in (*(p for _, p in self._named_parameters()), *module.buffers()):
                 self._broadcast(tensor)
         self._reducers = []
         for place in (None, *self._places):
@@ -100,6 +101,19 @@ class DistributedDataParallel(Module):
             self._is_syncing = before
 
     # -- what ranks have
+
+    def _named_parameters(self) -> list[tuple[str, Tensor]]:
+        """Those that fully_shard has made parts of are averaged by it."""
+        whole = []
+        for name, param in self.module.named_parameters():
+            if not getattr(param, "is_part", False):
+                whole.append((name, param))
+            elif set(param.group.ranks) != set(self.process_group.ranks):
+                raise ValueError(
+                    f"DistributedDataParallel: expected parts of {name} on ranks {list(self.process_group.ranks)}, as "
+                    f"gradients are averaged over them, got {list(param.group.ranks)}"
+                )
+        return whole
 
     def _places_of_experts(self) -> list[ExpertPlace]:
         """Of the experts in the model, which must be divided over all ranks of the group."""
@@ -154,7 +168,7 @@ class DistributedDataParallel(Module):
                 continue
             own = [
                 (name, tuple(p.shape), p.dtype.name)
-                for name, p in self.module.named_parameters()
+                for name, p in self._named_parameters()
                 if place_of(p) == place
             ]
             for rank, theirs in enumerate(all_gather_object(own, group)):
