@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens a second of one sequence: `tenon.llm` beside llama.cpp, which the wheel `xllamacpp` has.
 
-    python generation.py [--quick] [--threads 1] [--only 25M] [--json results.json]
+    python generation.py [--quick] [--threads 1] [--only 25M] [--formats f32,q8_0] [--clock cpu]
+                         [--json results.json]
 
 Random Llamas of 25 and 125 million weights, written by `save_gguf` and read by both. A prompt of 256 tokens
 is timed with one token behind it, and with 33; what these take more is the time of 32. Libraries take turns,
-and the best of the rounds counts.
+and the best of the rounds counts. "tenon int8" rounds what meets weights in blocks to 8 bits, as llama.cpp does.
+On a machine that others use, too, `--clock cpu` takes the time of processors, of all threads, instead of the
+clock's.
 """
 
 from __future__ import annotations
@@ -63,8 +66,8 @@ def model_of(width: int, layers: int, tokens: int) -> LanguageModel:
     return LanguageModel(Decoder(config, weights), Tokenizer(text=json.dumps(made)))
 
 
-def tenon_call(path: str):
-    model = tenon.llm.load(path)
+def tenon_call(path: str, activations: str = "float"):
+    model = tenon.llm.load(path, activations=activations)
 
     def call(prompt: list[int], count: int) -> None:
         assert len(list(model.tokens(prompt, max_tokens=count, logit_bias={0: -100.0}))) == count
@@ -96,14 +99,13 @@ def llama_cpp_call(path: str, threads: int):
     return call
 
 
-def times(call, prompt: list[int]) -> tuple[float, float]:
-    """Seconds of the prompt with one token, and of the tokens behind it."""
-    start = time.perf_counter()
+def times(call, prompt: list[int], clock) -> tuple[float, float]:
+    """Seconds of the prompt with one token, and with all of them."""
+    start = clock()
     call(prompt, 1)
-    middle = time.perf_counter()
+    middle = clock()
     call(prompt, ANSWER)
-    first = middle - start
-    return first, time.perf_counter() - middle - first
+    return middle - start, clock() - middle
 
 
 def main() -> None:
@@ -112,9 +114,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="the small model, two rounds")
     parser.add_argument("--only", default="", help="a size: 25M or 125M")
+    parser.add_argument("--formats", default="f32,q8_0,q4_0", help="f32,q8_0,q4_0")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rounds = 2 if options.quick else options.rounds
+    clock = time.perf_counter if options.clock == "wall" else time.process_time
     tenon.set_num_threads(options.threads)
     prompt = [5 + 7 * place % 900 for place in range(PROMPT)]
     rows = []
@@ -122,24 +127,26 @@ def main() -> None:
         if options.only not in ("", size) or (options.quick and size != "25M"):
             continue
         model = model_of(*shape)
-        for form in ("f32", "q8_0"):
+        for form in options.formats.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 path = f"{folder}/model.gguf"
                 tenon.llm.save_gguf(model, path, form)
-                calls = {
-                    "tenon": tenon_call(path),
-                    "llama.cpp": llama_cpp_call(path, options.threads),
-                }
+                calls = {"tenon": tenon_call(path)}
+                if form not in ("f32", "f16", "bf16"):
+                    calls["tenon int8"] = tenon_call(path, "int8")
+                calls["llama.cpp"] = llama_cpp_call(path, options.threads)
                 best = {name: (float("inf"), float("inf")) for name in calls}
                 for _ in range(rounds):
                     for name, call in calls.items():
-                        best[name] = tuple(map(min, best[name], times(call, prompt)))
-            for name, (first, rest) in best.items():
+                        best[name] = tuple(map(min, best[name], times(call, prompt, clock)))
+            for name, (first, whole) in best.items():
+                rest = whole - first
                 row = {
                     "size": size,
                     "format": form,
                     "library": name,
                     "threads": options.threads,
+                    "clock": options.clock,
                     "prompt tokens/s": PROMPT / first,
                     "tokens/s": (ANSWER - 1) / rest,
                 }

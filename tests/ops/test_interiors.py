@@ -54,7 +54,7 @@ NOT_SCALED = {
 ROUND_TWICE = {
     "conv_transpose2d": "kernels of its products add no bias",
     **dict.fromkeys(
-        "scaled_dot_product_attention varlen_attention cached_attention paged_attention".split(),
+        "scaled_dot_product_attention varlen_attention cached_attention".split(),
         "kernels keep the weights of smaller floats in their dtype",
     ),
 }
@@ -149,6 +149,8 @@ _x, _w, _b = normal(3, 4, 5), normal(5), normal(5)
 _image = normal(2, 3, 5, 4)
 _rows = normal(4, 6)
 _targets = np.array([0, 5, -100, 1])
+_codes = _rng.integers(-128, 128, (5, 32), dtype=np.int8)
+_ragged = 0.7, T([0, 3, 5]), 2, 1.5  # scale, offsets, window, softcap
 
 
 def cross_entropy(reduction):
@@ -164,6 +166,31 @@ WHOLE = {
         (tenon.batch_norm_inference, _image, normal(3), positive(3), normal(3), normal(3))
     ],
     "max_pool2d": [(lambda x: tenon.max_pool2d(x, 2), _image)],
+    "rotary_embedding": [
+        (lambda *a: tenon.rotary_embedding(*a), normal(2, 3, 8), normal(3, 4), normal(3, 4)),
+        (lambda *a: tenon.rotary_embedding(*a, True), normal(3, 8), normal(1, 4), normal(1, 4)),
+    ],
+    "weight_only_linear": [
+        (
+            lambda x, s, b: tenon.weight_only_linear(x, T(_codes), s, b),
+            normal(3, 32),
+            positive(5),
+            normal(5),
+        ),
+        (
+            lambda x, s: tenon.weight_only_linear(x, T(_codes), s, None, 4, 16),
+            normal(64),
+            positive(5, 4),
+        ),
+    ],
+    "paged_attention": [
+        (
+            lambda *a: tenon.paged_attention(*a, T([[4, 1], [2, 3]]), T([4, 3]), *_ragged),
+            normal(5, 4, 3),
+            normal(5, 2, 2, 3),
+            normal(5, 2, 2, 4),
+        )
+    ],
     "sort": [(tenon.sort, _rows)],
     "argsort": [(tenon.argsort, _rows)],
     "layer_norm_grad": [
@@ -244,7 +271,8 @@ def both_ways(name, function, arrays, dtype):
 def test_kernels_agree_with_their_parts(name, function, arrays, dtype):
     slack = {"float64": 1e-11, "float32": 2e-5}.get(dtype) or 2 * EPSILON[dtype]
     # Weights of attention saturate at large scores: what cancels is all that gradients are then.
-    magnitudes = MAGNITUDES[:3] if name == "attention_grad" else MAGNITUDES
+    saturates = name in ("attention_grad", "paged_attention")
+    magnitudes = MAGNITUDES[:3] if saturates else MAGNITUDES
     for magnitude in magnitudes:
         scaled = [arrays[0] * magnitude, *arrays[1:]]
         whole, parts = both_ways(name, function, scaled, dtype)
