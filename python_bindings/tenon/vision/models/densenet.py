@@ -113,3 +113,9 @@ def densenet169(**settings: Any) -> DenseNet:
 def densenet201(**settings: Any) -> DenseNet:
     """DenseNet with 201 layers."""
     return DenseNet(32, (6, 12, 48, 32), 64, **settings)
+
+
+@untrained
+def densenet264(**settings: Any) -> DenseNet:
+    """DenseNet with 264 layers."""
+    return DenseNet(32, (6, 12, 64, 48), 64, **settings)

@@ -167,3 +167,45 @@ def resnext50_32x4d(**settings: Any) -> ResNet:
 def wide_resnet50_2(**settings: Any) -> ResNet:
     """ResNet with 50 layers, whose blocks are twice as wide inside."""
     return ResNet(Bottleneck, [3, 4, 6, 3], width_per_group=128, **settings)
+
+
+@untrained
+def resnext50_64x4d(**settings: Any) -> ResNet:
+    """ResNeXt with 50 layers in 64 groups of 4 channels."""
+    return ResNet(Bottleneck, [3, 4, 6, 3], groups=64, width_per_group=4, **settings)
+
+
+@untrained
+def resnext101_32x4d(**settings: Any) -> ResNet:
+    """ResNeXt with 101 layers in 32 groups of 4 channels."""
+    return ResNet(Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4, **settings)
+
+
+@untrained
+def resnext101_32x8d(**settings: Any) -> ResNet:
+    """ResNeXt with 101 layers in 32 groups of 8 channels."""
+    return ResNet(Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=8, **settings)
+
+
+@untrained
+def resnext101_64x4d(**settings: Any) -> ResNet:
+    """ResNeXt with 101 layers in 64 groups of 4 channels."""
+    return ResNet(Bottleneck, [3, 4, 23, 3], groups=64, width_per_group=4, **settings)
+
+
+@untrained
+def resnext152_32x4d(**settings: Any) -> ResNet:
+    """ResNeXt with 152 layers in 32 groups of 4 channels."""
+    return ResNet(Bottleneck, [3, 8, 36, 3], groups=32, width_per_group=4, **settings)
+
+
+@untrained
+def resnext152_64x4d(**settings: Any) -> ResNet:
+    """ResNeXt with 152 layers in 64 groups of 4 channels."""
+    return ResNet(Bottleneck, [3, 8, 36, 3], groups=64, width_per_group=4, **settings)
+
+
+@untrained
+def wide_resnet101_2(**settings: Any) -> ResNet:
+    """ResNet with 101 layers, whose blocks are twice as wide inside."""
+    return ResNet(Bottleneck, [3, 4, 23, 3], width_per_group=128, **settings)
