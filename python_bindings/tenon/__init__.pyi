@@ -104,8 +104,8 @@ from tenon._tensor.array_api import unique_counts as unique_counts
 from tenon._tensor.array_api import unique_inverse as unique_inverse
 from tenon._tensor.array_api import unique_values as unique_values
 from tenon._tensor.array_api import unstack as unstack
-from tenon._tensor.axis_forms import tensordot as tensordot
-from tenon._tensor.axis_forms import transpose as transpose
+from tenon._tensor.axis_forms import tensordot as tensordot  # type: ignore[assignment]
+from tenon._tensor.axis_forms import transpose as transpose  # type: ignore[assignment]
 from tenon._tensor.counting import bincount as bincount
 from tenon._tensor.counting import histogram as histogram
 from tenon._tensor.counting import histogram_bin_edges as histogram_bin_edges

@@ -9,40 +9,37 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor
 
-Axes = int | Sequence[int]
 
-
-def transpose(x: Tensor, axis0: Axes = -2, axis1: int = -1, *, axes: Sequence[int] | None = None) -> Any:
-    """`x` with two axes exchanged; by default the last two. One sequence, `transpose(x, (2, 0, 1))`, is the order of all axes, as
-    in `permute`."""
-    if axes is None and not isinstance(axis0, (list, tuple)):
-        return _core.operator("transpose")(x, axis0, axis1)
-    if axes is not None and axis0 != -2 or axis1 != -1:
+def transpose(x: Tensor, *order: Any, axes: Sequence[int] | None = None, **keywords: Any) -> Any:
+    """`x` with the two axes `axis0` and `axis1` exchanged; by default the last two. One sequence, `transpose(x, (2, 0, 1))` or `axes=`,
+    is the order of all axes, as in `permute`."""
+    is_order = len(order) == 1 and isinstance(order[0], (list, tuple))
+    if axes is None and not is_order:
+        return _core.operator("transpose")(x, *order, **keywords)
+    if axes is not None and order or keywords:
         raise TypeError("transpose(): expected two axes, or the order of all axes, got both")
-    return _core.operator("permute")(x, list(axis0 if axes is None else axes))  # type: ignore[arg-type]
+    return _core.operator("permute")(x, list(order[0] if axes is None else axes))
 
 
-def tensordot(
-    x: Tensor, y: Tensor, axes_x: Any = None, axes_y: Axes | None = None, *, axes: Any = None
-) -> Any:
-    """Sum of products over axes `axes_x` of `x` and `axes_y` of `y`. `axes`, or `axes_x` alone, is NumPy's: a number, for the last
-    axes of `x` and the first of `y`, 2 where nothing is given; or a pair of axes."""
-    if axes is not None and (axes_x is not None or axes_y is not None):
+def tensordot(x: Tensor, y: Tensor, *given: Any, axes: Any = None, **keywords: Any) -> Any:
+    """Sum of products over the axes `axes_x` of `x` and `axes_y` of `y`. `axes`, or a third argument alone, is NumPy's: a number, for
+    the last axes of `x` and the first of `y`, 2 where nothing is given; or a pair of axes."""
+    if len(given) == 2 or keywords.keys() - {"out"}:
+        if axes is not None:
+            raise TypeError("tensordot(): expected `axes`, or `axes_x` and `axes_y`, got both")
+        return _core.operator("tensordot")(x, y, *given, **keywords)
+    if len(given) > 1 or given and axes is not None:
         raise TypeError("tensordot(): expected `axes`, or `axes_x` and `axes_y`, got both")
-    if axes_y is None:
-        pair = axes if axes is not None else 2 if axes_x is None else axes_x
-        if isinstance(pair, int):
-            if not 0 <= pair <= min(x.ndim, y.ndim):
-                raise ValueError(
-                    f"tensordot(): expected 0 to {min(x.ndim, y.ndim)} axes, got axes={pair}"
-                )
-            axes_x, axes_y = list(range(x.ndim - pair, x.ndim)), list(range(pair))
-        elif len(pair) == 2:
-            axes_x, axes_y = pair
-        else:
-            raise ValueError(f"tensordot(): expected a number or a pair of axes, got axes={pair!r}")
-    listed = [[each] if isinstance(each, int) else list(each) for each in (axes_x, axes_y)]
-    return _core.operator("tensordot")(x, y, *listed)
+    pair = given[0] if given else 2 if axes is None else axes
+    if isinstance(pair, int):
+        most = min(x.ndim, y.ndim)
+        if not 0 <= pair <= most:
+            raise ValueError(f"tensordot(): expected 0 to {most} axes, got axes={pair}")
+        pair = list(range(x.ndim - pair, x.ndim)), list(range(pair))
+    elif len(pair) != 2:
+        raise ValueError(f"tensordot(): expected a number or a pair of axes, got axes={pair!r}")
+    listed = [[each] if isinstance(each, int) else list(each) for each in pair]
+    return _core.operator("tensordot")(x, y, *listed, **keywords)
 
 
 __all__ = ["tensordot", "transpose"]

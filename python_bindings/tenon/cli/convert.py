@@ -3,7 +3,7 @@
 
     tenon convert model.onnx model.tenon --size batch=1:64
     tenon convert model.tenon model.onnx --opset 21
-    tenon convert model.pt2 model.tenon        what torch.export.save wrote, where PyTorch is installed
+    tenon convert model.pt2 model.tenon        what torch.export.save wrote
     tenon convert inference.json model.tenon   what Paddle saved; .pdmodel, too, with .pdiparams beside it
 
 --verify runs both and compares the results with ONNX Runtime's.

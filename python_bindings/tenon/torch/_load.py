@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
@@ -11,7 +12,7 @@ from tenon import _core
 from tenon.jit import structures
 from tenon.jit.dynamic_shapes import text_of
 from tenon.jit.program import PASSES, Program
-from tenon.torch import _lines
+from tenon.torch import _archive_walk, _lines
 from tenon.torch._decompositions import kept_whole
 from tenon.torch._graph import GraphBuilder
 from tenon.torch._report import Report, remember
@@ -50,9 +51,15 @@ def load(
     `device`: where it runs; the CPU shares memory with PyTorch, and programs of other devices are refused so far.
     `gradients`: whether runs record a history for gradients where an argument requires one. `name`: in `report()`.
 
+    Where PyTorch is not installed, a file is read without it: weights stay in the mapped file, and calls without a line are refused
+    that PyTorch would take apart.
+
     Raises NotImplementedError with all calls that cannot be told in operators, each with its reason; TypeError for what
     is no exported program; ImportError where PyTorch is missing or too old.
     """
+    if isinstance(source, (str, os.PathLike)) and importlib.util.find_spec("torch") is None:
+        _check_device(device)
+        return _archive_walk.load(os.fspath(source), name=name, gradients=gradients)
     torch = _torch()
     shown = name or "program"
     if isinstance(source, (str, os.PathLike)):
@@ -63,11 +70,7 @@ def load(
             f"torch.load: expected a torch.export.ExportedProgram or a path, got "
             f"{type(source).__name__}; export a model with torch.export.export(model, arguments)"
         )
-    host = tenon.device("cpu")
-    if device is not None and tenon.device(device) != host:
-        raise NotImplementedError(
-            f"torch.load: expected device 'cpu', whose memory is PyTorch's, got {device!r}"
-        )
+    _check_device(device)
     entry = Report(shown)
     exported = source
     _refuse_checks_of_data(source, shown)
@@ -79,6 +82,13 @@ def load(
             return _program(builder, entry)
     finally:
         remember(entry)
+
+
+def _check_device(device: str | None) -> None:
+    if device is not None and tenon.device(device) != tenon.device("cpu"):
+        raise NotImplementedError(
+            f"torch.load: expected device 'cpu', whose memory is PyTorch's, got {device!r}"
+        )
 
 
 def _can_be_told(torch: Any, exported: Any) -> bool:

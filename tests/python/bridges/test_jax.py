@@ -297,7 +297,7 @@ def gpt():
         return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
 
     def loss(w, ids, key):
-        x = w["words"][ids] + w["places"][: ids.shape[1]]
+        x = w["words"][ids] + w["rows"][: ids.shape[1]]
 
         def block(x, layer):
             qkv = jnp.reshape(norm(x) @ layer["qkv"], (*x.shape[:2], 3, heads, width // heads))
@@ -328,7 +328,7 @@ def gpt():
 
     layers = {"qkv": normal(2, width, 3 * width), "out": normal(2, width, width)}
     layers |= {"up": normal(2, width, 4 * width), "down": normal(2, 4 * width, width)}
-    w = {"words": normal(11, width), "places": normal(length, width)}
+    w = {"words": normal(11, width), "rows": normal(length, width)}
     w["layers"] = {name: each * 0.2 for name, each in layers.items()}
     zeros = jax.tree.map(jnp.zeros_like, w)
     ids = jnp.asarray(_numbers.integers(0, 11, (3, length)))
