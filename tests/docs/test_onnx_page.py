@@ -24,6 +24,8 @@ def write_models(folder):
         (folder / name).write_bytes(model(nodes, inputs, ["scores"], weights))
     inputs = [value("x", "float32", [6]), value("shape", "int64", [2])]
     data = model([node("Reshape", ["x", "shape"], ["y"])], inputs, ["y"])
+    words = [node("StringNormalizer", ["words"], ["upper"], case_change_action="UPPER")]
+    (folder / "words.onnx").write_bytes(model(words, [value("words", "text", ["n"])], ["upper"]))
     (folder / "resnet50_data").mkdir()
     saved = {"input_0.pb": (1, 3, 224, 224), "output_0.pb": (1, 2, 1, 1)}
     for name, shape in saved.items():
@@ -36,11 +38,12 @@ def test_the_programs_run(tmp_path, monkeypatch):
     write_models(tmp_path)
     monkeypatch.chdir(tmp_path)
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    assert len(programs) == 5
+    assert len(programs) == 6
     scope = {"image": tenon.zeros([1, 3, 224, 224])}
     for program in programs:
         exec(program, scope)
     assert scope["scores"].shape == (1, 2, 1, 1)
+    assert scope["upper"] == ["A", "LIST", "OF WORDS"]
     assert tenon.onnx.describe("resnet.onnx")["outputs"] == ["scores"]
     assert tenon.onnx.describe("linear.onnx")["inputs"][0]["shape"] == ["batch", 4]
     assert tenon.jit.load("resnet50.tenon")(scope["image"]).shape == (1, 2, 1, 1)

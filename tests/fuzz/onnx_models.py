@@ -51,7 +51,7 @@ def seeds() -> list[bytes]:
     """Small models of many kinds of nodes."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "onnx"))
     import numpy as np
-    from messages import function, graph, local, model, node, value
+    from messages import function, graph, local, ml, model, node, value
 
     f32 = np.float32
     x = [value("x", "float32", [1, 2, 4, 4])]
@@ -61,7 +61,93 @@ def seeds() -> list[bytes]:
         ["h", "d"],
     )
     flag = [*x, value("flag", "bool", [])]
+    words = {"t": np.array(["to be", "or not", "1.5"], object)}
+    tree = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [1, 0, 0],
+        "nodes_values": [0.5, 0.0, 0.0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+    }
+    rows, of_ml = [value("r", "float32", [3, 2])], {"opsets": {"ai.onnx.ml": 3}}
+    learned = [
+        model(
+            [
+                node("StringSplit", ["t"], ["p", "n"], delimiter=" ", maxsplit=2),
+                node("StringConcat", ["p", "p"], ["c"]),
+                node("RegexFullMatch", ["c"], ["y"], pattern="(?i)(t|[^b-d]o?)+\\w{1,3}|a*?"),
+            ],
+            [],
+            ["y", "n"],
+            words,
+        ),
+        model(
+            [
+                node(
+                    "StringNormalizer", ["t"], ["s"], case_change_action="UPPER", stopwords=["1.5"]
+                ),
+                node(
+                    "TfIdfVectorizer",
+                    ["s"],
+                    ["y"],
+                    max_gram_length=2,
+                    max_skip_count=1,
+                    min_gram_length=1,
+                    mode="TF",
+                    ngram_counts=[0, 1],
+                    ngram_indexes=[0, 1],
+                    pool_strings=["TO BE", "TO BE", "OR NOT"],
+                ),
+            ],
+            [],
+            ["y"],
+            words,
+        ),
+        model(
+            [
+                ml(
+                    "TreeEnsembleClassifier",
+                    ["r"],
+                    ["l", "y"],
+                    classlabels_strings=["a", "b", "c"],
+                    class_treeids=[0, 0],
+                    class_nodeids=[1, 2],
+                    class_ids=[0, 2],
+                    class_weights=[1.0, 0.5],
+                    **tree,
+                ),
+                ml("LabelEncoder", ["l"], ["z"], keys_strings=["a", "c"], values_floats=[1.0, 2.0]),
+            ],
+            rows,
+            ["y", "z"],
+            **of_ml,
+        ),
+        model(
+            [
+                ml("Scaler", ["r"], ["s"], offset=[1.0, 2.0], scale=[0.5]),
+                ml(
+                    "SVMClassifier",
+                    ["s"],
+                    ["l", "y"],
+                    classlabels_ints=[1, 2],
+                    coefficients=[1.0, -1.0],
+                    kernel_params=[0.5, 0.0, 3.0],
+                    kernel_type="RBF",
+                    rho=[0.1],
+                    support_vectors=[0.0, 1.0, 1.0, 0.0],
+                    vectors_per_class=[1, 1],
+                ),
+                ml("OneHotEncoder", ["l"], ["z"], cats_int64s=[2, 1]),
+            ],
+            rows,
+            ["y", "z"],
+            **of_ml,
+        ),
+    ]
     return [
+        *learned,
         model(
             [
                 node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),

@@ -23,10 +23,18 @@ TYPES = {
     "float64": 11,
     "uint32": 12,
     "uint64": 13,
+    "text": 8,
 }
 
 
 def tensor(name: str, array: np.ndarray) -> bytes:
+    if array.dtype.kind in "OU":
+        return (
+            b"".join(field(1, size) for size in array.shape)
+            + field(2, TYPES["text"])
+            + b"".join(field(6, str(item)) for item in array.reshape(-1))
+            + field(8, name)
+        )
     return (
         b"".join(field(1, size) for size in array.shape)
         + field(2, TYPES[array.dtype.name])
@@ -49,6 +57,8 @@ def attribute(name: str, value: Any) -> bytes:
         return head + field(6, value) + field(20, 5)
     if all(isinstance(item, float) for item in value):
         return head + b"".join(field(7, item) for item in value) + field(20, 6)
+    if all(isinstance(item, str) for item in value):
+        return head + b"".join(field(9, item) for item in value) + field(20, 8)
     return head + b"".join(field(8, item) for item in value) + field(20, 7)
 
 
@@ -126,3 +136,8 @@ def function(
 def local(op: str, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
     """A node that calls a function of domain `local`."""
     return node(op, inputs, outputs) + field(7, "local")
+
+
+def ml(op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> bytes:
+    """A node of ai.onnx.ml."""
+    return node(op, inputs, outputs, **attributes) + field(7, "ai.onnx.ml")

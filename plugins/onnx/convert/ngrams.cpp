@@ -47,10 +47,9 @@ std::vector<Pool> pools_of(Conversion& c, const Ints& items, int64_t least, int6
   return pools;
 }
 
-// How often each n-gram is in each row: float32 [rows, n-grams].
+// How often each n-gram is in each row: float32 [rows, n-grams]; nothing where rows are too short for one.
 Tensor counted(Conversion& c, const Tensor& x, const Pool& pool, int64_t skips) {
-  const int64_t rows = x->shape[0], columns = x->shape[1],
-                grams = static_cast<int64_t>(pool.places.size());
+  const int64_t columns = x->shape[1], grams = static_cast<int64_t>(pool.places.size());
   Tensor total;
   for (int64_t skip = 0; skip <= (pool.length == 1 ? 0 : skips); ++skip) {
     const int64_t windows = columns - (pool.length - 1) * (skip + 1);
@@ -69,8 +68,15 @@ Tensor counted(Conversion& c, const Tensor& x, const Pool& pool, int64_t skips) 
     const Tensor count = c.call("sum", {c.cast(matches, TENON_DTYPE_F32), Ints{1}});
     total = total ? c.call("add", {total, count}) : count;
   }
-  if (total) return total;
-  return c.call("full", {Ints{rows, grams}, 0.0, {"dtype", Dtype{TENON_DTYPE_F32}}});
+  return total;
+}
+
+// [rows, width], of as many rows as x has, whose number may be open.
+Tensor zeros(Conversion& c, const Tensor& x, int64_t width) {
+  const Tensor row = known_floats(Floats(static_cast<size_t>(width), 0.0));
+  if (x->shape[1] == 0) return c.call("expand", {row, Ints{x->shape[0], width}});
+  const Tensor column = c.call("narrow", {x, int64_t{1}, int64_t{0}, int64_t{1}});
+  return c.call("multiply", {c.cast(c.call("equal", {column, column}), TENON_DTYPE_F32), row});
 }
 
 }  // namespace
@@ -129,10 +135,11 @@ Values convert_tf_idf_vectorizer(Conversion& c) {
       weights[static_cast<size_t>(places[i])] = list[i];
     }
   }
-  Tensor result =
-      c.call("full", {Ints{x->shape[0], width}, 0.0, {"dtype", Dtype{TENON_DTYPE_F32}}});
-  for (const Pool& pool : pools_of(c, items, least, most))
-    result = c.call("index_add", {result, known_ints(pool.places), counted(c, x, pool, skips), 1});
+  Tensor result = zeros(c, x, width);
+  for (const Pool& pool : pools_of(c, items, least, most)) {
+    const Tensor counts = counted(c, x, pool, skips);
+    if (counts) result = c.call("index_add", {result, known_ints(pool.places), counts, 1});
+  }
   if (mode == "IDF") result = c.call("minimum", {result, 1.0});
   if (mode != "TF") result = c.call("multiply", {result, known_floats(weights)});
   return {is_row ? c.call("squeeze", {result, Ints{0}}) : result};

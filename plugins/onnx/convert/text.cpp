@@ -18,7 +18,7 @@
 namespace tenon::onnx {
 namespace {
 
-constexpr size_t kMaxText = size_t{1} << 20;   // bytes of a text that is made
+constexpr size_t kMaxBytes = size_t{1} << 26;  // of texts that are made
 constexpr size_t kMaxTexts = size_t{1} << 16;  // of a vocabulary that two make together
 
 // f(text), for each text of the vocabulary.
@@ -137,9 +137,10 @@ Values convert_string_concat(Conversion& c) {
   if (x.vocabulary->size() * y.vocabulary->size() > kMaxTexts)
     c.refuse("more than 65536 pairs of different texts");
   Texts made;
+  size_t bytes = 0;
   for (const std::string& one : *x.vocabulary)
     for (const std::string& other : *y.vocabulary) {
-      if (one.size() + other.size() > kMaxText) c.refuse("a text of more than 1 MiB");
+      if ((bytes += one.size() + other.size()) > kMaxBytes) c.refuse("texts of more than 64 MiB");
       made.push_back(one + other);
     }
   const Tensor numbers = c.call("add", {c.call("multiply", {x.codes, width}), y.codes});

@@ -43,7 +43,7 @@ Tensor places(Conversion& c, const Tensor& x, const Floats& keys) {
     sorted.push_back(key(i));
     whole.push_back(static_cast<int64_t>(key(i)));
   }
-  Tensor place = c.call("full", {shape_of(x), count, {"dtype", Dtype{TENON_DTYPE_I64}}});
+  Value place = count;
   if (!sorted.empty()) {
     const bool is_integer = x->dtype <= TENON_DTYPE_I64;
     const auto size = static_cast<int64_t>(sorted.size());
@@ -57,7 +57,8 @@ Tensor places(Conversion& c, const Tensor& x, const Floats& keys) {
   }
   if (of_nan < count && x->dtype > TENON_DTYPE_I64)
     place = c.call("where", {c.call("isnan", {x}), of_nan, place});
-  return c.cast(place, TENON_DTYPE_I64);
+  if (!place.is_tensor()) c.refuse("no key that an input of " + describe(*x.get()) + " may be");
+  return c.cast(place.tensor("X"), TENON_DTYPE_I64);
 }
 
 // Integers beyond 2^53 are no double.

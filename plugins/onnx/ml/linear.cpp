@@ -51,7 +51,7 @@ Values convert_linear_classifier(Conversion& c) {
   const Tensor x = as_rows(c, c.tensor("X"));
   const auto total = static_cast<int64_t>(floats_attribute(c, "coefficients").size());
   const int64_t features = x->shape[1], outputs = features > 0 ? total / features : 0;
-  return classified(c, labels, linear(c, outputs), c.text("post_transform"), false);
+  return classified(c, labels, linear(c, outputs), c.text("post_transform"), {0.0, true});
 }
 
 Values convert_scaler(Conversion& c) {

@@ -73,39 +73,29 @@ Value Labels::at(Conversion& c, const Tensor& number) const {
 }
 
 Values classified(Conversion& c, const Labels& labels, const Tensor& scores,
-                  const std::string& transform, bool is_probability) {
+                  const std::string& transform, Binary binary) {
   const int64_t columns = scores->shape[1];
   const auto classes = static_cast<int64_t>(labels.count());
-  if (columns != 1 || classes > 2) {
+  if (columns != 1 || classes != 2) {
     if (columns != classes)
       c.fail("expected scores of " + std::to_string(classes) + " classes, got " +
              std::to_string(columns));
     return {labels.at(c, c.call("argmax", {scores, int64_t{1}})),
             post_transformed(c, scores, transform)};
   }
-  if (classes == 1)
-    return {labels.at(c, c.call("argmax", {scores, int64_t{1}})),
-            post_transformed(c, scores, transform)};
   const Tensor is_second =
-      c.call("greater", {c.call("squeeze", {scores, Ints{1}}), is_probability ? 0.5 : 0.0});
+      c.call("greater", {c.call("squeeze", {scores, Ints{1}}), binary.threshold});
   Tensor first, second = scores;
-  if (transform == "PROBIT") {
-    second = post_transformed(c, scores, transform);
-    first = c.call("subtract", {1.0, second});
-    if (!is_probability) first = c.call("negative", {second});
-  } else if (is_probability) {
-    first = c.call("subtract", {1.0, scores});
-  } else if (transform == "LOGISTIC") {
+  if (transform == "NONE") {
+    first = binary.is_rest ? c.call("subtract", {1.0, scores}) : c.call("negative", {scores});
+  } else if (transform == "LOGISTIC" && binary.threshold == 0) {
     first = c.call("sigmoid", {c.call("negative", {scores})});
     second = c.call("sigmoid", {scores});
   } else {
-    first = c.call("negative", {scores});
+    c.refuse("attribute `post_transform`: `" + transform + "` of one score for two classes");
   }
-  if (transform == "SOFTMAX" || transform == "SOFTMAX_ZERO" ||
-      (is_probability && transform == "LOGISTIC"))
-    c.refuse("attribute `post_transform`: `" + transform + "` of the scores of one of two classes");
   return {labels.at(c, c.cast(is_second, TENON_DTYPE_I64)),
-          c.call("concat", {Values{first, second}, 1})};
+          c.call("concat", {Values{first, second}, int64_t{1}})};
 }
 
 }  // namespace tenon::onnx

@@ -31,9 +31,14 @@ struct Labels {
   Ints numbers;
 };
 
-// Label and scores of a classifier whose scores are [rows, classes], or [rows, 1] of the second one of two classes.
-// `is_probability`: such a one is a probability, and not a distance from 0.
+// Of two classes with one score, that of the second one: it is the second class above `threshold`, and the first one's score is the
+// rest to 1, or the second one's below 0.
+struct Binary {
+  double threshold;
+  bool is_rest;
+};
+// Label and scores of a classifier whose scores are [rows, classes], or [rows, 1] of two classes.
 Values classified(Conversion& c, const Labels& labels, const Tensor& scores,
-                  const std::string& transform, bool is_probability);
+                  const std::string& transform, Binary binary);
 
 }  // namespace tenon::onnx

@@ -127,12 +127,12 @@ Values convert_svm_classifier(Conversion& c) {
                    first = c.call("subtract", {1.0, second});
       const Tensor is_likelier = c.call("greater", {c.call("squeeze", {second, Ints{1}}), 0.5});
       return {labels.at(c, c.cast(is_likelier, TENON_DTYPE_I64)),
-              c.call("concat", {Values{first, second}, 1})};
+              c.call("concat", {Values{first, second}, int64_t{1}})};
     }
     if (transform != "NONE") c.refuse("attribute `post_transform` of two classes");
     const Tensor other = c.call("negative", {scores});
     return {labels.at(c, c.cast(is_second, TENON_DTYPE_I64)),
-            c.call("concat", {Values{scores, other}, 1})};
+            c.call("concat", {Values{other, scores}, int64_t{1}})};
   }
   // Votes of the pairs: the first class where the score is above 0.
   Floats wins(static_cast<size_t>(pairs * classes), 0.0), losses = wins;

@@ -43,12 +43,16 @@ class Traversal {
   // [rows, results]
   Tensor run() {
     check_features();
-    const int64_t levels = depth(), rows = x_->shape[0],
-                  trees = static_cast<int64_t>(forest_.roots.size());
-    Tensor at = c_.call("expand", {c_.call("reshape", {known_ints(forest_.roots), Ints{1, trees}}),
-                                   Ints{rows, trees}});
+    const int64_t levels = depth(), trees = static_cast<int64_t>(forest_.roots.size());
+    Tensor at = c_.call("reshape", {known_ints(forest_.roots), Ints{1, trees}});
     if (levels > 0) make_tables();
     for (int64_t level = 0; level < levels; ++level) at = next(at);
+    if (levels == 0) {
+      // A row for each of X, whose number may be open.
+      const Tensor column =
+          c_.call("isnan", {c_.call("narrow", {x_, int64_t{1}, int64_t{0}, int64_t{1}})});
+      at = c_.call("where", {column, at, at});
+    }
     return aggregated(at, trees);
   }
 
@@ -154,7 +158,12 @@ class Traversal {
   }
 
   Tensor next(const Tensor& at) const {
-    const Tensor x = c_.call("gather", {x_, row(features_, at), 1}), value = row(values_, at);
+    // All rows begin in the same nodes.
+    const bool is_first = is_known(at);
+    const Tensor features = row(features_, at), value = row(values_, at),
+                 x = is_first ? c_.call("index_select",
+                                        {x_, c_.call("reshape", {features, Ints{-1}}), 1})
+                              : c_.call("gather", {x_, features, 1});
     Tensor is_yes;
     for (const Mode mode : modes_) {
       const Tensor one = answer(mode, x, value, at);
@@ -235,6 +244,23 @@ Mode mode_named(Conversion& c, const std::string& name) {
   return found->second;
 }
 
+// Nodes that lead to themselves are below no root.
+void check_reached(Conversion& c, const Forest& forest) {
+  std::vector<bool> is_reached(forest.nodes.size());
+  Ints open = forest.roots;
+  while (!open.empty()) {
+    const auto index = static_cast<size_t>(open.back());
+    open.pop_back();
+    if (is_reached[index]) continue;
+    is_reached[index] = true;
+    if (forest.nodes[index].mode == kLeaf) continue;
+    open.push_back(forest.nodes[index].yes);
+    open.push_back(forest.nodes[index].no);
+  }
+  if (std::find(is_reached.begin(), is_reached.end(), false) != is_reached.end())
+    c.fail("expected trees, got a node that no root leads to; does a node lead to itself?");
+}
+
 // Of TreeEnsembleRegressor and TreeEnsembleClassifier, whose leaves' attributes begin with `kind`: "target", "class".
 Forest forest_of(Conversion& c, const std::string& kind) {
   const Ints trees = c.integers("nodes_treeids"), ids = c.integers("nodes_nodeids"),
@@ -283,6 +309,7 @@ Forest forest_of(Conversion& c, const std::string& kind) {
   for (size_t i = 0; i < count; ++i)
     if (!is_below[i]) forest.roots.push_back(static_cast<int64_t>(i));
   if (forest.roots.empty()) c.fail("expected a tree with a root, got none");
+  check_reached(c, forest);
   const Ints leaf_trees = c.integers(kind + "_treeids"), leaf_ids = c.integers(kind + "_nodeids"),
              results = c.integers(kind + "_ids");
   const Floats weights = numbers_of(c, kind + "_weights");
@@ -348,13 +375,18 @@ Values convert_tree_ensemble_classifier(Conversion& c) {
     for (TreeNode& node : forest.nodes)
       if (!node.weights.empty()) node.weights = {{0, node.weights.begin()->second}};
     forest.results = 1;
+    if (*scored.begin() != 0)
+      c.refuse(
+          "leaves that score the second of two classes alone: runtimes differ in what the first "
+          "one's scores are");
     if (base.size() == 2)
       c.refuse("attribute `base_values` of both classes, where leaves score one");
   }
   check_results(c, forest);
   const Tensor x = as_rows(c, as_floats(c, c.tensor("X")));
   const Tensor scores = c.cast(with_base(c, Traversal(c, forest, x).run(), base), TENON_DTYPE_F32);
-  return classified(c, labels, scores, c.text("post_transform"), is_binary && is_positive);
+  return classified(c, labels, scores, c.text("post_transform"),
+                    {is_positive ? 0.5 : 0.0, is_positive});
 }
 
 namespace {

@@ -5,7 +5,7 @@
     scores = model(image)
     tenon.onnx.export(model, "out.onnx")
 
-Reads opsets 1 to 28 of ai.onnx, IR versions 3 to 14, and writes opsets 18 to 23. The package `onnx` is not needed. docs/onnx.md lists the operators.
+Reads opsets 1 to 28 of ai.onnx, 1 to 5 of ai.onnx.ml, IR versions 3 to 14, and writes opsets 18 to 23. The package `onnx` is not needed. docs/onnx.md lists the operators.
 """
 
 from tenon.onnx._bisect import Divergence, bisect

@@ -124,6 +124,8 @@ def _texts(name: str, value: Any) -> tuple[list[str], list[int]]:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, str):
+        if "\0" in value:
+            raise ValueError(f"onnx: input {name!r}: expected texts without the letter NUL")
         return [value], []
     if not isinstance(value, list | tuple):
         raise TypeError(
@@ -133,9 +135,6 @@ def _texts(name: str, value: Any) -> tuple[list[str], list[int]]:
     if any(shape != parts[0][1] for _, shape in parts):
         raise ValueError(f"onnx: input {name!r}: expected nested lists of the same lengths")
     elements = [element for part, _ in parts for element in part]
-    for element in elements:
-        if "\0" in element:
-            raise ValueError(f"onnx: input {name!r}: expected texts without the letter NUL")
     return elements, [len(parts), *(parts[0][1] if parts else [])]
 
 

@@ -104,7 +104,8 @@ typedef struct tenon_onnx_api {
   tenon_status (*model_program)(const tenon_onnx_model*, const tenon_onnx_options*,
                                 tenon_graph_program** out, tenon_sink_fn structure, void* user,
                                 tenon_err*);
-  /* JSON: a list of {op, since, by, native, deprecated} and {op, since, refused} for each version of each operator of ai.onnx. */
+  /* JSON: a list of {op, since, by, native, deprecated} and {op, since, refused} for each version of each operator; other domains than ai.onnx are
+   * part of the name. */
   void (*table)(tenon_sink_fn, void* user);
   /* (appended) The inputs that have no initializer. TENON_OUT_OF_RANGE: there is none of this index; TENON_UNSUPPORTED: it has
    * more axes than tensors. */
