@@ -43,9 +43,7 @@ class DeviceMesh:
         for size in reversed(shape):
             coordinates.insert(0, own % size)
             own //= size
-        groups = [
-            _line(everyone, ranks, shape, coordinates, axis) for axis in range(len(shape))
-        ]
+        groups = [_line(everyone, ranks, shape, coordinates, axis) for axis in range(len(shape))]
         self._make(device_type, shape, coordinates, groups, mesh_dim_names, ranks)
 
     def _make(
