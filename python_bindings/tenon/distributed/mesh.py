@@ -39,7 +39,7 @@ class DeviceMesh:
                 f"DeviceMesh: expected each of the {everyone.size} ranks of the job once, got {list(mesh)}"
             )
         own = ranks.index(everyone.ranks[everyone.rank])
-        coordinates = []
+        coordinates: list[int] = []
         for size in reversed(shape):
             coordinates.insert(0, own % size)
             own //= size
