@@ -117,12 +117,13 @@ void infer_shapes(Call& call, tenon_err* err) {
 // Bytes, about, that a rank sends. A slice costs next to nothing, but more than none.
 double cost(const Operand& operand, Placement from, Placement to, int64_t ranks) {
   if (from == to || ranks == 1) return 0;
-  const double bytes = static_cast<double>(operand.tensor->numel) *
-                           host->dtype_size(operand.tensor->dtype) + 64;
+  const double bytes =
+      static_cast<double>(operand.tensor->numel) * host->dtype_size(operand.tensor->dtype) + 64;
   const double part = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   if (from.is_replicate()) {
     // Another maximum of equal tensors would be right, but nothing makes them.
-    const bool is_free = to.is_shard() || to.value == TENON_REDUCE_SUM || to.value == TENON_REDUCE_MEAN;
+    const bool is_free =
+        to.is_shard() || to.value == TENON_REDUCE_SUM || to.value == TENON_REDUCE_MEAN;
     return is_free ? 1e-3 * bytes : std::numeric_limits<double>::infinity();
   }
   if (to.is_partial()) return std::numeric_limits<double>::infinity();
@@ -261,8 +262,8 @@ Tensor weighted(Scope& scope, const Call& call, const Tensor& part, const Tensor
 void check_shape(const Call& call, const Choice& choice, uint32_t k, const Tensor& part) {
   if (call.results.empty()) return;
   const Shape whole = result_shape(call, k);
-  const Shape expected = local_shape(*call.mesh, choice.results[k],
-                                     static_cast<int64_t>(whole.size()), whole.data());
+  const Shape expected =
+      local_shape(*call.mesh, choice.results[k], static_cast<int64_t>(whole.size()), whole.data());
   if (shape_of(part.get()) != expected)
     refuse(call, TENON_INTERNAL,
            "its rule `shard` is wrong: expected a part of shape " + list_text(expected) +
@@ -286,9 +287,10 @@ void check_output(const Call& call, uint32_t k, tenon_tensor* out) {
            "expected a sharded tensor to write into, got a plain one; use the result instead, or "
            "full_tensor() of the operands");
   if (to.is_copy)
-    refuse(call, TENON_UNSUPPORTED,
-           "expected a tensor to write into, got a copy that a view of a sharded tensor had to make; "
-           "write into the whole, or use the result");
+    refuse(
+        call, TENON_UNSUPPORTED,
+        "expected a tensor to write into, got a copy that a view of a sharded tensor had to make; "
+        "write into the whole, or use the result");
   if (call.results.empty() || shape_of(out) == result_shape(call, k)) return;
   refuse(call, TENON_INVALID_ARGUMENT,
          "expected an output of shape " + list_text(result_shape(call, k)) + ", got " +
@@ -298,11 +300,12 @@ void check_output(const Call& call, uint32_t k, tenon_tensor* out) {
 void check_random(Scope& scope, const Call& call, tenon_device_id device) {
   uint64_t seed, offset;
   host->random_get(device, &seed, &offset);
-  check_agreement(scope, *call.mesh, {static_cast<int64_t>(seed), static_cast<int64_t>(offset)},
-                  "[" + std::string(call.name()) +
-                      "] of sharded tensors: expected the same state of random numbers on all ranks, "
-                      "so that they draw the same for the whole, got different ones; call "
-                      "tenon.manual_seed with one number on all of them");
+  check_agreement(
+      scope, *call.mesh, {static_cast<int64_t>(seed), static_cast<int64_t>(offset)},
+      "[" + std::string(call.name()) +
+          "] of sharded tensors: expected the same state of random numbers on all ranks, "
+          "so that they draw the same for the whole, got different ones; call "
+          "tenon.manual_seed with one number on all of them");
 }
 
 // A view that only orders axes, or adds or drops axes of length 1, is made from where the axes of the whole are: what the
@@ -355,8 +358,8 @@ tenon_status run_call(Scope& scope, const Call& call, const Choice& choice, teno
     return scope.status();
   std::vector<Tensor> parts(nouts);
   for (uint32_t k = 0; k < nouts; ++k)
-    parts[k] = is_direct[k] ? Tensor::borrow(as_tensor(results[k]))
-                            : Tensor::adopt(as_tensor(results[k]));
+    parts[k] =
+        is_direct[k] ? Tensor::borrow(as_tensor(results[k])) : Tensor::adopt(as_tensor(results[k]));
   const Reason reason{call.name(), choice.has_rule};
   for (uint32_t k = 0; k < nouts && scope.ok(); ++k) {
     if (choice.cuts_mean) parts[k] = weighted(scope, call, local.held[0], parts[k]);
@@ -427,9 +430,9 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
     }
     infer_shapes(call, err);
     if (def.flags & TENON_OP_RANDOM)
-      check_random(scope, call,
-                   call.operands.empty() ? as_tensor(outs[0])->device
-                                         : call.operands[0].tensor->device);
+      check_random(
+          scope, call,
+          call.operands.empty() ? as_tensor(outs[0])->device : call.operands[0].tensor->device);
     if (scope.ok()) status = run_call(scope, call, choose(call, outs, nouts), outs, nouts);
     if (!scope.ok()) status = scope.status();
   });

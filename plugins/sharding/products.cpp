@@ -79,9 +79,8 @@ bool Rules::add_product(const ShardingRule& rule) {
       size = tensor(k).shape[i];
       made.operands[k] = Placement::shard(i);
     }
-    const auto contraction =
-        std::find_if(rule.contractions.begin(), rule.contractions.end(),
-                     [&](const auto& each) { return each.letter == letter; });
+    const auto contraction = std::find_if(rule.contractions.begin(), rule.contractions.end(),
+                                          [&](const auto& each) { return each.letter == letter; });
     for (size_t k = 0; k < results.size() && fits; ++k) {
       const int64_t to = results[k].find(letter);
       if (to >= 0) {

@@ -10,7 +10,11 @@ class Redistribution {
  public:
   Redistribution(Scope& scope, const Mesh& mesh, const Shape& shape, const Placements& from,
                  Tensor local, Reason reason)
-      : scope_(scope), mesh_(mesh), shape_(shape), at_(from), local_(std::move(local)),
+      : scope_(scope),
+        mesh_(mesh),
+        shape_(shape),
+        at_(from),
+        local_(std::move(local)),
         reason_(reason) {}
 
   Tensor run(const Placements& to) {
@@ -84,7 +88,8 @@ class Redistribution {
     wanted.from = from.word();
     wanted.to = to.word();
     if (from.is_shard())
-      wanted.extent = extent_before(mesh_, at_, from.value, shape_[static_cast<size_t>(from.value)], a);
+      wanted.extent =
+          extent_before(mesh_, at_, from.value, shape_[static_cast<size_t>(from.value)], a);
     wanted.local = local_.get();
     wanted.op = reason_.op;
     wanted.has_rule = reason_.has_rule;
@@ -147,8 +152,8 @@ tenon_status redistribute(tenon_tensor* tensor, const int64_t* placements, tenon
                         shape_text(*tensor) + ", got " + text_of(to, from.mesh->ndim));
     Scope scope(err);
     const Shape shape = shape_of(tensor);
-    Tensor local = redistributed(scope, *from.mesh, shape, from.at, to,
-                                 Tensor::borrow(from.local), {});
+    Tensor local =
+        redistributed(scope, *from.mesh, shape, from.at, to, Tensor::borrow(from.local), {});
     if (scope.ok() && from.at != to &&
         host->tensor_storage(local.get()) == host->tensor_storage(from.local))
       local = run(scope, op::clone, {box(local)});

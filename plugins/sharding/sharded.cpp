@@ -27,12 +27,12 @@ tenon_status check_sharded(int32_t ndim, const int64_t* shape, tenon_tensor* con
   Placements at;
   for (uint32_t a = 0; a < kMaxAxes; ++a) {
     at[a] = Placement::of(words[TENON_SHARDED_PLACEMENTS + a]);
-    const bool is_right =
-        a >= mesh->ndim ? at[a].is_replicate()
-        : at[a].is_shard()
-            ? at[a].value >= 0 && at[a].value < ndim
-            : at[a].kind <= TENON_PLACEMENT_PARTIAL && at[a].value >= 0 &&
-                  at[a].value <= TENON_REDUCE_MEAN && at[a].value != TENON_REDUCE_PROD;
+    const bool is_right = a >= mesh->ndim ? at[a].is_replicate()
+                          : at[a].is_shard()
+                              ? at[a].value >= 0 && at[a].value < ndim
+                              : at[a].kind <= TENON_PLACEMENT_PARTIAL && at[a].value >= 0 &&
+                                    at[a].value <= TENON_REDUCE_MEAN &&
+                                    at[a].value != TENON_REDUCE_PROD;
     if (!is_right)
       return fail(err, TENON_INVALID_ARGUMENT,
                   "sharded: expected Replicate, Partial or Shard of an axis below " +

@@ -24,8 +24,8 @@ bool Rules::add_view() {
       const bool is_same = out.shape[j] == size && out.strides[j] == step;
       // An axis that is taken apart, or joined with those behind it: cuts are those of its outermost factor.
       const int64_t n = pieces(0, i);
-      const bool is_outermost = out.shape[j] * out.strides[j] == size * step &&
-                                size % n == 0 && out.shape[j] % n == 0;
+      const bool is_outermost =
+          out.shape[j] * out.strides[j] == size * step && size % n == 0 && out.shape[j] % n == 0;
       if (!is_same && !is_outermost) continue;
       Candidate made = empty();
       made.operands[0] = Placement::shard(i);

@@ -106,7 +106,8 @@ void set_sharding_rules(const std::string& name, std::optional<std::string> line
 // Methods and properties that the package adds to Tensor when it is imported.
 void add_tensor_attributes(nb::dict attributes) {
   for (auto [name, value] : attributes)
-    if (add_tensor_attribute(nb::cast<std::string>(name).c_str(), nb::object(nb::borrow(value)).ptr()))
+    if (add_tensor_attribute(nb::cast<std::string>(name).c_str(),
+                             nb::object(nb::borrow(value)).ptr()))
       throw nb::python_error();
 }
 
@@ -115,7 +116,8 @@ void add_tensor_attributes(nb::dict attributes) {
 void add_sharding_functions(nb::module_& module) {
   module.def("mesh_create", &mesh_create);
   module.def("mesh_release", &mesh_release);
-  module.def("set_sharding_rules", &set_sharding_rules, nb::arg("operator"), nb::arg("rules").none());
+  module.def("set_sharding_rules", &set_sharding_rules, nb::arg("operator"),
+             nb::arg("rules").none());
   module.def("add_tensor_attributes", &add_tensor_attributes);
   module.def("shard_tensor", &shard);
   module.def("redistribute_tensor", &redistribute);

@@ -30,7 +30,9 @@ def made(mesh, whole, placements):
         rank, size = mesh.get_coordinate()[axis], mesh.shape[axis]
         if p.reduce_op == "sum":
             # Parts of both signs, which cancel to the whole.
-            local = local * 0.6 + 3.0 if rank == 0 else local * (0.4 / (size - 1)) - 3.0 / (size - 1)
+            local = (
+                local * 0.6 + 3.0 if rank == 0 else local * (0.4 / (size - 1)) - 3.0 / (size - 1)
+            )
         elif p.reduce_op == "max":
             local = local if rank == size - 1 else local - 1.0 - rank
         elif p.reduce_op == "min":
@@ -83,7 +85,9 @@ def gradients(whole):
         assert x.grad.placements == (source,)
         np.testing.assert_allclose(x.grad.full_tensor().numpy(), whole, rtol=1e-6)
         leaf = tenon.tensor(np.array(x.to_local().detach().numpy()), requires_grad=True)
-        dist.from_local(leaf, mesh, [source]).redistribute([target]).square().sum().full_tensor().backward()
+        dist.from_local(leaf, mesh, [source]).redistribute(
+            [target]
+        ).square().sum().full_tensor().backward()
         np.testing.assert_allclose(leaf.grad.numpy(), 2 * leaf.detach().numpy(), rtol=1e-6)
 
 
@@ -106,16 +110,24 @@ def train_step(whole):
     plain = [tenon.tensor(a, requires_grad=True) for a in (whole, weight, bias)]
     expected = loss_of(*plain)
     expected.backward()
-    for kinds in itertools.product([Shard(0), Shard(1), Replicate()], [Shard(0), Shard(1), Replicate()], [Shard(0), Replicate()]):
+    for kinds in itertools.product(
+        [Shard(0), Shard(1), Replicate()],
+        [Shard(0), Shard(1), Replicate()],
+        [Shard(0), Replicate()],
+    ):
         tensors = [
             dist.distribute_tensor(tenon.tensor(a, requires_grad=True), mesh, [p])
             for a, p in zip((whole, weight, bias), kinds, strict=True)
         ]
         loss = loss_of(*tensors)
-        np.testing.assert_allclose(loss.full_tensor().detach().numpy(), expected.detach().numpy(), rtol=1e-5)
+        np.testing.assert_allclose(
+            loss.full_tensor().detach().numpy(), expected.detach().numpy(), rtol=1e-5
+        )
         loss.backward()
         for one, other in zip(tensors, plain, strict=True):
-            np.testing.assert_allclose(one.grad.full_tensor().numpy(), other.grad.numpy(), rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(
+                one.grad.full_tensor().numpy(), other.grad.numpy(), rtol=1e-4, atol=1e-6
+            )
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -129,9 +141,13 @@ def refusals(whole):
     x = dist.distribute_tensor(tenon.tensor(whole), mesh, [Shard(0)])
     with pytest.raises(ValueError, match="expected tensors on one mesh, got two"):
         x + dist.distribute_tensor(tenon.tensor(whole), other, [Shard(0)])
-    with pytest.raises(NotImplementedError, match="expected a sharded tensor to write into, got a plain one"):
+    with pytest.raises(
+        NotImplementedError, match="expected a sharded tensor to write into, got a plain one"
+    ):
         tenon.tensor(whole).add_(x)
-    with pytest.raises(TypeError, match="redistribute: expected a tensor of layout sharded, got layout strided"):
+    with pytest.raises(
+        TypeError, match="redistribute: expected a tensor of layout sharded, got layout strided"
+    ):
         tenon.tensor(whole).redistribute([Replicate()])
     with pytest.raises(ValueError, match=r"for each of the 1 axes of the mesh, got \[\]"):
         x.redistribute([])
@@ -186,7 +202,9 @@ def test_writing_through_views_and_in_place():
         expected = X.copy()
         expected[:, 1:3] = 7.0
         np.testing.assert_allclose(x.full_tensor().numpy(), (expected + 1) * 2, rtol=1e-6)
-        with pytest.raises(NotImplementedError, match="a copy that a view of a sharded tensor had to make"):
+        with pytest.raises(
+            NotImplementedError, match="a copy that a view of a sharded tensor had to make"
+        ):
             x[1:3].zero_()
 
     on_ranks(2, work)
@@ -213,7 +231,9 @@ def test_dropout_has_the_bits_of_one_process():
         y = tenon.dropout(made(mesh, X, [Shard(0)]), 0.5)
         np.testing.assert_array_equal(y.full_tensor().numpy(), expected.numpy())
         tenon.manual_seed(dist.get_rank())
-        with pytest.raises(RuntimeError, match="expected the same state of random numbers on all ranks"):
+        with pytest.raises(
+            RuntimeError, match="expected the same state of random numbers on all ranks"
+        ):
             tenon.dropout(made(mesh, X, [Shard(0)]), 0.5)
 
     on_ranks(2, work)
@@ -227,12 +247,20 @@ def test_what_has_no_rule_is_reported():
             warnings.simplefilter("always")
             y = tenon.matrix_exp(x)
             tenon.matrix_exp(x)
-        np.testing.assert_allclose(y.full_tensor().numpy(), tenon.matrix_exp(tenon.tensor(X[:5, :5])).numpy(), rtol=1e-5)
+        np.testing.assert_allclose(
+            y.full_tensor().numpy(), tenon.matrix_exp(tenon.tensor(X[:5, :5])).numpy(), rtol=1e-5
+        )
         rows = [row for row in dist.reshard_report() if row["operator"] == "matrix_exp"]
-        assert rows and not rows[0]["has_rule"] and rows[0]["line"].startswith("test_sharded_tensors.py:")
+        assert (
+            rows
+            and not rows[0]["has_rule"]
+            and rows[0]["line"].startswith("test_sharded_tensors.py:")
+        )
         before = dist.reshard_policy("deny")
         try:
-            with pytest.raises(NotImplementedError, match="no rule for it, and the policy is 'deny'"):
+            with pytest.raises(
+                NotImplementedError, match="no rule for it, and the policy is 'deny'"
+            ):
                 tenon.matrix_exp(x)
         finally:
             dist.reshard_policy(before)

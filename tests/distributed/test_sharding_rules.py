@@ -123,12 +123,11 @@ def failures_of(cases, has_gradients=False):
         tensors = plain(case, has_gradients)
         try:
             want = call(case, tensors)
-        except Exception:  # float32 is not served; other tests say so
+            if has_gradients:
+                sum(r.sum() for r in want if r.requires_grad).backward()
+        except Exception:  # float32, or a gradient of everything, is not served; other tests say so
             continue
-        want_grads = []
-        if has_gradients:
-            sum(r.sum() for r in want if r.requires_grad).backward()
-            want_grads = [t.grad for t in tensors]
+        want_grads = [t.grad for t in tensors]
         want = [r.detach() for r in want]
         for placements in choices(case):
             if any(p.is_partial() for p in placements) and not is_smooth(case):

@@ -174,7 +174,9 @@ def test_data_and_tensor_parallel_on_a_mesh_of_two_axes():
         got = ranks.run(work)
     for rank in range(4):
         for name, value in want[1].items():
-            np.testing.assert_allclose(got[rank][1][name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(
+                got[rank][1][name], value, rtol=1e-5, atol=1e-6, err_msg=name
+            )
 
 
 def test_what_does_not_fit_a_plan():
@@ -184,7 +186,9 @@ def test_what_does_not_fit_a_plan():
             dist.parallelize_module(Gpt(), mesh, {"bocks.*": ColwiseParallel()})
         with pytest.raises(TypeError, match="RowwiseParallel: expected a Linear, got LayerNorm"):
             dist.parallelize_module(Gpt(), mesh, {"norm": RowwiseParallel()})
-        with pytest.raises(ValueError, match="expected one line of the plan for 'blocks.0.q', got two"):
+        with pytest.raises(
+            ValueError, match="expected one line of the plan for 'blocks.0.q', got two"
+        ):
             dist.parallelize_module(
                 Gpt(), mesh, {"blocks.*.q": ColwiseParallel(), "blocks.0.*": ColwiseParallel()}
             )

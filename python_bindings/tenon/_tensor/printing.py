@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
@@ -102,7 +103,7 @@ _PARTS = {"coo": ("indices", "values"), "csr": ("indptr", "indices", "values")}
 
 
 # Layouts of other packages, and what gives the text of their tensors.
-formats = {}
+formats: dict[str, Callable[[Any], str]] = {}
 
 
 def format_tensor(tensor):

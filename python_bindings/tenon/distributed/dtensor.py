@@ -10,7 +10,6 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core, autograd
-
 from tenon._tensor import printing
 
 from .mesh import DeviceMesh, mesh_with, number_of
@@ -259,7 +258,9 @@ _core.add_tensor_attributes(
         "to_local": to_local,
         "full_tensor": full_tensor,
         "redistribute": redistribute,
-        "placements": property(placements_of, doc="Of a sharded tensor: one for each axis of its mesh."),
+        "placements": property(
+            placements_of, doc="Of a sharded tensor: one for each axis of its mesh."
+        ),
         "device_mesh": property(
             lambda tensor: _mesh_of(tensor, "device_mesh"), doc="Of a sharded tensor."
         ),

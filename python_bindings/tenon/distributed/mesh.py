@@ -39,13 +39,11 @@ class DeviceMesh:
                 f"DeviceMesh: expected each of the {everyone.size} ranks of the job once, got {list(mesh)}"
             )
         own = ranks.index(everyone.ranks[everyone.rank])
-        coordinates = []
+        coordinates: list[int] = []
         for size in reversed(shape):
             coordinates.insert(0, own % size)
             own //= size
-        groups = [
-            _line(everyone, ranks, shape, coordinates, axis) for axis in range(len(shape))
-        ]
+        groups = [_line(everyone, ranks, shape, coordinates, axis) for axis in range(len(shape))]
         self._make(device_type, shape, coordinates, groups, mesh_dim_names, ranks)
 
     def _make(

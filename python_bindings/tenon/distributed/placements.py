@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a tensor is along an axis of a mesh: cut, whole, or a sum that nobody has made yet."""
+"""Where a tensor is along an axis of a mesh: cut, whole, or a sum that is not made yet."""
 
 from __future__ import annotations
 

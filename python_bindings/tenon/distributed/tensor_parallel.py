@@ -28,7 +28,9 @@ class ParallelStyle:
 
     def apply(self, module: nn.Module, mesh: DeviceMesh, path: str) -> None:
         for name, parameter in list(module.named_parameters(recurse=False)):
-            setattr(module, name, sharded_parameter(parameter, mesh, [self.placements_of(module, name)]))
+            setattr(
+                module, name, sharded_parameter(parameter, mesh, [self.placements_of(module, name)])
+            )
         module.register_forward_pre_hook(lambda _, args: self._inputs(args, mesh))
         module.register_forward_hook(lambda _, args, result: self._result(result))
 

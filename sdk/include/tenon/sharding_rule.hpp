@@ -40,8 +40,10 @@ struct ShardingRule {
   std::vector<Contraction> contractions;
   std::vector<Names> linear;  // sets of parameters in which the operator is linear together
   Names whole;                // of kRows: tensors that are never cut
-  bool adds_axes = false;     // of kRows: the names are axes of the result, which the first tensor lacks
-  std::string condition, value;  // the rule holds only if this parameter has this value, a number or a text
+  bool adds_axes =
+      false;  // of kRows: the names are axes of the result, which the first tensor lacks
+  std::string condition,
+      value;  // the rule holds only if this parameter has this value, a number or a text
 
   // Throws std::invalid_argument with a text.
   static ShardingRule parse(std::string_view text);
@@ -149,8 +151,10 @@ inline ShardingRule ShardingRule::parse(std::string_view text) {
     rule.kind = Kind::kRows;
     rule.word = named[1];
   } else {
-    raise("`elementwise`, `like`, `random`, `reduce sum`, `rows axis` or axes such as `... m k, ... k n -> ... m n`",
-          head);
+    raise(
+        "`elementwise`, `like`, `random`, `reduce sum`, `rows axis` or axes such as `... m k, ... "
+        "k n -> ... m n`",
+        head);
   }
   for (size_t i = 1; i < clauses.size(); ++i) read_clause(clauses[i], rule);
   return rule;

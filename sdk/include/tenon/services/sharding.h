@@ -23,10 +23,10 @@ extern "C" {
 enum {
   TENON_PLACEMENT_REPLICATE = 0, /* whole, and equal on all ranks */
   TENON_PLACEMENT_SHARD = 1,     /* value: the axis that is cut */
-  TENON_PLACEMENT_PARTIAL = 2    /* value: TENON_REDUCE_, by which the ranks' tensors make the whole */
+  TENON_PLACEMENT_PARTIAL = 2 /* value: TENON_REDUCE_, by which the ranks' tensors make the whole */
 };
 #define TENON_PLACEMENT(kind, value) ((int64_t)(kind) | (int64_t)(value) << 8)
-#define TENON_PLACEMENT_KIND(word) ((int32_t)((word) & 255))
+#define TENON_PLACEMENT_KIND(word) ((int32_t)((word)&255))
 #define TENON_PLACEMENT_VALUE(word) ((int32_t)((word) >> 8))
 
 /* Words of the kind: the mesh, a placement for each of its axes, flags. */
@@ -42,12 +42,13 @@ enum { TENON_SHARDED_IS_COPY = 1 /* of what a view would show: nothing is writte
 /* One step of a redistribution that needs other ranks: along one axis of the mesh. */
 typedef struct tenon_sharding_move {
   uint32_t struct_size;
-  int32_t axis;    /* of the mesh */
-  int64_t from;    /* placements: SHARD to REPLICATE or SHARD, PARTIAL to REPLICATE or SHARD */
+  int32_t axis; /* of the mesh */
+  int64_t from; /* placements: SHARD to REPLICATE or SHARD, PARTIAL to REPLICATE or SHARD */
   int64_t to;
-  int64_t extent;  /* from SHARD: of that axis, with the parts of all ranks of this axis of the mesh */
+  int64_t
+      extent; /* from SHARD: of that axis, with the parts of all ranks of this axis of the mesh */
   tenon_tensor* local;
-  const char* op;  /* the operator that needs it; NULL: the program called redistribute */
+  const char* op;   /* the operator that needs it; NULL: the program called redistribute */
   int32_t has_rule; /* 0: the operator has no rule for tensors that are cut */
   int32_t reserved;
 } tenon_sharding_move;
