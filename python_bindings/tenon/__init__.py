@@ -117,6 +117,7 @@ _PLACES = {
     "ops._definition": "kernel op",
     "plugins": "explain load_plugin sdk_path",
     "random": "Generator",
+    "sparse": "ragged",
     "training": "Model flops summary",
 }
 _LAZY = {name: (place, name) for place, names in _PLACES.items() for name in names.split()}

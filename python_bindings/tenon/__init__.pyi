@@ -168,6 +168,7 @@ from tenon.plugins import sdk_path as sdk_path
 from tenon.random import Generator as Generator
 from tenon.runtime import ipc as ipc
 from tenon.runtime import memory as memory
+from tenon.sparse import ragged as ragged
 from tenon.training import Model as Model
 from tenon.training import flops as flops
 from tenon.training import summary as summary

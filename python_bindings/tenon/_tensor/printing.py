@@ -98,7 +98,14 @@ class printoptions:
 
 
 # Methods that give the parts of a layout.
-_PARTS = {"coo": ("indices", "values"), "csr": ("indptr", "indices", "values")}
+_COMPRESSED = ("indptr", "indices", "values")
+_PARTS = {
+    "coo": ("indices", "values"),
+    "csr": _COMPRESSED,
+    "csc": _COMPRESSED,
+    "bsr": _COMPRESSED,
+    "ragged": ("offsets", "values"),
+}
 
 
 def format_tensor(tensor):

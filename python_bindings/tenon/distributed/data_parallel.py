@@ -14,6 +14,7 @@ from tenon.nn import Module
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
 from .failed_pass import settle_failed_pass
+from .gathered_rows import gathered_rows
 from .group import ProcessGroup
 from .work import Work
 from .world import world
@@ -32,6 +33,9 @@ class DistributedDataParallel(Module):
     `find_unused_parameters`: then ranks that did not use it, in this pass or inside `no_sync()` before it, take part
     with the gradient they hold or 0, and where no rank did its gradient is left alone. With `broadcast_buffers`, buffers
     become those of rank 0 before every forward pass in training.
+
+    Gradients of rows (docs/sparse.md) travel as rows behind all others: those of tables of Embedding(sparse=True). They
+    are gathered and added up in the order of ranks, so that they have the bits of dense ones.
 
     After a pass that raised at the same place on all ranks the next one is as any other; gradients that the failed one
     left in parameters are this rank's own, so call zero_grad(). If it raised on some ranks only, all ranks get a
@@ -58,6 +62,8 @@ class DistributedDataParallel(Module):
             )
         self._names = [name for name, _ in named]
         self._params = [p for _, p in named]
+        tables = {id(m.weight) for m in module.modules() if getattr(m, "sparse", False) is True}
+        self._of_rows = [index for index, p in enumerate(self._params) if id(p) in tables]
         self._bytes = int(bucket_cap_mb * MEGABYTE)
         self._is_syncing = True
         self._has_order = False
@@ -110,6 +116,7 @@ class DistributedDataParallel(Module):
             )
 
     def _set_buckets(self, order: list[int]) -> None:
+        order = [index for index in order if index not in self._of_rows]
         groups = buckets_of([self._params[index] for index in order], self._bytes)
         self._buckets = [[order[place] for place in group] for group in groups]
         self._bucket_of = {index: b for b, group in enumerate(self._buckets) for index in group}
@@ -136,6 +143,8 @@ class DistributedDataParallel(Module):
             self._started = 0
             _core._call_after_backward(self._finish)
         self._ready.append(index)
+        if index in self._of_rows:
+            return
         self._missing[self._bucket_of[index]] -= 1
         # In the order of buckets, which is the same on all ranks.
         while self._started < len(self._buckets) and self._missing[self._started] == 0:
@@ -148,6 +157,8 @@ class DistributedDataParallel(Module):
             for index in members:
                 param = self._params[index]
                 grad = param.grad
+                if grad is not None and grad.layout != "strided":
+                    self._refuse_rows(index)
                 part = tenon.zeros_like(param) if grad is None else grad
                 parts.append(part.detach().reshape([-1]))
             # A copy, also of one gradient: the program may read .grad meanwhile.
@@ -155,6 +166,14 @@ class DistributedDataParallel(Module):
             work = self.process_group.all_reduce(flat, "mean", flat, async_op=True)
         self._works[bucket] = (members, flat, work)
         self._started += 1
+
+    def _refuse_rows(self, index: int) -> None:
+        text = (
+            f"DistributedDataParallel: expected a dense gradient of {self._names[index]!r}, got one of rows, which "
+            "travels for tables of Embedding(sparse=True) alone"
+        )
+        self.process_group.abort(text)
+        raise NotImplementedError(text)
 
     def _finish(self) -> None:
         order, self._ready, self._pass = self._ready, [], None
@@ -177,6 +196,11 @@ class DistributedDataParallel(Module):
                         param.grad = part.clone()
                     else:
                         param.grad.copy_(part)
+            for index, grad in gathered_rows(
+                [(index, self._params[index]) for index in self._of_rows if used[index]],
+                self.process_group,
+            ):
+                self._params[index].grad = grad
         self._works = []
         self._kept.clear()
         if not self._has_order:
