@@ -32,9 +32,9 @@ Tensor coo_of_dense(Scope& scope, const Tensor& x) {
 Tensor bsr_to_dense(Scope& scope, const Tensor& x) {
   const Tensor pairs = pairs_of(scope, x);
   const Tensor blocks = coo_to_dense(scope, pairs);
-  return reshaped(
-      scope, run(scope, op::transpose, {box(blocks), boxed(int64_t{1}), boxed(int64_t{2})}),
-      shape_of(x.get()));
+  return reshaped(scope,
+                  run(scope, op::transpose, {box(blocks), boxed(int64_t{1}), boxed(int64_t{2})}),
+                  shape_of(x.get()));
 }
 
 Tensor converted(Scope& scope, const Tensor& x, std::string_view layout) {
@@ -68,9 +68,9 @@ tenon_status convert(tenon_tensor* x, const char* layout, tenon_tensor** out, te
                                                       : ", whose plugin converts it"));
     if (to != "strided" && to != "coo" && to != "csr" && to != "csc" &&
         !(from && to == from->kind->name))
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "expected layout 'strided', 'coo', 'csr' or 'csc', got '" + std::string(to) +
-                      "'");
+      throw Error(
+          TENON_INVALID_ARGUMENT,
+          "expected layout 'strided', 'coo', 'csr' or 'csc', got '" + std::string(to) + "'");
     if (to == (from ? from->kind->name : "strided")) {
       host->tensor_retain(x);
       *out = x;

@@ -186,9 +186,8 @@ Tensor of_sorted_coo(Scope& scope, const Tensor& coo, const Kind* kind) {
                    shape_text(*coo.get()));
     return {};
   }
-  if (kind == &kCsr) return of_pairs(scope, coo, &kCsr, shape_of(coo.get()));
-  const Tensor transposed = coalesced(scope, run(scope, op::transpose, {box(coo)}));
-  return of_pairs(scope, transposed, &kCsc, shape_of(coo.get()));
+  const Tensor rows = of_pairs(scope, coo, &kCsr, shape_of(coo.get()));
+  return kind == &kCsr ? rows : flipped(scope, as_csr(scope, flipped(scope, rows)));
 }
 
 // csc to csr by a counting sort of its columns.
@@ -200,10 +199,10 @@ Tensor as_csr(Scope& scope, const Tensor& x) {
   const Tensor &indptr = a.parts[kIndptr], &indices = a.parts[kIndices];
   const Tensor order = run(scope, op::csr_order, {box(indices), boxed(x->shape[0])});
   const Tensor rows = select_rows(scope, cast_to(scope, indices, TENON_DTYPE_I64), order);
-  const Tensor begins = run(scope, op::searchsorted,
-                            {box(rows), box(numbers(scope, x->shape[0] + 1, indices))});
-  const Tensor columns = select_rows(
-      scope, run(scope, op::csr_rows, {box(indptr), boxed(indices->shape[0])}), order);
+  const Tensor begins =
+      run(scope, op::searchsorted, {box(rows), box(numbers(scope, x->shape[0] + 1, indices))});
+  const Tensor columns =
+      select_rows(scope, run(scope, op::csr_rows, {box(indptr), boxed(indices->shape[0])}), order);
   return compose(scope, &kCsr, shape_of(x.get()),
                  {begins, columns, select_rows(scope, a.values(), order)});
 }

@@ -35,9 +35,9 @@ inline constinit Operator add("tenon::add"), subtract("tenon::subtract"),
     csr_matmul("tenon::csr_matmul"), csr_matmul_transposed("tenon::csr_matmul_transposed"),
     csr_order("tenon::csr_order"), csr_product_structure("tenon::csr_product_structure"),
     csr_masked_product("tenon::csr_masked_product"), matmul("tenon::matmul"),
-    minimum("tenon::minimum"), sort("tenon::sort"), expand("tenon::expand"),
-    slice("tenon::slice"), segment_extreme("tenon::segment_extreme"), exp("tenon::exp"),
-    log("tenon::log"), max("tenon::max"), stop_gradient("tenon::stop_gradient");
+    minimum("tenon::minimum"), sort("tenon::sort"), expand("tenon::expand"), slice("tenon::slice"),
+    segment_extreme("tenon::segment_extreme"), exp("tenon::exp"), log("tenon::log"),
+    max("tenon::max"), stop_gradient("tenon::stop_gradient");
 }  // namespace op
 
 inline Tensor select_rows(Scope& scope, const Tensor& x, const Tensor& rows) {

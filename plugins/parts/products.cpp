@@ -36,9 +36,9 @@ Tensor blocks_times(Scope& scope, const Tensor& x, const Tensor& y) {
   const Tensor row = checked_along(scope, coo, 0, pairs->shape[0]);
   const Tensor met = select_rows(scope, parts, checked_along(scope, coo, 1, pairs->shape[1]));
   const Tensor products = run(scope, op::matmul, {box(a.values()), box(met)});
-  const Tensor sums =
-      run(scope, op::segment_add, {box(reshaped(scope, products, {met->shape[0], rows * features})),
-                                   box(row), boxed(pairs->shape[0])});
+  const Tensor sums = run(scope, op::segment_add,
+                          {box(reshaped(scope, products, {met->shape[0], rows * features})),
+                           box(row), boxed(pairs->shape[0])});
   return reshaped(scope, sums, {x->shape[0], features});
 }
 
@@ -71,15 +71,8 @@ Tensor sparse_product(Scope& scope, const Tensor& x, const Tensor& y) {
   if (!op::csr_product_structure.run(scope, args, 5, outs, 2)) return {};
   const Tensor indptr = Tensor::adopt(as_tensor(outs[0])),
                indices = Tensor::adopt(as_tensor(outs[1]));
-  tenon_value all[] = {box(indptr),
-                       box(indices),
-                       args[0],
-                       args[1],
-                       box(a.values()),
-                       args[2],
-                       args[3],
-                       box(b.values()),
-                       boxed(columns)};
+  tenon_value all[] = {box(indptr), box(indices), args[0],         args[1],       box(a.values()),
+                       args[2],     args[3],      box(b.values()), boxed(columns)};
   const Tensor values = call::result(scope, op::csr_masked_product, all, 9);
   return compose(scope, &kCsr, {x->shape[0], columns}, {indptr, indices, values});
 }
@@ -111,9 +104,9 @@ Result sum(Scope& scope, const Call& call) {
   if (axis != 0 && axis != 1) return declined();
   const int32_t dtype = accumulated(x->dtype);
   const Tensor wide =
-      dtype == x->dtype ? x
-                        : with_values(scope, x.get(),
-                                      cast_to(scope, call.composed(0)->values(), dtype));
+      dtype == x->dtype
+          ? x
+          : with_values(scope, x.get(), cast_to(scope, call.composed(0)->values(), dtype));
   const Tensor ones = filled(scope, {x->shape[axis], 1}, 1, dtype, x->device);
   const Tensor sums = axis == 1 ? times(scope, wide, ones) : transpose_times(scope, wide, ones);
   if (!keeps) return {without_column(scope, sums)};

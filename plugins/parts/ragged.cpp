@@ -78,8 +78,7 @@ Tensor beside(Scope& scope, const Tensor& like, const Tensor& dense) {
     return dense->shape[0] == 1 ? found : select_rows(scope, found, row);
   }
   const Tensor begin = select_rows(scope, cast_to(scope, offsets_of(x), TENON_DTYPE_I64), row);
-  const Tensor at =
-      run(scope, op::subtract, {box(numbers(scope, total_of(x), row)), box(begin)});
+  const Tensor at = run(scope, op::subtract, {box(numbers(scope, total_of(x), row)), box(begin)});
   if (dense->shape[0] == 1)
     return select_rows(
         scope, run(scope, op::select, {box(dense), boxed(int64_t{0}), boxed(int64_t{0})}), at);
@@ -104,8 +103,8 @@ tenon_status elementwise(const Call& call) {
     const Composed* one = call.composed(i);
     if (!one) continue;
     if (one->kind != &kRagged)
-      return refuse(call, std::string("beside one of layout ") + one->kind->name +
-                              "; use to_dense() first");
+      return refuse(
+          call, std::string("beside one of layout ") + one->kind->name + "; use to_dense() first");
     if (like && (like->shape[0] != as_tensor(call.args[i])->shape[0] ||
                  !same_rows(scope, *composed_of(like.get()), *one)))
       return scope.ok() ? refuse(call, "expected tensors whose rows have the same lengths")
@@ -153,14 +152,14 @@ Tensor by_rows(Scope& scope, const Tensor& sums, const Tensor& values, int64_t r
 }
 
 Tensor sums_of_rows(Scope& scope, const Tensor& values, const Tensor& row, int64_t rows) {
-  const Tensor sums = run(scope, op::segment_add,
-                          {box(as_columns(scope, values)), box(row), boxed(rows)});
+  const Tensor sums =
+      run(scope, op::segment_add, {box(as_columns(scope, values)), box(row), boxed(rows)});
   return by_rows(scope, sums, values, rows);
 }
 Tensor extremes_of_rows(Scope& scope, const Tensor& values, const Tensor& row, int64_t rows,
                         bool largest) {
-  const Tensor found = run(scope, op::segment_extreme, {box(as_columns(scope, values)), box(row),
-                                                        boxed(rows), boxed(largest)});
+  const Tensor found = run(scope, op::segment_extreme,
+                           {box(as_columns(scope, values)), box(row), boxed(rows), boxed(largest)});
   return by_rows(scope, found, values, rows);
 }
 
@@ -176,8 +175,8 @@ Tensor means_of_rows(Scope& scope, const Composed& x, const Tensor& values, cons
   if (!scope.ok()) return {};
   std::vector<int64_t> shape(static_cast<size_t>(values->ndim), 1);
   shape[0] = rows;
-  const Tensor counts = reshaped(
-      scope, cast_to(scope, lengths_of(scope, x, rows), values->dtype), shape);
+  const Tensor counts =
+      reshaped(scope, cast_to(scope, lengths_of(scope, x, rows), values->dtype), shape);
   return run(scope, op::divide, {box(sums), box(counts)});
 }
 
@@ -241,9 +240,9 @@ Result softmax(Scope& scope, const Call& call) {
   }
   const Tensor row = rows_of(scope, x);
   // The shift changes no result, and so has no gradient.
-  const Tensor shift = run(
-      scope, op::stop_gradient,
-      {box(select_rows(scope, extremes_of_rows(scope, x.values(), row, rows, true), row))});
+  const Tensor shift =
+      run(scope, op::stop_gradient,
+          {box(select_rows(scope, extremes_of_rows(scope, x.values(), row, rows, true), row))});
   const Tensor shifted = run(scope, op::subtract, {box(x.values()), box(shift)});
   const Tensor powers = run(scope, op::exp, {box(shifted)});
   const Tensor sums = select_rows(scope, sums_of_rows(scope, powers, row, rows), row);
@@ -302,8 +301,9 @@ Result select(Scope& scope, const Call& call) {
   }
   rows_of(scope, x);  // checks
   const auto at = [&](int64_t i) {
-    return read_integer(scope, run(scope, op::narrow, {box(offsets_of(x)), boxed(int64_t{0}),
-                                                       boxed(i), boxed(int64_t{1})}));
+    return read_integer(scope,
+                        run(scope, op::narrow,
+                            {box(offsets_of(x)), boxed(int64_t{0}), boxed(i), boxed(int64_t{1})}));
   };
   const int64_t begin = at(index), end = at(index + 1);
   return {run(scope, op::narrow,
@@ -323,18 +323,11 @@ Result reshape(Scope& scope, const Call& call) {
   return {with_offsets(scope, whole, reshaped(scope, call.composed(0)->values(), inner))};
 }
 
-constexpr NamedRule kRules[] = {{"sum", reduce},
-                                {"mean", reduce},
-                                {"max", reduce},
-                                {"min", reduce},
-                                {"softmax", softmax},
-                                {"log_softmax", softmax},
-                                {"matmul", each_element},
-                                {"linear", each_element},
-                                {"layer_norm", each_element},
-                                {"embedding", embedding},
-                                {"select", select},
-                                {"reshape", reshape}};
+constexpr NamedRule kRules[] = {
+    {"sum", reduce},          {"mean", reduce},         {"max", reduce},
+    {"min", reduce},          {"softmax", softmax},     {"log_softmax", softmax},
+    {"matmul", each_element}, {"linear", each_element}, {"layer_norm", each_element},
+    {"embedding", embedding}, {"select", select},       {"reshape", reshape}};
 
 // -- joining
 
@@ -375,8 +368,8 @@ Result concat(Scope& scope, const Call& call) {
     const Tensor row = joined(parts, 0);
     const Tensor order = run(scope, op::csr_order, {box(row), boxed(shape[0])});
     const Tensor sorted = select_rows(scope, row, order);
-    const Tensor offsets = run(scope, op::searchsorted,
-                               {box(sorted), box(numbers(scope, shape[0] + 1, row))});
+    const Tensor offsets =
+        run(scope, op::searchsorted, {box(sorted), box(numbers(scope, shape[0] + 1, row))});
     if (!scope.ok()) return {};
     shape[1] = 0;
     if (shape[0] > 0) {
@@ -394,8 +387,9 @@ Result concat(Scope& scope, const Call& call) {
     rows_of(scope, *all[i]);  // checks
     const Tensor own = cast_to(scope, offsets_of(*all[i]), TENON_DTYPE_I64);
     const int64_t from = i == 0 ? 0 : 1;
-    const Tensor part = run(scope, op::narrow, {box(own), boxed(int64_t{0}), boxed(from),
-                                                boxed(list[i]->shape[0] + 1 - from)});
+    const Tensor part =
+        run(scope, op::narrow,
+            {box(own), boxed(int64_t{0}), boxed(from), boxed(list[i]->shape[0] + 1 - from)});
     held.push_back(run(scope, op::add, {box(part), boxed(before)}));
     if (!scope.ok()) return {};
     parts.push_back(held.back().get());
@@ -440,8 +434,8 @@ Tensor ragged_to_dense(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   tenon_tensor* both[] = {row.get(), at.get()};
   const Tensor zeros = filled(scope, shape_of(x.get()), 0, x->dtype, x->device);
-  return run(scope, op::index_put, {box(zeros), boxed(both, 2), box(ragged.values()),
-                                    boxed(int64_t{0}), boxed(false)});
+  return run(scope, op::index_put,
+             {box(zeros), boxed(both, 2), box(ragged.values()), boxed(int64_t{0}), boxed(false)});
 }
 
 }  // namespace tenon::parts

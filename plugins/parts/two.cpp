@@ -52,13 +52,13 @@ Tensor intersection(Scope& scope, const Call& call, const Keyed& x, const Keyed&
   if (count == 0)
     return with_indices(scope, call, x, y.keys,
                         call_with(scope, call,
-                                  run(scope, op::narrow, {box(x.parts().values()), boxed(int64_t{0}),
-                                                          boxed(int64_t{0}), boxed(int64_t{0})}),
+                                  run(scope, op::narrow,
+                                      {box(x.parts().values()), boxed(int64_t{0}),
+                                       boxed(int64_t{0}), boxed(int64_t{0})}),
                                   y.parts().values()));
   const Tensor place = run(scope, op::searchsorted, {box(y.keys), box(x.keys)});
   const Tensor at = run(scope, op::minimum, {box(place), boxed(count - 1)});
-  const Tensor is_both =
-      run(scope, op::equal, {box(select_rows(scope, y.keys, at)), box(x.keys)});
+  const Tensor is_both = run(scope, op::equal, {box(select_rows(scope, y.keys, at)), box(x.keys)});
   const Tensor from = along_first(scope, run(scope, op::nonzero, {box(is_both)}));
   const Tensor values =
       call_with(scope, call, select_rows(scope, x.parts().values(), from),
@@ -73,8 +73,7 @@ Tensor united(Scope& scope, const Call& call, const Keyed& x, const Keyed& y) {
   Tensor keys = all;
   if (const int64_t count = all->numel; count > 0) {
     const auto part = [&](int64_t begin) {
-      return run(scope, op::narrow,
-                 {box(all), boxed(int64_t{0}), boxed(begin), boxed(count - 1)});
+      return run(scope, op::narrow, {box(all), boxed(int64_t{0}), boxed(begin), boxed(count - 1)});
     };
     const Tensor differs = run(scope, op::not_equal, {box(part(1)), box(part(0))});
     const Tensor first = filled(scope, {1}, 1, TENON_DTYPE_BOOL, all->device);
@@ -111,8 +110,7 @@ tenon_status call_both(const Call& call) {
   if (!scope.ok()) return scope.status();
   if (index_axes(x.parts()) != index_axes(y.parts()))
     return refuse(call, "expected tensors with indices along the same axes; use to_dense() first");
-  const Tensor result =
-      is_product ? intersection(scope, call, x, y) : united(scope, call, x, y);
+  const Tensor result = is_product ? intersection(scope, call, x, y) : united(scope, call, x, y);
   const Kind* kind = a.kind == b.kind && a.kind != &kBsr ? a.kind : &kCsr;
   if (!scope.ok()) return scope.status();
   const Tensor given = of_sorted_coo(scope, result, kind);
@@ -155,6 +153,14 @@ tenon_status call_beside_dense(const Call& call) {
   if ((!is_product && !(call.name() == "divide" && at == 0)) || !broadcasts_to(dense, sparse))
     return refuse(call, "beside a tensor of all elements; use to_dense() first");
   Scope scope(call.err);
+  if (!is_product) {
+    // 0 / 0 would be NaN where nothing is stored.
+    const Tensor is_zero = run(scope, op::equal, {call.args[1], boxed(int64_t{0})});
+    const bool has_zero = read_integer(scope, run(scope, op::any, {box(is_zero)})) != 0;
+    if (!scope.ok()) return scope.status();
+    if (has_zero)
+      return refuse(call, "by a tensor that has zeros, so that 0 / 0 is NaN; use to_dense() first");
+  }
   const Tensor beside = gathered(scope, call.tensor(at), call.tensor(1 - at));
   const Tensor& values = call.composed(at)->values();
   const Tensor found =

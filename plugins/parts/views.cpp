@@ -26,8 +26,7 @@ Tensor coo_transposed(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   const Composed& coo = *composed_of(x.get());
   const Tensor order =
-      run(scope, op::subtract,
-          {boxed(int64_t{1}), box(numbers(scope, 2, coo.parts[0]))});
+      run(scope, op::subtract, {boxed(int64_t{1}), box(numbers(scope, 2, coo.parts[0]))});
   return compose(scope, &kCoo, {x->shape[1], x->shape[0]},
                  {select_rows(scope, coo.parts[0], order), coo.values()});
 }
@@ -38,7 +37,8 @@ Tensor bsr_transposed(Scope& scope, const Tensor& x) {
   const Composed& coo = *composed_of(pairs.get());
   const Tensor order =
       run(scope, op::subtract, {boxed(int64_t{1}), box(numbers(scope, 2, coo.parts[0]))});
-  const Tensor blocks = run(scope, op::clone, {box(run(scope, op::transpose, {box(coo.values())}))});
+  const Tensor blocks =
+      run(scope, op::clone, {box(run(scope, op::transpose, {box(coo.values())}))});
   const Tensor turned =
       compose(scope, &kCoo, {pairs->shape[1], pairs->shape[0], pairs->shape[3], pairs->shape[2]},
               {select_rows(scope, coo.parts[0], order), blocks});
@@ -122,16 +122,17 @@ Tensor rows_of(Scope& scope, const Tensor& x, const Tensor& wanted) {
   if (!scope.ok()) return {};
   std::vector<int64_t> shape = shape_of(x.get());
   shape[a.kind == &kCsc ? 1 : 0] = count;
-  return compose(scope, a.kind, shape,
-                 {indptr, select_rows(scope, a.parts[kIndices], at),
-                  select_rows(scope, a.values(), at)});
+  return compose(
+      scope, a.kind, shape,
+      {indptr, select_rows(scope, a.parts[kIndices], at), select_rows(scope, a.values(), at)});
 }
 
 // -- of coo
 
 Tensor stored_where(Scope& scope, const Tensor& condition) {
-  return run(scope, op::select, {box(run(scope, op::nonzero, {box(condition)})), boxed(int64_t{1}),
-                                 boxed(int64_t{0})});
+  return run(
+      scope, op::select,
+      {box(run(scope, op::nonzero, {box(condition)})), boxed(int64_t{1}), boxed(int64_t{0})});
 }
 
 // Those with this index, without the axis.
@@ -141,20 +142,20 @@ Result coo_select(Scope& scope, const Tensor& x, int64_t axis, int64_t index) {
   std::vector<int64_t> shape = shape_of(x.get());
   shape.erase(shape.begin() + axis);
   if (axis >= axes) {
-    const Tensor values = run(
-        scope, op::select, {box(coo.values()), boxed(axis - axes + 1), boxed(index)});
+    const Tensor values =
+        run(scope, op::select, {box(coo.values()), boxed(axis - axes + 1), boxed(index)});
     return {compose(scope, &kCoo, shape, {coo.parts[0], values})};
   }
-  const Tensor found =
-      stored_where(scope, compare(scope, op::equal,
-                                  checked_along(scope, coo, axis, x->shape[axis]), index));
+  const Tensor found = stored_where(
+      scope, compare(scope, op::equal, checked_along(scope, coo, axis, x->shape[axis]), index));
   const Tensor values = select_rows(scope, coo.values(), found);
   if (axes == 1) {  // all that is left is dense: a sum of blocks
     const int64_t first[] = {0};
     const Tensor sums = run(scope, op::sum, {box(values), boxed(first, 1)});
     return {cast_to(scope, sums, x->dtype)};
   }
-  const Tensor kept = run(scope, op::index_select, {box(coo.parts[0]), box(found), boxed(int64_t{1})});
+  const Tensor kept =
+      run(scope, op::index_select, {box(coo.parts[0]), box(found), boxed(int64_t{1})});
   std::vector<Tensor> along;
   std::vector<tenon_tensor*> handles;
   for (int64_t i = 0; i < axes; ++i) {
@@ -163,9 +164,9 @@ Result coo_select(Scope& scope, const Tensor& x, int64_t axis, int64_t index) {
     handles.push_back(along.back().get());
   }
   if (!scope.ok()) return {};
-  return {compose(scope, &kCoo, shape,
-                  {run(scope, op::stack, {boxed(handles.data(), handles.size()), boxed(int64_t{0})}),
-                   values})};
+  return {compose(
+      scope, &kCoo, shape,
+      {run(scope, op::stack, {boxed(handles.data(), handles.size()), boxed(int64_t{0})}), values})};
 }
 
 // Those whose index is begin, begin + step, ... below end, counted from 0.
@@ -179,27 +180,30 @@ Tensor coo_slice(Scope& scope, const Tensor& x, int64_t axis, int64_t begin, int
   if (axis >= axes) {
     const int64_t along[] = {axis - axes + 1}, from[] = {begin}, to[] = {end}, by[] = {step};
     return compose(scope, &kCoo, shape,
-                   {coo.parts[0], run(scope, op::slice, {box(coo.values()), boxed(along, 1),
-                                                         boxed(from, 1), boxed(to, 1),
-                                                         boxed(by, 1)})});
+                   {coo.parts[0], run(scope, op::slice,
+                                      {box(coo.values()), boxed(along, 1), boxed(from, 1),
+                                       boxed(to, 1), boxed(by, 1)})});
   }
   const Tensor index = checked_along(scope, coo, axis, x->shape[axis]);
   const Tensor from = run(scope, op::subtract, {box(index), boxed(begin)});
-  Tensor outside = run(scope, op::logical_or, {box(compare(scope, op::less, from, 0)),
-                                               box(compare(scope, op::greater_equal, index, end))});
+  Tensor outside = run(
+      scope, op::logical_or,
+      {box(compare(scope, op::less, from, 0)), box(compare(scope, op::greater_equal, index, end))});
   if (step > 1)
-    outside = run(scope, op::logical_or,
-                  {box(outside), box(compare(scope, op::not_equal,
-                                             compare(scope, op::remainder, from, step), 0))});
+    outside =
+        run(scope, op::logical_or,
+            {box(outside),
+             box(compare(scope, op::not_equal, compare(scope, op::remainder, from, step), 0))});
   const Tensor found = stored_where(scope, compare(scope, op::equal, outside, 0));
   std::vector<Tensor> along;
   std::vector<tenon_tensor*> handles;
   for (int64_t i = 0; i < axes; ++i) {
     const Tensor all =
-        i == axis ? compare(scope, op::floor_divide, from, step)
-                  : cast_to(scope,
-                            run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(i)}),
-                            TENON_DTYPE_I64);
+        i == axis
+            ? compare(scope, op::floor_divide, from, step)
+            : cast_to(scope,
+                      run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(i)}),
+                      TENON_DTYPE_I64);
     along.push_back(select_rows(scope, all, found));
     handles.push_back(along.back().get());
   }
@@ -229,8 +233,7 @@ Result select(Scope& scope, const Call& call) {
   if (index < 0 || index >= size) {
     scope.fail(TENON_OUT_OF_RANGE, "[select] expected an index of axis " + std::to_string(axis) +
                                        " from " + std::to_string(-size) + " to " +
-                                       std::to_string(size - 1) + ", got " +
-                                       std::to_string(given));
+                                       std::to_string(size - 1) + ", got " + std::to_string(given));
     return {};
   }
   const Kind* kind = call.composed(0)->kind;
@@ -313,10 +316,25 @@ Result index(Scope& scope, const Call& call) {
   return selected_rows(scope, call, Tensor::borrow(only), call.args[2].v.i);
 }
 
-constexpr NamedRule kRules[] = {{"transpose", transpose}, {"permute", permute},
-                                {"select", select},       {"slice", slice},
-                                {"narrow", narrow},       {"index_select", index_select},
-                                {"index", index},         {"matmul", matmul}};
+// To its own shape, as indexing does.
+Result expand(Scope&, const Call& call) {
+  const Tensor x = call.tensor(0);
+  const auto* shape = static_cast<const int64_t*>(call.args[1].v.p);
+  const bool is_same = call.composed(0) && call.args[1].aux == static_cast<uint64_t>(x->ndim) &&
+                       std::equal(x->shape, x->shape + x->ndim, shape,
+                                  [](int64_t own, int64_t to) { return to == own || to == -1; });
+  return is_same ? Result{x} : declined();
+}
+
+constexpr NamedRule kRules[] = {{"expand", expand},
+                                {"transpose", transpose},
+                                {"permute", permute},
+                                {"select", select},
+                                {"slice", slice},
+                                {"narrow", narrow},
+                                {"index_select", index_select},
+                                {"index", index},
+                                {"matmul", matmul}};
 
 }  // namespace
 

@@ -10,18 +10,18 @@ namespace {
 
 // tests/python/tensor/test_tensor_methods.py holds this to the names in tenon/_tensor/methods.py.
 constexpr const char* kNames[] = {
-    "__round__",    "apply_",       "astype",     "bernoulli_", "bfloat16",     "bool",
-    "broadcast_to", "byte",         "cauchy_",    "cdouble",    "cfloat",       "char",
-    "chunk",        "clamp_max",    "clamp_max_", "clamp_min",  "clamp_min_",   "clear_grad",
-    "coalesce",     "copy",         "cuda",       "dim",        "double",       "element_size",
-    "expand_as",    "exponential_", "float",      "geometric_", "get_device",   "half",
-    "index_add_",   "indices",      "indptr",     "int",        "is_complex",   "is_floating_point",
-    "is_integer",   "log_normal_",  "long",       "moveaxis",   "ndimension",   "nelement",
-    "new_empty",    "new_full",     "new_ones",   "new_tensor", "new_zeros",    "normal_",
-    "random_",      "ravel",        "reshape_as", "scatter_",   "scatter_add_", "set_value",
-    "short",        "stride",       "t",          "take",       "to_dense",     "to_sparse",
-    "type",         "type_as",      "unfold",     "uniform_",   "values",       "view_as",
-    "where",
+    "__round__",    "apply_",       "astype",     "bernoulli_", "bfloat16",   "bool",
+    "broadcast_to", "byte",         "cauchy_",    "cdouble",    "cfloat",     "char",
+    "chunk",        "clamp_max",    "clamp_max_", "clamp_min",  "clamp_min_", "clear_grad",
+    "coalesce",     "copy",         "cuda",       "dim",        "double",     "element_size",
+    "expand_as",    "exponential_", "float",      "geometric_", "get_device", "half",
+    "index_add_",   "indices",      "indptr",     "int",        "is_complex", "is_floating_point",
+    "is_integer",   "log_normal_",  "long",       "moveaxis",   "ndimension", "nelement",
+    "new_empty",    "new_full",     "new_ones",   "new_tensor", "new_zeros",  "normal_",
+    "offsets",      "random_",      "ravel",      "reshape_as", "scatter_",   "scatter_add_",
+    "set_value",    "short",        "stride",     "t",          "take",       "to_dense",
+    "to_sparse",    "type",         "type_as",    "unfold",     "uniform_",   "values",
+    "view_as",      "where",
 };
 
 // A descriptor that puts the function in its own place when it is first looked up.

@@ -33,13 +33,11 @@ Products products_of(Scope& scope, const tenon_value* x, const tenon_value* y, i
   Products found;
   found.left = ops::searchsorted(scope, ends, number, true);
   Tensor before = ops::subtract(scope, ends, lengths);
-  Tensor within =
-      ops::subtract(scope, number, ops::index_select(scope, before, found.left, 0));
+  Tensor within = ops::subtract(scope, number, ops::index_select(scope, before, found.left, 0));
   found.right = ops::add(scope, ops::index_select(scope, begin, found.left, 0), within);
   Tensor rows = ops::csr_rows(scope, operand(scope, x[0]), stored);
   Tensor row = ops::index_select(scope, rows, found.left, 0);
-  Tensor column =
-      ops::index_select(scope, as_int64(scope, operand(scope, y[1])), found.right, 0);
+  Tensor column = ops::index_select(scope, as_int64(scope, operand(scope, y[1])), found.right, 0);
   found.key = ops::add(scope, ops::multiply(scope, row, columns), column);
   return found;
 }
@@ -51,8 +49,7 @@ Tensor begins_of(Scope& scope, const Tensor& sorted) {
   Tensor differs = ops::not_equal(scope, ops::narrow(scope, sorted, 0, 1, count - 1),
                                   ops::narrow(scope, sorted, 0, 0, count - 1));
   const int64_t one[] = {1};
-  Tensor first =
-      ops::full(scope, list_of(one), true, std::optional<int32_t>(TENON_DTYPE_BOOL), sorted->device);
+  Tensor first = ops::full(scope, list_of(one), true, TENON_DTYPE_BOOL, sorted->device);
   return ops::concat(scope, {first, differs}, 0);
 }
 
@@ -69,8 +66,7 @@ TENON_DECOMPOSE(csr_product_structure) {
     Tensor sorted = ops::sort(scope, keys);
     keys = ops::compress(scope, sorted, begins_of(scope, sorted));
   }
-  Tensor bounds =
-      ops::multiply(scope, numbers_to(scope, indptr->numel, indptr), columns);
+  Tensor bounds = ops::multiply(scope, numbers_to(scope, indptr->numel, indptr), columns);
   return finish(scope, outs, ops::searchsorted(scope, keys, bounds),
                 ops::remainder(scope, keys, std::max<int64_t>(columns, 1)));
 }
@@ -88,12 +84,11 @@ TENON_DECOMPOSE(csr_masked_product) {
   Tensor order = ops::argsort(scope, products.key, 0);
   Tensor sorted = ops::index_select(scope, products.key, order, 0);
   Tensor begins = begins_of(scope, sorted);
-  Tensor groups = ops::subtract(
-      scope, ops::cumsum(scope, ops::cast(scope, begins, TENON_DTYPE_I64), 0), 1);
+  Tensor groups =
+      ops::subtract(scope, ops::cumsum(scope, ops::cast(scope, begins, TENON_DTYPE_I64), 0), 1);
   const int64_t count = 1 + last_of(scope, groups);
   Tensor terms = ops::multiply(
-      scope,
-      ops::index_select(scope, x, ops::index_select(scope, products.left, order, 0), 0),
+      scope, ops::index_select(scope, x, ops::index_select(scope, products.left, order, 0), 0),
       ops::index_select(scope, y, ops::index_select(scope, products.right, order, 0), 0));
   Tensor sums = ops::segment_add(scope, ops::unsqueeze(scope, terms, {1}), groups, count);
   Tensor distinct = ops::compress(scope, sorted, begins);

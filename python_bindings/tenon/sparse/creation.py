@@ -83,12 +83,12 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) 
     count = min(n, columns)
     number = tenon.arange(n + 1, device=device)
     values = tenon.ones([count], dtype=tenon.float32 if dtype is None else dtype, device=device)
-    return _core.compose("csr", [n, columns], [tenon.clip(number, 0, count), number[:count], values])
+    return _core.compose(
+        "csr", [n, columns], [tenon.clip(number, 0, count), number[:count], values]
+    )
 
 
-def spdiags(
-    diagonals: Any, offsets: Any, shape: Sequence[int], layout: str = "csr"
-) -> Tensor:
+def spdiags(diagonals: Any, offsets: Any, shape: Sequence[int], layout: str = "csr") -> Tensor:
     """The matrix with these diagonals. Row i of `diagonals` [diagonals, length] lies on the diagonal `offsets[i]`,
     positive above the main one; element j of a row stands in column j, as in SciPy. Gradients pass."""
     diagonals = tenon.asarray(diagonals)

@@ -24,13 +24,15 @@ class _Solve(tenon.autograd.Function):
         import scipy.sparse.linalg
 
         n = b.shape[0]
-        parts = (values.numpy(), indices.numpy(), indptr.numpy())
+        parts = (values.detach().numpy(), indices.numpy(), indptr.numpy())
         matrix = scipy.sparse.csr_array(parts, shape=(n, n))
         try:
             factors = scipy.sparse.linalg.splu((matrix.T if transposed else matrix).tocsc())
         except RuntimeError as error:
-            raise ValueError(f"sparse.linalg.solve(): {error}; got a matrix that is singular") from None
-        x = tenon.asarray(factors.solve(b.numpy()))
+            raise ValueError(
+                f"sparse.linalg.solve(): {error}; got a matrix that is singular"
+            ) from None
+        x = tenon.asarray(factors.solve(b.detach().numpy()))
         ctx.save_for_backward(indptr, indices, values, x)
         ctx.transposed = transposed
         return x

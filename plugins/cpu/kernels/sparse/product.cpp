@@ -152,10 +152,11 @@ tenon_status csr_product_structure(tenon_ctx* ctx, const tenon_tensor* indptr_x,
     if (!is_vector_of_integers(one))
       return fail_format(err, TENON_INVALID_ARGUMENT, "[%s] expected vectors of integers", kOp);
   if (indptr_x->numel < 1 || indptr_y->numel < 1 || count < 0)
-    return fail_format(err, TENON_INVALID_ARGUMENT,
-                       "[%s] expected an indptr of one number more than there are rows, and a count "
-                       "of at least 0",
-                       kOp);
+    return fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "[%s] expected an indptr of one number more than there are rows, and a count "
+        "of at least 0",
+        kOp);
   return with_structure(
       ctx, kOp, indptr_x, indices_x, indptr_y->numel - 1, err, [&](const auto& x) {
         return with_structure(ctx, kOp, indptr_y, indices_y, count, err, [&](const auto& y) {
@@ -205,8 +206,7 @@ tenon_status csr_masked_product(tenon_ctx* ctx, const tenon_tensor* indptr,
         ctx, kOp, indptr_x, indices_x, indptr_y->numel - 1, err, [&](const auto& x) {
           return with_structure(ctx, kOp, indptr_y, indices_y, count, err, [&](const auto& y) {
             if (values_x->dtype == TENON_DTYPE_F32)
-              return multiply<float>(ctx, pattern, x, y, values_x, values_y, rows, count, out,
-                                     err);
+              return multiply<float>(ctx, pattern, x, y, values_x, values_y, rows, count, out, err);
             return multiply<double>(ctx, pattern, x, y, values_x, values_y, rows, count, out, err);
           });
         });
@@ -228,8 +228,7 @@ tenon_status csr_order(tenon_ctx* ctx, const tenon_tensor* indices, int64_t coun
         std::fill_n(next, count + 1, int64_t{0});
         for (int64_t k = 0; k < indices->numel; ++k) ++next[columns[k] + 1];
         for (int64_t column = 0; column < count; ++column) next[column + 1] += next[column];
-        for (int64_t k = 0; k < indices->numel; ++k)
-          data_of<int64_t>(out)[next[columns[k]]++] = k;
+        for (int64_t k = 0; k < indices->numel; ++k) data_of<int64_t>(out)[next[columns[k]]++] = k;
       });
   return checked != TENON_OK ? checked : status;
 }

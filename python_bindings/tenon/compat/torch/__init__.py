@@ -21,16 +21,14 @@ from tenon.compat.torch import nn as nn
 from tenon.compat.torch import signal as signal
 from tenon.compat.torch import special as special
 from tenon.compat.torch._options import contiguous_format as contiguous_format
+from tenon.compat.torch._options import jagged as jagged
 from tenon.compat.torch._options import layout as layout
 from tenon.compat.torch._options import memory_format as memory_format
 from tenon.compat.torch._options import preserve_format as preserve_format
-from tenon.compat.torch._options import (
-    jagged,
-    sparse_bsr,
-    sparse_coo,
-    sparse_csc,
-    sparse_csr,
-)
+from tenon.compat.torch._options import sparse_bsr as sparse_bsr
+from tenon.compat.torch._options import sparse_coo as sparse_coo
+from tenon.compat.torch._options import sparse_csc as sparse_csc
+from tenon.compat.torch._options import sparse_csr as sparse_csr
 from tenon.compat.torch._options import strided as strided
 
 _FUNCTIONS = " ".join(

@@ -40,7 +40,9 @@ sparse_coo, sparse_csr, sparse_csc, sparse_bsr = (
     layout(f"sparse_{ours}", ours) for ours in ("coo", "csr", "csc", "bsr")
 )
 jagged = layout("jagged", "ragged")
-LAYOUTS = {str(each): each for each in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, jagged)}
+LAYOUTS = {
+    str(each): each for each in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, jagged)
+}
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 

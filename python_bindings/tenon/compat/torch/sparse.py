@@ -98,9 +98,7 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: Any = None
     return _core.compose("coo", shape, [rows, values]).coalesce()
 
 
-def spdiags(
-    diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None
-) -> Tensor:
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: Any = None) -> Tensor:
     """sparse.spdiags, of layout coo unless `layout` says otherwise."""
     return _sparse.spdiags(diagonals, offsets, shape, "coo" if layout is None else str(layout))
 

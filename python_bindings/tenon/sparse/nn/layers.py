@@ -95,9 +95,7 @@ class SubmConv2d(_Submanifold):
 class MaxPool3d(nn.Module):
     """sparse.nn.functional.max_pool3d."""
 
-    def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
-    ) -> None:
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tenon
 from tenon._core import Tensor
 from tenon.compat.torch import _options
 
-from .absent import absent_class, absent_function
+from .absent import absent_class
 from .constructors import dtype_of
 from .devices import device as device
 from .files import STORAGES
