@@ -73,11 +73,11 @@ def nested_cases(torch):
     yield "nested", nested
     yield "nested as", torch.nested.as_nested_tensor(rows, layout=torch.jagged)
     jagged = torch.nested.nested_tensor_from_jagged(
-        torch.tensor(Y.repeat(2, 0)), torch.tensor([0, 2, 6])
+        torch.tensor(Y.repeat(2, 0)), torch.tensor([0, 2, 6]), max_seqlen=4
     )
     yield "nested jagged", jagged
     yield "nested padded", torch.nested.to_padded_tensor(jagged, 7.0)
-    yield "nested larger", torch.nested.to_padded_tensor(jagged, 7.0, (2, 5, 3))
+    yield "nested larger", torch.nested.to_padded_tensor(jagged, 7.0, (2, 5, 2))
     yield "nested sin", torch.sin(nested) * 2.0
 
 
@@ -96,7 +96,7 @@ def test_torch_names_against_dense_results():
     assert C.sparse.sum(C.sparse_coo_tensor([[0], [1]], [2.0], (2, 2)), 0).layout == "coo"
     nested = {name: array(value) for name, value in nested_cases(C)}
     assert nested["nested"].tolist() == [[1.0, 2.0, 3.0], [4.0, 0.0, 0.0]]
-    assert nested["nested larger"].shape == (2, 5, 3)
+    assert nested["nested larger"].shape == (2, 5, 2)
 
 
 def test_torch_names_beside_the_library():
@@ -131,7 +131,7 @@ def paddle_cases(paddle, is_library):
     coo = s.sparse_coo_tensor(paddle.to_tensor(INDICES), paddle.to_tensor(VALUES), [3, 3])
     once = s.coalesce(coo)
     csr = s.sparse_csr_tensor([0, 1, 2, 3], [1, 2, 0], [3.0, 4.0, -3.0], [3, 3])
-    yield "coo", coo
+    yield "coo", once  # with equal indices, the library's dense form has one of them
     yield "csr", csr
     for name in "sin tan asinh atan sinh tanh square abs expm1 neg deg2rad rad2deg".split():
         for x in (once, csr):
@@ -147,7 +147,7 @@ def paddle_cases(paddle, is_library):
     yield "add", s.add(once, once)
     yield "subtract", s.subtract(csr, csr)
     yield "multiply", s.multiply(csr, csr)
-    yield "divide", s.divide(csr, csr)
+    yield "divide", s.divide(csr, 4.0)
     yield "transpose", s.transpose(once, [1, 0])
     yield "transpose csr", s.transpose(csr, [1, 0])
     yield "reshape", s.reshape(once, [1, 9])
@@ -271,8 +271,8 @@ def test_paddle_refusals():
         P.sparse.pca_lowrank(csr)
     with pytest.raises(TypeError, match="expected a tensor of layout coo or csr, got strided"):
         P.sparse.sin(tenon.ones([2]))
-    with pytest.raises(NotImplementedError, match="store elements in the same places"):
-        P.sparse.divide(csr, P.sparse.sparse_csr_tensor([0, 1], [1], [1.0], [1, 2]))
+    with pytest.raises(NotImplementedError, match="0 / 0"):
+        P.sparse.divide(csr, csr)
     with pytest.raises(NotImplementedError, match="expected the last axis, got 0"):
         P.sparse.nn.functional.softmax(csr, 0)
     with pytest.raises(NotImplementedError, match="expected stride 1"):

@@ -142,22 +142,14 @@ add, subtract, multiply = map(_of_two, ("add", "subtract", "multiply"))
 
 
 def divide(x: Tensor, y: Any, name: Any = None) -> Tensor:
-    """By a number, or by a tensor of the same structure. Where nothing is stored 0 / 0 would be NaN, which is refused
-    where the structures differ."""
+    """By a number. By a sparse tensor, 0 / 0 would be NaN wherever nothing is stored, which is refused."""
     expect_sparse("divide", x)
-    if not isinstance(y, Tensor):
-        return _core.operator("divide")(x, y)
-    a, b = _core.convert_layout(x, "csr"), _core.convert_layout(y, "csr")
-    is_same = a.nnz == b.nnz and all(
-        (p == q).all().item() for p, q in zip(_core.parts_of(a)[:2], _core.parts_of(b)[:2])
-    )
-    if not is_same:
+    if isinstance(y, Tensor):
         raise NotImplementedError(
-            "sparse.divide(): expected tensors that store elements in the same places, as 0 / 0 is NaN "
-            "elsewhere; use to_dense() first"
+            "sparse.divide(): expected a number, got a tensor: 0 / 0 is NaN where nothing is stored; use "
+            "to_dense(), or divide the values() of tensors of one structure"
         )
-    result = _core.with_values(a, a.values() / b.values())
-    return _core.convert_layout(result, x.layout)
+    return _core.operator("divide")(x, y)
 
 
 def matmul(x: Tensor, y: Tensor, name: Any = None) -> Tensor:
