@@ -46,6 +46,9 @@ Tensor part_of(Scope& scope, const Tensor& x, int64_t begin, int64_t end) {
 // Sums of the rows of `values` that have the same number in `group`.
 Tensor summed(Scope& scope, const Tensor& values, const Tensor& group, int64_t count) {
   if (!scope.ok()) return {};
+  if (values->dtype == TENON_DTYPE_BOOL)  // whose sum is whether any is true
+    return cast_to(scope, summed(scope, cast_to(scope, values, TENON_DTYPE_I64), group, count),
+                   TENON_DTYPE_BOOL);
   std::vector<int64_t> shape = shape_of(values.get());
   int64_t columns = 1;
   for (size_t i = 1; i < shape.size(); ++i) columns *= shape[i];
@@ -248,6 +251,12 @@ Tensor added_to(Scope& scope, const Tensor& x, const Composed& coo, tenon_tensor
   if (!scope.ok()) return {};
   const int64_t axes = axes_of(coo);
   const int32_t dtype = host->dtype_promote(x->dtype, coo.values()->dtype);
+  if (dtype == TENON_DTYPE_BOOL) {  // a sum is whether any is true
+    Composed counts = coo;
+    counts.parts[1] = cast_to(scope, coo.values(), TENON_DTYPE_I64);
+    return cast_to(scope, added_to(scope, cast_to(scope, x, TENON_DTYPE_I64), counts),
+                   TENON_DTYPE_BOOL);
+  }
   const bool in_place = out == x.get() && dtype == x->dtype;
   const Tensor to = cast_to(scope, x, dtype), values = cast_to(scope, coo.values(), dtype);
   std::vector<Tensor> along;

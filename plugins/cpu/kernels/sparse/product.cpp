@@ -96,6 +96,10 @@ class Columns {
   int64_t words_;
 };
 
+constexpr const char* kStructure = "csr_product_structure";
+constexpr const char* kProduct = "csr_masked_product";
+constexpr int64_t kMaxColumns = int64_t{1} << 40;
+
 // Rows that one thread takes at a time: not so few that filling the scratch memory would matter.
 int64_t parts_of(int64_t rows) {
   constexpr int64_t kMinRows = 256, kPartsOfAThread = 8;
@@ -104,10 +108,16 @@ int64_t parts_of(int64_t rows) {
 
 // f(first row, last row, scratch memory), with the products that rows have on average as the work.
 template <class F>
-tenon_status for_rows(tenon_ctx* ctx, int64_t rows, int64_t work, int64_t bytes, tenon_err* err,
-                      F&& f) {
+tenon_status for_rows(tenon_ctx* ctx, const char* op, int64_t rows, int64_t columns, int64_t work,
+                      int64_t bytes, tenon_err* err, F&& f) {
   const int64_t parts = parts_of(rows);
   if (parts == 0) return TENON_OK;
+  if (columns > kMaxColumns)
+    return fail_format(
+        err, TENON_OUT_OF_MEMORY,
+        "[%s] expected at most 2^40 columns, of which each thread has scratch memory, "
+        "got %lld",
+        op, static_cast<long long>(columns));
   return parallel_for_with_scratch(ctx, parts, work * (rows / parts), bytes, err,
                                    [&](int64_t part, void* memory) {
                                      f(rows * part / parts, rows * (part + 1) / parts, memory);
@@ -124,7 +134,7 @@ tenon_status write_structure(tenon_ctx* ctx, const Structure<X>& x, const Struct
   int64_t* begin = data_of<int64_t>(indptr);
   const int64_t work = 16 * (stored / std::max<int64_t>(rows, 1) + 1);
   begin[0] = 0;
-  status = for_rows(ctx, rows, work, Columns::bytes(columns), err,
+  status = for_rows(ctx, kStructure, rows, columns, work, Columns::bytes(columns), err,
                     [&](int64_t first, int64_t last, void* memory) {
                       Columns found(memory, columns);
                       for (int64_t row = first; row < last; ++row)
@@ -135,7 +145,7 @@ tenon_status write_structure(tenon_ctx* ctx, const Structure<X>& x, const Struct
   status = host->output_alloc(ctx, 1, TENON_DTYPE_I64, 1, &begin[rows], &indices, err);
   if (status != TENON_OK) return status;
   int64_t* out = data_of<int64_t>(indices);
-  return for_rows(ctx, rows, work, Columns::bytes(columns), err,
+  return for_rows(ctx, kStructure, rows, columns, work, Columns::bytes(columns), err,
                   [&](int64_t first, int64_t last, void* memory) {
                     Columns found(memory, columns);
                     for (int64_t row = first; row < last; ++row)
@@ -146,20 +156,20 @@ tenon_status write_structure(tenon_ctx* ctx, const Structure<X>& x, const Struct
 tenon_status csr_product_structure(tenon_ctx* ctx, const tenon_tensor* indptr_x,
                                    const tenon_tensor* indices_x, const tenon_tensor* indptr_y,
                                    const tenon_tensor* indices_y, int64_t count, tenon_err* err) {
-  constexpr const char* kOp = "csr_product_structure";
   // The dispatcher checks no argument of an operator whose shape depends on data.
   for (const tenon_tensor* one : {indptr_x, indices_x, indptr_y, indices_y})
     if (!is_vector_of_integers(one))
-      return fail_format(err, TENON_INVALID_ARGUMENT, "[%s] expected vectors of integers", kOp);
+      return fail_format(err, TENON_INVALID_ARGUMENT, "[%s] expected vectors of integers",
+                         kStructure);
   if (indptr_x->numel < 1 || indptr_y->numel < 1 || count < 0)
     return fail_format(
         err, TENON_INVALID_ARGUMENT,
         "[%s] expected an indptr of one number more than there are rows, and a count "
         "of at least 0",
-        kOp);
+        kStructure);
   return with_structure(
-      ctx, kOp, indptr_x, indices_x, indptr_y->numel - 1, err, [&](const auto& x) {
-        return with_structure(ctx, kOp, indptr_y, indices_y, count, err, [&](const auto& y) {
+      ctx, kStructure, indptr_x, indices_x, indptr_y->numel - 1, err, [&](const auto& x) {
+        return with_structure(ctx, kStructure, indptr_y, indices_y, count, err, [&](const auto& y) {
           return write_structure(ctx, x, y, indptr_x->numel - 1, indices_x->numel, count, err);
         });
       });
@@ -175,19 +185,21 @@ tenon_status multiply(tenon_ctx* ctx, const Structure<P>& pattern, const Structu
   T* to = data_of<T>(out);
   const int64_t work = 16 * (values_x->numel / std::max<int64_t>(rows, 1) + 1);
   const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-  return for_rows(ctx, rows, work, bytes, err, [&](int64_t first, int64_t last, void* memory) {
-    T* sums = static_cast<T*>(memory);
-    std::fill_n(sums, columns, T{});
-    for (int64_t row = first; row < last; ++row) {
-      if (pattern.offsets[row] == pattern.offsets[row + 1]) continue;
-      for_products(x, y, row, [&](int64_t column, int64_t k, int64_t l) {
-        sums[column] += left[k] * right[l];
-      });
-      for (int64_t p = pattern.offsets[row]; p < pattern.offsets[row + 1]; ++p)
-        to[p] = sums[pattern.columns[p]];
-      for_products(x, y, row, [&](int64_t column, int64_t, int64_t) { sums[column] = T{}; });
-    }
-  });
+  return for_rows(ctx, kProduct, rows, columns, work, bytes, err,
+                  [&](int64_t first, int64_t last, void* memory) {
+                    T* sums = static_cast<T*>(memory);
+                    std::fill_n(sums, columns, T{});
+                    for (int64_t row = first; row < last; ++row) {
+                      if (pattern.offsets[row] == pattern.offsets[row + 1]) continue;
+                      for_products(x, y, row, [&](int64_t column, int64_t k, int64_t l) {
+                        sums[column] += left[k] * right[l];
+                      });
+                      for (int64_t p = pattern.offsets[row]; p < pattern.offsets[row + 1]; ++p)
+                        to[p] = sums[pattern.columns[p]];
+                      for_products(x, y, row,
+                                   [&](int64_t column, int64_t, int64_t) { sums[column] = T{}; });
+                    }
+                  });
 }
 
 tenon_status csr_masked_product(tenon_ctx* ctx, const tenon_tensor* indptr,
@@ -196,15 +208,14 @@ tenon_status csr_masked_product(tenon_ctx* ctx, const tenon_tensor* indptr,
                                 const tenon_tensor* indptr_y, const tenon_tensor* indices_y,
                                 const tenon_tensor* values_y, int64_t count, tenon_tensor* out,
                                 tenon_err* err) {
-  constexpr const char* kOp = "csr_masked_product";
   if (is_low_precision(values_x->dtype))
     return run_as_float32(csr_masked_product, ctx, err, indptr, indices, indptr_x, indices_x,
                           values_x, indptr_y, indices_y, values_y, count, out);
   const int64_t rows = indptr->numel - 1;
-  return with_structure(ctx, kOp, indptr, indices, count, err, [&](const auto& pattern) {
+  return with_structure(ctx, kProduct, indptr, indices, count, err, [&](const auto& pattern) {
     return with_structure(
-        ctx, kOp, indptr_x, indices_x, indptr_y->numel - 1, err, [&](const auto& x) {
-          return with_structure(ctx, kOp, indptr_y, indices_y, count, err, [&](const auto& y) {
+        ctx, kProduct, indptr_x, indices_x, indptr_y->numel - 1, err, [&](const auto& x) {
+          return with_structure(ctx, kProduct, indptr_y, indices_y, count, err, [&](const auto& y) {
             if (values_x->dtype == TENON_DTYPE_F32)
               return multiply<float>(ctx, pattern, x, y, values_x, values_y, rows, count, out, err);
             return multiply<double>(ctx, pattern, x, y, values_x, values_y, rows, count, out, err);
@@ -217,6 +228,10 @@ TENON_BOX_csr_masked_product(csr_masked_product_boxed, csr_masked_product);
 // A counting sort.
 tenon_status csr_order(tenon_ctx* ctx, const tenon_tensor* indices, int64_t count,
                        tenon_tensor* out, tenon_err* err) {
+  if (count > kMaxColumns)
+    return fail_format(err, TENON_OUT_OF_MEMORY,
+                       "[csr_order] expected at most 2^40 columns, got %lld",
+                       static_cast<long long>(count));
   tenon_status status = TENON_OK;
   const tenon_status checked =
       with_columns(ctx, "csr_order", indices, count, err, [&]<class I>(const I* columns) {
