@@ -62,7 +62,11 @@ class DistributedDataParallel(Module):
             )
         self._names = [name for name, _ in named]
         self._params = [p for _, p in named]
-        tables = {id(m.weight) for m in module.modules() if getattr(m, "sparse", False) is True}
+        tables = {
+            id(getattr(m, "weight", None))
+            for m in module.modules()
+            if getattr(m, "sparse", False) is True
+        }
         self._of_rows = [index for index, p in enumerate(self._params) if id(p) in tables]
         self._bytes = int(bucket_cap_mb * MEGABYTE)
         self._is_syncing = True

@@ -79,7 +79,7 @@ class Columns {
       bits_[column >> 6] |= bit;
       out[found++] = column;
     });
-    if (count * std::bit_width(static_cast<uint64_t>(count)) < words_) {
+    if (count * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(count))) < words_) {
       std::sort(out, out + count);
       for (int64_t i = 0; i < count; ++i) bits_[out[i] >> 6] = 0;
       return;

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tenon
 from tenon import Tensor
@@ -116,9 +116,10 @@ def grown_pairs(
         at = tenon.nonzero(is_met).T[0]
         source.append(at)
         targets.append(_numbers(tenon.stack(along)[:, at], shape, none))
-    every = tenon.unique(tenon.concat(targets))
+    every: Any = tenon.unique(tenon.concat(targets))
     target = [tenon.searchsorted(every, numbers) for numbers in targets]
-    found, rest = [], every
+    found: list[Tensor] = []
+    rest = every
     for size in reversed(shape):
         found.append(rest % size)
         rest = rest // size

@@ -7,4 +7,4 @@ from tenon.compat.paddle.sparse import nn
 from tenon.compat.paddle.sparse._functions import *  # noqa: F403
 from tenon.compat.paddle.sparse._functions import __all__ as _FUNCTIONS
 
-__all__ = [*_FUNCTIONS, "nn"]  # noqa: PLE0604
+__all__ = [*_FUNCTIONS, "nn"]

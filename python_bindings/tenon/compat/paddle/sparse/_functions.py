@@ -13,7 +13,9 @@ from tenon import sparse as _sparse
 from tenon._core import Tensor
 from tenon.compat.torch.sparse import sum as _sum_along
 
-_AT_ZERO = "sin tan asin atan sinh tanh asinh atanh sqrt square log1p abs expm1 deg2rad rad2deg isnan"
+_AT_ZERO = (
+    "sin tan asin atan sinh tanh asinh atanh sqrt square log1p abs expm1 deg2rad rad2deg isnan"
+)
 __all__ = (
     _AT_ZERO.split()
     + """add addmm cast coalesce divide is_same_shape mask_as masked_matmul matmul multiply mv neg
@@ -198,7 +200,9 @@ def transpose(x: Tensor, perm: Sequence[int], name: Any = None) -> Tensor:
     expect_sparse("transpose", x)
     axes = [axis % x.ndim for axis in perm]
     if sorted(axes) != list(range(x.ndim)):
-        raise ValueError(f"sparse.transpose(): expected an order of {x.ndim} axes, got {list(perm)}")
+        raise ValueError(
+            f"sparse.transpose(): expected an order of {x.ndim} axes, got {list(perm)}"
+        )
     if x.layout == "csr":
         turned = _core.operator("permute")(x, axes)
         return _core.convert_layout(turned, "csr")
@@ -270,7 +274,9 @@ def sum(
     result = _sum_along(x, None if axis is None else given)
     if not keepdim:
         return result
-    kept = [1 if place in {a % x.ndim for a in given} else size for place, size in enumerate(x.shape)]
+    kept = [
+        1 if place in {a % x.ndim for a in given} else size for place, size in enumerate(x.shape)
+    ]
     if result.layout == "strided":
         return result.reshape(kept)
     made = reshape(result, kept)
