@@ -35,8 +35,15 @@ Result same(Scope&, const Call& call) { return {call.tensor(0)}; }
 
 Result cast(Scope& scope, const Call& call) {
   if (!call.composed(0)) return declined();
-  const Tensor values = run(scope, op::cast, {box(call.composed(0)->values()), call.args[1]});
-  return {with_values(scope, as_tensor(call.args[0]), values)};
+  Tensor x = call.tensor(0);
+  // To integers and truths no sum of converted elements is the converted sum.
+  const Kind* kind = call.composed(0)->kind;
+  const bool has_sums = kind == &kCoo || is_compressed(kind);
+  if (has_sums && call.args[1].v.i < TENON_DTYPE_F8E4M3 && call.args[1].v.i != x->dtype)
+    x = distinct(scope, x);
+  if (!scope.ok()) return {};
+  const Tensor values = run(scope, op::cast, {box(composed_of(x.get())->values()), call.args[1]});
+  return {with_values(scope, x.get(), values)};
 }
 
 Result copy_to_device(Scope& scope, const Call& call) {

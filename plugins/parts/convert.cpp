@@ -28,13 +28,28 @@ Tensor coo_of_dense(Scope& scope, const Tensor& x) {
   return compose(scope, &kCoo, shape_of(x.get()), {indices, values});
 }
 
+// Blocks lie in a tensor [rows of blocks, columns of blocks, rows of a block, columns of a block].
+Tensor bsr_to_dense(Scope& scope, const Tensor& x) {
+  const Tensor pairs = pairs_of(scope, x);
+  const Tensor blocks = coo_to_dense(scope, pairs);
+  return reshaped(scope,
+                  run(scope, op::transpose, {box(blocks), boxed(int64_t{1}), boxed(int64_t{2})}),
+                  shape_of(x.get()));
+}
+
 Tensor converted(Scope& scope, const Tensor& x, std::string_view layout) {
   const Composed* from = composed_of(x.get());
-  const bool is_csr = from && from->kind == &kCsr;
-  if (layout == "strided") return coo_to_dense(scope, is_csr ? csr_to_coo(scope, x) : x);
-  if (layout == "coo")
-    return is_csr ? coalesced(scope, csr_to_coo(scope, x)) : coo_of_dense(scope, x);
-  return coo_to_csr(scope, from ? x : coo_of_dense(scope, x));
+  const Kind* kind = from ? from->kind : nullptr;
+  if (layout == "strided") {
+    if (kind == &kRagged) return ragged_to_dense(scope, x);
+    if (kind == &kBsr) return bsr_to_dense(scope, x);
+    return coo_to_dense(scope, as_coo(scope, x));
+  }
+  const Tensor coo = !kind ? coo_of_dense(scope, x) : x;
+  if (layout == "coo") return kind ? coalesced(scope, as_coo(scope, x)) : coo;
+  if (layout == "csr") return kind ? as_csr(scope, x) : of_sorted_coo(scope, coo, &kCsr);
+  // csc is csr of the transpose.
+  return flipped(scope, as_csr(scope, run(scope, op::transpose, {box(coo)})));
 }
 
 }  // namespace
@@ -43,13 +58,19 @@ tenon_status convert(tenon_tensor* x, const char* layout, tenon_tensor** out, te
   return guarded(err, [&] {
     const std::string_view to = layout ? layout : "";
     const Composed* from = composed_of(x);
-    if (x->flags & TENON_TENSOR_COMPOSED && (!from || (from->kind != &kCoo && from->kind != &kCsr)))
-      throw Error(TENON_UNSUPPORTED, std::string("expected a tensor of layout coo or csr, got ") +
-                                         (from ? from->kind->name : "another one") +
-                                         ", whose plugin converts it");
-    if (to != "strided" && to != "coo" && to != "csr")
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "expected layout 'strided', 'coo' or 'csr', got '" + std::string(to) + "'");
+    const bool is_own = from && (is_compressed(from->kind) || from->kind == &kCoo ||
+                                 (from->kind == &kRagged && to == "strided"));
+    if (x->flags & TENON_TENSOR_COMPOSED && !is_own && !(from && to == from->kind->name))
+      throw Error(TENON_UNSUPPORTED,
+                  std::string("expected a sparse tensor, of layout coo, csr, csc or bsr, got ") +
+                      (from ? from->kind->name : "another one") +
+                      (from && from->kind == &kRagged ? "; use to_dense() first"
+                                                      : ", whose plugin converts it"));
+    if (to != "strided" && to != "coo" && to != "csr" && to != "csc" &&
+        !(from && to == from->kind->name))
+      throw Error(
+          TENON_INVALID_ARGUMENT,
+          "expected layout 'strided', 'coo', 'csr' or 'csc', got '" + std::string(to) + "'");
     if (to == (from ? from->kind->name : "strided")) {
       host->tensor_retain(x);
       *out = x;

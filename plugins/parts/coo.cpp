@@ -43,60 +43,12 @@ Tensor part_of(Scope& scope, const Tensor& x, int64_t begin, int64_t end) {
   return run(scope, op::narrow, {box(x), boxed(int64_t{0}), boxed(begin), boxed(end - begin)});
 }
 
-// The indices along one axis, of which none lies outside: they may come from anywhere, and none counts from the end.
-Tensor checked_along(Scope& scope, const Composed& coo, int64_t axis, int64_t size) {
-  const Tensor along =
-      cast_to(scope, run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(axis)}),
-              TENON_DTYPE_I64);
-  if (stored_of(coo) == 0) return along;
-  const Tensor outside = run(scope, op::logical_or,
-                             {box(run(scope, op::less, {box(along), boxed(int64_t{0})})),
-                              box(run(scope, op::greater_equal, {box(along), boxed(size)}))});
-  if (!read_integer(scope, run(scope, op::any, {box(outside)}))) return along;
-  if (!scope.ok()) return {};
-  const Tensor first = part_of(scope, run(scope, op::nonzero, {box(outside)}), 0, 1);  // [1, 1]
-  const int64_t at = read_integer(scope, first);
-  const int64_t index = read_integer(scope, part_of(scope, along, at, at + 1));
-  if (scope.ok())
-    scope.fail(TENON_OUT_OF_RANGE, "coo: expected indices from 0 to " + std::to_string(size - 1) +
-                                       " along axis " + std::to_string(axis) + ", got " +
-                                       std::to_string(index) + " at position " +
-                                       std::to_string(at));
-  return {};
-}
-
-// One number for the indices of each stored element, ascending with them.
-Tensor keys_of(Scope& scope, const Composed& coo, const std::vector<int64_t>& shape) {
-  Tensor keys;
-  for (int64_t axis = 0; axis < axes_of(coo); ++axis) {
-    const Tensor along = checked_along(scope, coo, axis, shape[static_cast<size_t>(axis)]);
-    keys = !keys ? along
-                 : run(scope, op::add,
-                       {box(run(scope, op::multiply,
-                                {box(keys), boxed(shape[static_cast<size_t>(axis)])})),
-                        box(along)});
-  }
-  return keys;
-}
-
-// The indices [axes, stored] of keys.
-Tensor indices_of(Scope& scope, Tensor keys, int64_t axes, const std::vector<int64_t>& shape) {
-  std::vector<Tensor> along(static_cast<size_t>(axes));
-  for (int64_t axis = axes - 1; axis >= 0; --axis) {
-    const int64_t size = std::max<int64_t>(shape[static_cast<size_t>(axis)], 1);
-    along[static_cast<size_t>(axis)] =
-        axis == 0 ? keys : run(scope, op::remainder, {box(keys), boxed(size)});
-    if (axis > 0) keys = run(scope, op::floor_divide, {box(keys), boxed(size)});
-  }
-  if (!scope.ok()) return {};
-  std::vector<tenon_tensor*> list;
-  for (const Tensor& one : along) list.push_back(one.get());
-  return run(scope, op::stack, {boxed(list.data(), list.size()), boxed(int64_t{0})});
-}
-
 // Sums of the rows of `values` that have the same number in `group`.
 Tensor summed(Scope& scope, const Tensor& values, const Tensor& group, int64_t count) {
   if (!scope.ok()) return {};
+  if (values->dtype == TENON_DTYPE_BOOL)  // whose sum is whether any is true
+    return cast_to(scope, summed(scope, cast_to(scope, values, TENON_DTYPE_I64), group, count),
+                   TENON_DTYPE_BOOL);
   std::vector<int64_t> shape = shape_of(values.get());
   int64_t columns = 1;
   for (size_t i = 1; i < shape.size(); ++i) columns *= shape[i];
@@ -137,18 +89,6 @@ Result add(Scope& scope, const Call& call) {
   const Tensor negated = with_values(scope, as_tensor(call.args[1]), values_of(*y, true));
   if (!scope.ok()) return {};
   return {added_to(scope, call.tensor(0), *composed_of(negated.get()), out)};
-}
-
-Result matmul(Scope& scope, const Call& call) {
-  const Composed *x = call.composed(0), *y = call.composed(1);
-  if ((x && axes_of(*x) != as_tensor(call.args[0])->ndim) ||
-      (y && axes_of(*y) != as_tensor(call.args[1])->ndim))
-    return declined();
-  const Tensor left = x ? coo_to_csr(scope, call.tensor(0)) : call.tensor(0);
-  const Tensor right = y ? coo_to_csr(scope, call.tensor(1)) : call.tensor(1);
-  if (!scope.ok()) return {};
-  static Operator product("tenon::matmul");
-  return {run(scope, product, {box(left), box(right)})};
 }
 
 Result sum(Scope& scope, const Call& call) {
@@ -195,6 +135,55 @@ tenon_status unscale(const Call& call) {
 
 }  // namespace
 
+// Indices may come from anywhere, and none counts from the end.
+Tensor checked_along(Scope& scope, const Composed& coo, int64_t axis, int64_t size) {
+  const Tensor along =
+      cast_to(scope, run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(axis)}),
+              TENON_DTYPE_I64);
+  if (stored_of(coo) == 0) return along;
+  const Tensor outside = run(scope, op::logical_or,
+                             {box(run(scope, op::less, {box(along), boxed(int64_t{0})})),
+                              box(run(scope, op::greater_equal, {box(along), boxed(size)}))});
+  if (!read_integer(scope, run(scope, op::any, {box(outside)}))) return along;
+  if (!scope.ok()) return {};
+  const Tensor first = part_of(scope, run(scope, op::nonzero, {box(outside)}), 0, 1);  // [1, 1]
+  const int64_t at = read_integer(scope, first);
+  const int64_t index = read_integer(scope, part_of(scope, along, at, at + 1));
+  if (scope.ok())
+    scope.fail(TENON_OUT_OF_RANGE, "coo: expected indices from 0 to " + std::to_string(size - 1) +
+                                       " along axis " + std::to_string(axis) + ", got " +
+                                       std::to_string(index) + " at position " +
+                                       std::to_string(at));
+  return {};
+}
+
+Tensor keys_of(Scope& scope, const Composed& coo, const std::vector<int64_t>& shape) {
+  Tensor keys;
+  for (int64_t axis = 0; axis < axes_of(coo); ++axis) {
+    const Tensor along = checked_along(scope, coo, axis, shape[static_cast<size_t>(axis)]);
+    keys = !keys ? along
+                 : run(scope, op::add,
+                       {box(run(scope, op::multiply,
+                                {box(keys), boxed(shape[static_cast<size_t>(axis)])})),
+                        box(along)});
+  }
+  return keys;
+}
+
+Tensor indices_of(Scope& scope, Tensor keys, int64_t axes, const std::vector<int64_t>& shape) {
+  std::vector<Tensor> along(static_cast<size_t>(axes));
+  for (int64_t axis = axes - 1; axis >= 0; --axis) {
+    const int64_t size = std::max<int64_t>(shape[static_cast<size_t>(axis)], 1);
+    along[static_cast<size_t>(axis)] =
+        axis == 0 ? keys : run(scope, op::remainder, {box(keys), boxed(size)});
+    if (axis > 0) keys = run(scope, op::floor_divide, {box(keys), boxed(size)});
+  }
+  if (!scope.ok()) return {};
+  std::vector<tenon_tensor*> list;
+  for (const Tensor& one : along) list.push_back(one.get());
+  return run(scope, op::stack, {boxed(list.data(), list.size()), boxed(int64_t{0})});
+}
+
 const Kind kCoo = {.struct_size = sizeof(Kind),
                    .layer = -1,
                    .name = "coo",
@@ -209,7 +198,8 @@ tenon_status call_coo(const tenon_op* op, tenon_value* args, uint32_t nargs, ten
                       uint32_t nouts, tenon_err* err) {
   const Call call{op, args, nargs, outs, nouts, err};
   if (call.name() == "check_finite_and_unscale") return unscale(call);
-  return run_rule(kRules, call);
+  const tenon_status status = run_rule(kRules, call);
+  return status == TENON_LAYER_DECLINED ? run_rule(kViewRules, call) : status;
 }
 
 Tensor coalesced(Scope& scope, const Tensor& x) {
@@ -261,6 +251,12 @@ Tensor added_to(Scope& scope, const Tensor& x, const Composed& coo, tenon_tensor
   if (!scope.ok()) return {};
   const int64_t axes = axes_of(coo);
   const int32_t dtype = host->dtype_promote(x->dtype, coo.values()->dtype);
+  if (dtype == TENON_DTYPE_BOOL) {  // a sum is whether any is true
+    Composed counts = coo;
+    counts.parts[1] = cast_to(scope, coo.values(), TENON_DTYPE_I64);
+    return cast_to(scope, added_to(scope, cast_to(scope, x, TENON_DTYPE_I64), counts),
+                   TENON_DTYPE_BOOL);
+  }
   const bool in_place = out == x.get() && dtype == x->dtype;
   const Tensor to = cast_to(scope, x, dtype), values = cast_to(scope, coo.values(), dtype);
   std::vector<Tensor> along;

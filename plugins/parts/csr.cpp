@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kind "csr": a matrix, row after row. Products with it are the operators of opdefs/sparse.yaml on the parts.
+// Kinds "csr", a matrix row after row, "csc", column after column, and "bsr", row after row of blocks. What the stored
+// elements of a matrix are is the same in all: `indptr` for one axis, `indices` for the other one. csc is csr of the
+// transpose, and bsr is csr of blocks.
 #include "rules.hpp"
 
 #include <tenon/text.hpp>
@@ -8,138 +10,93 @@ namespace tenon::parts {
 namespace {
 
 constexpr const char* kPartNames[] = {"indptr", "indices", "values"};
-enum { kIndptr, kIndices, kValues };
 
 bool is_vector_of_integers(const tenon_tensor& tensor) {
   return tensor.ndim == 1 && tensor.dtype >= TENON_DTYPE_U8 && tensor.dtype <= TENON_DTYPE_I64;
 }
 
-tenon_status check(int32_t ndim, const int64_t* shape, tenon_tensor* const* parts, const int64_t*,
-                   tenon_err* err) {
+// `major` is the number of what indptr says begin and end of.
+tenon_status check(const char* name, int32_t ndim, const int64_t* shape, int64_t major,
+                   tenon_tensor* const* parts, int32_t values_ndim, tenon_err* err) {
   const tenon_tensor &indptr = *parts[kIndptr], &indices = *parts[kIndices];
-  const tenon_tensor& values = *parts[kValues];
+  const tenon_tensor& values = *parts[kStored];
+  const std::string kind = std::string(name) + ": ";
   if (ndim != 2)
     return fail(err, TENON_INVALID_ARGUMENT,
-                "csr: expected the shape of a matrix, got " + shape_text(ndim, shape));
-  if (!is_vector_of_integers(indptr) || indptr.shape[0] != shape[0] + 1)
+                kind + "expected the shape of a matrix, got " + shape_text(ndim, shape));
+  if (!is_vector_of_integers(indptr) || indptr.shape[0] != major + 1)
     return fail(err, TENON_INVALID_ARGUMENT,
-                "csr: expected an integer indptr of shape " +
-                    list_text(std::vector<int64_t>{shape[0] + 1}) + ", got " +
+                kind + "expected an integer indptr of shape " +
+                    list_text(std::vector<int64_t>{major + 1}) + ", got " +
                     host->dtype_name(indptr.dtype) + " of shape " + shape_text(indptr));
-  if (!is_vector_of_integers(indices) || values.ndim != 1 || values.shape[0] != indices.shape[0])
+  if (!is_vector_of_integers(indices) || values.ndim != values_ndim ||
+      values.shape[0] != indices.shape[0])
     return fail(err, TENON_INVALID_ARGUMENT,
-                "csr: expected integer indices [stored elements] and as many values, got " +
+                kind + "expected integer indices [stored elements] and as many values, got " +
                     std::string(host->dtype_name(indices.dtype)) + " of shape " +
                     shape_text(indices) + " and shape " + shape_text(values));
   return TENON_OK;
 }
 
-Tensor multiplied(Scope& scope, const Composed& a, const Tensor& y) {
-  return run(scope, op::csr_matmul,
-             {box(a.parts[kIndptr]), box(a.parts[kIndices]), box(a.parts[kValues]), box(y)});
+tenon_status check_csr(int32_t ndim, const int64_t* shape, tenon_tensor* const* parts,
+                       const int64_t*, tenon_err* err) {
+  return check("csr", ndim, shape, ndim == 2 ? shape[0] : 0, parts, 1, err);
 }
-Tensor multiplied_transposed(Scope& scope, const Composed& a, const Tensor& y, int64_t columns) {
-  return run(scope, op::csr_matmul_transposed,
-             {box(a.parts[kIndptr]), box(a.parts[kIndices]), box(a.parts[kValues]), box(y),
-              boxed(columns)});
+tenon_status check_csc(int32_t ndim, const int64_t* shape, tenon_tensor* const* parts,
+                       const int64_t*, tenon_err* err) {
+  return check("csc", ndim, shape, ndim == 2 ? shape[1] : 0, parts, 1, err);
 }
-Tensor column(Scope& scope, const Tensor& x) {
-  return run(scope, op::unsqueeze, {box(x), boxed(int64_t{1})});
-}
-Tensor without_column(Scope& scope, const Tensor& x) {
-  return run(scope, op::select, {box(x), boxed(int64_t{1}), boxed(int64_t{0})});
-}
-Tensor transposed(Scope& scope, const Tensor& x) { return run(scope, op::transpose, {box(x)}); }
-
-tenon_status fail_sizes(const Call& call) {
-  return fail(call.err, TENON_INVALID_ARGUMENT,
-              "[matmul] expected as many columns on the left as rows on the right, got shapes " +
-                  shape_text(*as_tensor(call.args[0])) + " and " +
-                  shape_text(*as_tensor(call.args[1])));
+tenon_status check_bsr(int32_t ndim, const int64_t* shape, tenon_tensor* const* parts,
+                       const int64_t*, tenon_err* err) {
+  const tenon_tensor& values = *parts[kStored];
+  if (ndim != 2 || values.ndim != 3 || values.shape[1] < 1 || values.shape[2] < 1 ||
+      shape[0] % values.shape[1] != 0 || shape[1] % values.shape[2] != 0)
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "bsr: expected values [stored blocks, rows of a block, columns of a block] whose "
+                "blocks divide the shape of a matrix, got values of shape " +
+                    shape_text(values) + " for shape " + shape_text(ndim, shape));
+  return check("bsr", ndim, shape, shape[0] / values.shape[1], parts, 3, err);
 }
 
-Result matmul(Scope& scope, const Call& call) {
-  const Composed *x = call.composed(0), *y = call.composed(1);
-  const tenon_tensor *left = as_tensor(call.args[0]), *right = as_tensor(call.args[1]);
-  if ((x && y) || !left || !right || left->ndim > 2 || right->ndim > 2 || left->ndim < 1 ||
-      right->ndim < 1)
-    return declined();
-  if (left->shape[left->ndim - 1] != right->shape[0]) {
-    scope.check(fail_sizes(call));
-    return {};
-  }
-  if (x) {
-    const bool is_vector = right->ndim == 1;
-    const Tensor whole = is_vector ? column(scope, call.tensor(1)) : call.tensor(1);
-    const Tensor product = multiplied(scope, *x, whole);
-    return {is_vector ? without_column(scope, product) : product};
-  }
-  // x @ A is the transpose of A.T @ x.T.
-  const bool is_vector = left->ndim == 1;
-  const Tensor whole =
-      is_vector ? column(scope, call.tensor(0)) : transposed(scope, call.tensor(0));
-  const Tensor product = multiplied_transposed(scope, *y, whole, right->shape[1]);
-  return {is_vector ? without_column(scope, product) : transposed(scope, product)};
+// The shape of what pairs_of gives.
+std::vector<int64_t> shape_of_pairs(const Kind* kind, const std::vector<int64_t>& shape,
+                                    const Tensor& values) {
+  if (kind == &kCsr) return shape;
+  if (kind == &kCsc) return {shape[1], shape[0]};
+  const int64_t rows = values->shape[1], columns = values->shape[2];
+  return {shape[0] / rows, shape[1] / columns, rows, columns};
 }
 
-// Over all elements, or along one of the two axes: products with ones.
-Result sum(Scope& scope, const Call& call) {
-  const Composed& a = *call.composed(0);
-  const bool keeps = call.nargs > 2 && call.args[2].v.i;
-  if (!call.is_given(1)) {
-    if (keeps) return declined();
-    return {run(scope, op::sum, {box(a.parts[kValues])})};
-  }
-  if (call.args[1].aux != 1) return declined();
-  int64_t axis = static_cast<const int64_t*>(call.args[1].v.p)[0];
-  const tenon_tensor* whole = as_tensor(call.args[0]);
-  if (axis < 0) axis += 2;
-  if (axis != 0 && axis != 1) return declined();
-  const Tensor& values = a.parts[kValues];
-  const Tensor ones = filled(scope, {whole->shape[axis], 1}, 1, values->dtype, values->device);
-  const Tensor sums = axis == 1 ? multiplied(scope, a, ones)
-                                : multiplied_transposed(scope, a, ones, whole->shape[1]);
-  if (!keeps) return {without_column(scope, sums)};
-  return {axis == 1 ? sums : transposed(scope, sums)};
+Tensor along(Scope& scope, const Composed& coo, int64_t axis) {
+  return run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(axis)});
 }
 
-Result mean(Scope& scope, const Call& call) {
-  const Result total = sum(scope, call);
-  if (total.declines || !scope.ok()) return total;
-  const tenon_tensor* whole = as_tensor(call.args[0]);
-  int64_t count = whole->numel;
-  if (call.is_given(1)) {
-    const int64_t axis = static_cast<const int64_t*>(call.args[1].v.p)[0];
-    count = whole->shape[axis < 0 ? axis + 2 : axis];
-  }
-  return {run(scope, op::divide, {box(total.tensor), boxed(count)})};
+// 0, 1, ... along one of the axes of [blocks, rows, columns], times `scale` of each block.
+Tensor inside(Scope& scope, const Tensor& blocks, int64_t size, const std::vector<int64_t>& shape) {
+  const Tensor first =
+      reshaped(scope, run(scope, op::multiply, {box(blocks), boxed(size)}), {-1, 1, 1});
+  return run(scope, op::add,
+             {box(first), box(reshaped(scope, numbers(scope, size, blocks), shape))});
 }
 
-Result norm(Scope& scope, const Call& call) {
-  if (call.is_given(2) || (call.nargs > 3 && call.args[3].v.i) || !(call.args[1].v.f > 0))
-    return declined();
-  const Tensor sums = csr_distinct(scope, call.tensor(0));
+Tensor elements_of_blocks(Scope& scope, const Tensor& x) {
+  const Tensor pairs = pairs_of(scope, x);
   if (!scope.ok()) return {};
-  return {run(scope, op::norm, {box(composed_of(sums.get())->values()), call.args[1]})};
-}
-
-// A union: what both have is added up by sorting.
-Result add(Scope& scope, const Call& call) {
-  const Composed *x = call.composed(0), *y = call.composed(1);
-  const auto as_coo = [&](uint32_t i, const Composed* composed) {
-    return composed && composed->kind == &kCsr ? csr_to_coo(scope, call.tensor(i)) : call.tensor(i);
+  const Composed &blocks = *composed_of(pairs.get()), &bsr = *composed_of(x.get());
+  const int64_t rows = block_size(bsr, 0), columns = block_size(bsr, 1);
+  const Tensor row = inside(scope, along(scope, blocks, 0), rows, {1, rows, 1});
+  const Tensor column = inside(scope, along(scope, blocks, 1), columns, {1, 1, columns});
+  const Tensor zeros = filled(scope, {1, rows, columns}, 0, TENON_DTYPE_I64, x->device);
+  const auto flat = [&](const Tensor& index) {
+    return reshaped(scope, run(scope, op::add, {box(index), box(zeros)}), {-1});
   };
-  if (call.is_number(0) || call.is_number(1)) return declined();
-  const Tensor left = as_coo(0, x), right = as_coo(1, y);
+  const Tensor flat_row = flat(row), flat_column = flat(column);
   if (!scope.ok()) return {};
-  static Operator plus("tenon::add"), minus("tenon::subtract");
-  const Tensor total = run(scope, call.name() == "add" ? plus : minus, {box(left), box(right)});
-  if (!x || !y || !scope.ok()) return {total};
-  return {coo_to_csr(scope, total)};
+  tenon_tensor* both[] = {flat_row.get(), flat_column.get()};
+  return compose(scope, &kCoo, shape_of(x.get()),
+                 {run(scope, op::stack, {boxed(both, 2), boxed(int64_t{0})}),
+                  reshaped(scope, bsr.values(), {-1})});
 }
-
-constexpr NamedRule kRules[] = {{"matmul", matmul}, {"sum", sum}, {"mean", mean},
-                                {"norm", norm},     {"add", add}, {"subtract", add}};
 
 }  // namespace
 
@@ -148,17 +105,37 @@ const Kind kCsr = {.struct_size = sizeof(Kind),
                    .name = "csr",
                    .nparts = 3,
                    .nwords = 0,
-                   .values = kValues,
+                   .values = kStored,
                    .part_names = kPartNames,
-                   .check = check,
-                   .call = call_csr};
+                   .check = check_csr,
+                   .call = call_compressed};
+const Kind kCsc = {.struct_size = sizeof(Kind),
+                   .layer = -1,
+                   .name = "csc",
+                   .nparts = 3,
+                   .nwords = 0,
+                   .values = kStored,
+                   .part_names = kPartNames,
+                   .check = check_csc,
+                   .call = call_compressed};
+const Kind kBsr = {.struct_size = sizeof(Kind),
+                   .layer = -1,
+                   .name = "bsr",
+                   .nparts = 3,
+                   .nwords = 0,
+                   .values = kStored,
+                   .part_names = kPartNames,
+                   .check = check_bsr,
+                   .call = call_compressed};
 
-tenon_status call_csr(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
-                      uint32_t nouts, tenon_err* err) {
-  return run_rule(kRules, {op, args, nargs, outs, nouts, err});
+Tensor flipped(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return {};
+  const Composed& whole = *composed_of(x.get());
+  return compose(scope, whole.kind == &kCsr ? &kCsc : &kCsr, {x->shape[1], x->shape[0]},
+                 whole.parts);
 }
 
-Tensor csr_to_coo(Scope& scope, const Tensor& x) {
+Tensor pairs_of(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   const Composed& a = *composed_of(x.get());
   const Tensor rows =
@@ -167,31 +144,67 @@ Tensor csr_to_coo(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   tenon_tensor* both[] = {rows.get(), columns.get()};
   const Tensor indices = run(scope, op::stack, {boxed(both, 2), boxed(int64_t{0})});
-  return compose(scope, &kCoo, shape_of(x.get()), {indices, a.parts[kValues]});
+  return compose(scope, &kCoo, shape_of_pairs(a.kind, shape_of(x.get()), a.values()),
+                 {indices, a.values()});
 }
 
-Tensor csr_distinct(Scope& scope, const Tensor& x) {
-  const Tensor pairs = csr_to_coo(scope, x);
+Tensor of_pairs(Scope& scope, const Tensor& pairs, const Kind* kind,
+                const std::vector<int64_t>& shape) {
   if (!scope.ok()) return {};
-  return is_ascending(scope, pairs) ? x : coo_to_csr(scope, pairs);
+  const Composed& coo = *composed_of(pairs.get());
+  const Tensor indptr =
+      run(scope, op::searchsorted,
+          {box(along(scope, coo, 0)), box(numbers(scope, pairs->shape[0] + 1, coo.parts[0]))});
+  return compose(scope, kind, shape, {indptr, along(scope, coo, 1), coo.values()});
 }
 
-Tensor coo_to_csr(Scope& scope, const Tensor& x) {
-  const Tensor sorted = coalesced(scope, x);
+Tensor distinct(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
-  const Composed& coo = *composed_of(sorted.get());
-  if (x->ndim != 2 || coo.parts[0]->shape[0] != 2) {
-    scope.fail(
-        TENON_INVALID_ARGUMENT,
-        "csr: expected a matrix of two axes with indices, got shape " + shape_text(*x.get()));
+  const Kind* kind = composed_of(x.get())->kind;
+  if (kind == &kCoo) return is_ascending(scope, x) ? x : coalesced(scope, x);
+  const Tensor pairs = pairs_of(scope, x);
+  if (!scope.ok() || is_ascending(scope, pairs)) return x;
+  return of_pairs(scope, coalesced(scope, pairs), kind, shape_of(x.get()));
+}
+
+Tensor as_coo(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return {};
+  const Kind* kind = composed_of(x.get())->kind;
+  if (kind == &kCoo) return x;
+  if (kind == &kBsr) return elements_of_blocks(scope, x);
+  const Tensor pairs = pairs_of(scope, x);
+  if (kind == &kCsr || !scope.ok()) return pairs;
+  return run(scope, op::transpose, {box(pairs)});
+}
+
+Tensor of_sorted_coo(Scope& scope, const Tensor& coo, const Kind* kind) {
+  if (!scope.ok() || kind == &kCoo) return coo;
+  if (coo->ndim != 2 || index_axes(*composed_of(coo.get())) != 2) {
+    scope.fail(TENON_INVALID_ARGUMENT,
+               std::string(kind->name) +
+                   ": expected a matrix of two axes with indices, got shape " +
+                   shape_text(*coo.get()));
     return {};
   }
-  const auto along = [&](int64_t axis) {
-    return run(scope, op::select, {box(coo.parts[0]), boxed(int64_t{0}), boxed(axis)});
-  };
-  const Tensor indptr = run(scope, op::searchsorted,
-                            {box(along(0)), box(numbers(scope, x->shape[0] + 1, coo.parts[0]))});
-  return compose(scope, &kCsr, shape_of(x.get()), {indptr, along(1), coo.parts[1]});
+  const Tensor rows = of_pairs(scope, coo, &kCsr, shape_of(coo.get()));
+  return kind == &kCsr ? rows : flipped(scope, as_csr(scope, flipped(scope, rows)));
+}
+
+// csc to csr by a counting sort of its columns.
+Tensor as_csr(Scope& scope, const Tensor& x) {
+  if (!scope.ok()) return {};
+  const Composed& a = *composed_of(x.get());
+  if (a.kind == &kCsr) return x;
+  if (a.kind != &kCsc) return of_sorted_coo(scope, coalesced(scope, as_coo(scope, x)), &kCsr);
+  const Tensor &indptr = a.parts[kIndptr], &indices = a.parts[kIndices];
+  const Tensor order = run(scope, op::csr_order, {box(indices), boxed(x->shape[0])});
+  const Tensor rows = select_rows(scope, cast_to(scope, indices, TENON_DTYPE_I64), order);
+  const Tensor begins =
+      run(scope, op::searchsorted, {box(rows), box(numbers(scope, x->shape[0] + 1, indices))});
+  const Tensor columns =
+      select_rows(scope, run(scope, op::csr_rows, {box(indptr), boxed(indices->shape[0])}), order);
+  return compose(scope, &kCsr, shape_of(x.get()),
+                 {begins, columns, select_rows(scope, a.values(), order)});
 }
 
 }  // namespace tenon::parts

@@ -30,7 +30,27 @@ bool replace_composed(const Call& call, Replaced& replaced, F&& f) {
   return true;
 }
 
-// The value at 0 of the operator with these numbers, as a truth for each result: is it 0?
+bool same_structure(const Composed& a, const Composed& b) {
+  if (a.kind != b.kind) return false;
+  for (uint32_t i = 0; i < a.kind->nparts; ++i)
+    if (i != a.kind->values && a.parts[i].get() != b.parts[i].get()) return false;
+  return true;
+}
+
+// A tensor times a number, or divided by one, is what most programs do: no more than that is looked at. Empty, with the
+// scope well: it is another call.
+Tensor times_number(Scope& scope, const Call& call) {
+  static const tenon_op *multiply = host->op_find("tenon::multiply"),
+                        *divide = host->op_find("tenon::divide");
+  const Composed* x = call.composed(0);
+  if ((call.op != multiply && call.op != divide) || !x || !call.is_number(1)) return {};
+  tenon_value args[] = {box(x->values()), call.args[1]}, out = kNoValue;
+  if (!scope.check(host->op_call(call.op, args, 2, &out, 1, call.err))) return {};
+  return with_values(scope, as_tensor(call.args[0]), Tensor::adopt(as_tensor(out)));
+}
+
+}  // namespace
+
 bool is_zero_at_zero(Scope& scope, const Call& call) {
   const tenon_device_id host_device = host->device_host();
   Replaced zeros;
@@ -53,38 +73,6 @@ bool is_zero_at_zero(Scope& scope, const Call& call) {
   return read_integer(scope, run(scope, op::equal, {box(at_zero), boxed(int64_t{0})})) == 1;
 }
 
-// The tensor with each index once: itself if it is so.
-Tensor distinct(Scope& scope, const Call& call, uint32_t i) {
-  const Tensor x = call.tensor(i);
-  if (call.composed(i)->kind == &kCsr) return csr_distinct(scope, x);
-  return is_ascending(scope, x) ? x : coalesced(scope, x);
-}
-
-bool same_structure(const Composed& a, const Composed& b) {
-  if (a.kind != b.kind) return false;
-  for (uint32_t i = 0; i < a.kind->nparts; ++i)
-    if (i != a.kind->values && a.parts[i].get() != b.parts[i].get()) return false;
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
-// A tensor times a number, or divided by one, is what most programs do: no more than that is looked at. Empty, with the
-// scope well: it is another call.
-Tensor times_number(Scope& scope, const Call& call) {
-  static const tenon_op *multiply = host->op_find("tenon::multiply"),
-                        *divide = host->op_find("tenon::divide");
-  const Composed* x = call.composed(0);
-  if ((call.op != multiply && call.op != divide) || !x || !call.is_number(1)) return {};
-  tenon_value args[] = {box(x->values()), call.args[1]}, out = kNoValue;
-  if (!scope.check(host->op_call(call.op, args, 2, &out, 1, call.err))) return {};
-  return with_values(scope, as_tensor(call.args[0]), Tensor::adopt(as_tensor(out)));
-}
-
-}  // namespace
-
 tenon_status call_with_number(const Call& call) {
   Scope scope(call.err);
   Tensor result = times_number(scope, call);
@@ -103,25 +91,22 @@ tenon_status call_elementwise(const Call& call) {
   for (uint32_t i = 0; i < call.nargs; ++i) {
     const Composed* composed = call.composed(i);
     const tenon_tensor* tensor = as_tensor(call.args[i]);
-    if (composed && first && !same_structure(*first, *composed))
-      return refuse(call,
-                    "expected tensors with the same indices, those of one of them in both; "
-                    "use to_dense() first");
-    if (!composed && tensor && tensor->ndim > 0)
+    const bool is_dense = !composed && tensor && tensor->ndim > 0;
+    if (is_dense || (composed && first && !same_structure(*first, *composed))) {
+      const tenon_status status = call_two(call);
+      if (status != TENON_LAYER_DECLINED) return status;
       return refuse(call, "beside a tensor of all elements; use to_dense() first");
+    }
     if (composed) first = composed, ++count;
   }
   if (!first) return TENON_LAYER_DECLINED;
   const bool is_product = call.name() == "multiply" && count > 1;
   if (!is_linear || is_product) {
-    if (!replace_composed(call, sorted, [&](uint32_t i) { return distinct(scope, call, i); }))
+    if (!replace_composed(call, sorted,
+                          [&](uint32_t i) { return distinct(scope, call.tensor(i)); }))
       return TENON_LAYER_DECLINED;
     if (!scope.ok()) return scope.status();
     changed.args = sorted.args;
-    for (uint32_t i = 0; i < call.nargs; ++i)
-      if (count > 1 && call.composed(i) && sorted.args[i].v.p != call.args[i].v.p)
-        return refuse(call,
-                      "of tensors whose indices repeat, or are not sorted; use to_dense() first");
   }
   // A product with a number is zero where there is nothing: no NaN or infinity reaches that.
   if (!is_linear && !is_zero_at_zero(scope, changed)) {

@@ -32,7 +32,12 @@ inline constinit Operator add("tenon::add"), subtract("tenon::subtract"),
     floor_divide("tenon::floor_divide"), remainder("tenon::remainder"), stack("tenon::stack"),
     nonzero("tenon::nonzero"), less("tenon::less"), greater_equal("tenon::greater_equal"),
     logical_or("tenon::logical_or"), any("tenon::any"), csr_rows("tenon::csr_rows"),
-    csr_matmul("tenon::csr_matmul"), csr_matmul_transposed("tenon::csr_matmul_transposed");
+    csr_matmul("tenon::csr_matmul"), csr_matmul_transposed("tenon::csr_matmul_transposed"),
+    csr_order("tenon::csr_order"), csr_product_structure("tenon::csr_product_structure"),
+    csr_masked_product("tenon::csr_masked_product"), matmul("tenon::matmul"),
+    minimum("tenon::minimum"), sort("tenon::sort"), expand("tenon::expand"), slice("tenon::slice"),
+    segment_extreme("tenon::segment_extreme"), exp("tenon::exp"), log("tenon::log"),
+    max("tenon::max"), stop_gradient("tenon::stop_gradient");
 }  // namespace op
 
 inline Tensor select_rows(Scope& scope, const Tensor& x, const Tensor& rows) {

@@ -9,15 +9,23 @@ namespace {
 
 void drop(void* composed) { delete static_cast<Composed*>(composed); }
 
+// Of several kinds, whose rules know what to do with all of them.
+int rank_of(const Kind* kind) { return kind == &kRagged ? 2 : is_compressed(kind) ? 1 : 0; }
+
 const Kind* find_kind(const Call& call) {
   const Kind* found = nullptr;
   const auto look = [&](const tenon_value& value) {
     const Composed* composed = composed_of(value);
-    // Of both kinds the rules of csr know what to do.
-    if (composed && composed->kind->call && (!found || composed->kind == &kCsr))
+    if (composed && composed->kind->call && (!found || rank_of(composed->kind) > rank_of(found)))
       found = composed->kind;
   };
-  for (uint32_t i = 0; i < call.nargs; ++i) look(call.args[i]);
+  for (uint32_t i = 0; i < call.nargs; ++i) {
+    look(call.args[i]);
+    if (call.args[i].tag != TENON_VALUE_TENSORS) continue;
+    auto* list = static_cast<tenon_tensor* const*>(call.args[i].v.p);
+    for (uint32_t k = 0; k < call.args[i].aux; ++k)
+      if (list[k]) look(boxed(list[k]));
+  }
   for (uint32_t i = 0; i < call.nouts; ++i) look(call.outs[i]);
   return found;
 }
@@ -29,9 +37,12 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
   const tenon_status escaped = guarded(err, [&] {
     if ((status = call_with_number(call)) != TENON_LAYER_DECLINED) return;
     // A result that is written into a composed tensor, of arguments that are plain.
-    bool has_composed = false;
-    for (uint32_t i = 0; i < nargs; ++i) has_composed |= composed_of(args[i]) != nullptr;
-    if (const Kind* kind = find_kind(call); kind && has_composed)
+    bool has_composed = false, has_list = false;
+    for (uint32_t i = 0; i < nargs; ++i) {
+      has_composed |= composed_of(args[i]) != nullptr;
+      has_list |= args[i].tag == TENON_VALUE_TENSORS;
+    }
+    if (const Kind* kind = find_kind(call); kind && (has_composed || has_list))
       status = kind->call(op, args, nargs, outs, nouts, err);
     if (status == TENON_LAYER_DECLINED && has_composed) status = call_elementwise(call);
   });
@@ -95,7 +106,7 @@ tenon_status start(const tenon_host*, tenon_err* err) {
                 "that register one");
   layer = host->layer_register(&kLayer, err);
   if (layer < 0) return host->err_code(err);
-  for (const Kind* own : {&kCoo, &kCsr})
+  for (const Kind* own : {&kCoo, &kCsr, &kCsc, &kBsr, &kRagged})
     if (!kind_find(own->name))
       if (tenon_status status = kind_register(own, err)) return status;
   return host->service_register(TENON_PARTS_SERVICE, TENON_PARTS_VERSION, &kService, err);

@@ -69,14 +69,54 @@ bool is_ascending(Scope& scope, const Tensor& x);
 // x with the stored elements added.
 Tensor added_to(Scope& scope, const Tensor& x, const Composed& coo, tenon_tensor* out = nullptr);
 
-// -- csr: indptr [rows + 1], indices [stored], values [stored] ------------------------------------------
-extern const Kind kCsr;
-tenon_status call_csr(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
-                      uint32_t nouts, tenon_err* err);
-Tensor csr_to_coo(Scope& scope, const Tensor& x);
-Tensor coo_to_csr(Scope& scope, const Tensor& x);
-// The tensor itself if the columns of every row ascend and none repeats; else another that is so, and equal.
-Tensor csr_distinct(Scope& scope, const Tensor& x);
+// One number for the indices of each stored element, ascending with them, and the way back to `axes` rows of indices.
+// Indices that lie outside are errors that name their position.
+Tensor keys_of(Scope& scope, const Composed& coo, const std::vector<int64_t>& shape);
+Tensor indices_of(Scope& scope, Tensor keys, int64_t axes, const std::vector<int64_t>& shape);
+// The indices along one axis as int64, of which none lies outside of `size`.
+Tensor checked_along(Scope& scope, const Composed& coo, int64_t axis, int64_t size);
+inline int64_t index_axes(const Composed& coo) { return coo.parts[0]->shape[0]; }
+
+// -- compressed kinds: indptr [rows + 1], indices [stored], values [stored]; csc is csr of the transpose, and elements of
+// -- bsr are blocks ---------------------------------------------------------------------------------------
+extern const Kind kCsr, kCsc, kBsr;
+enum { kIndptr, kIndices, kStored };
+inline bool is_compressed(const Kind* kind) {
+  return kind == &kCsr || kind == &kCsc || kind == &kBsr;
+}
+tenon_status call_compressed(const tenon_op* op, tenon_value* args, uint32_t nargs,
+                             tenon_value* outs, uint32_t nouts, tenon_err* err);
+// A matrix of kind csr as one of kind csc that is its transpose, and the other way round: of the same parts.
+Tensor flipped(Scope& scope, const Tensor& x);
+// What is stored by its two indices: of csc those of the transpose, of bsr blocks.
+Tensor pairs_of(Scope& scope, const Tensor& x);
+// A matrix of a compressed kind of sorted pairs.
+Tensor of_pairs(Scope& scope, const Tensor& pairs, const Kind* kind,
+                const std::vector<int64_t>& shape);
+// Any kind, as coo of elements, and as csr.
+Tensor as_coo(Scope& scope, const Tensor& x);
+Tensor as_csr(Scope& scope, const Tensor& x);
+// A coo tensor that is sorted, and whose indices do not repeat, as another kind.
+Tensor of_sorted_coo(Scope& scope, const Tensor& coo, const Kind* kind);
+// The tensor itself if its indices ascend and none repeats; else another of its kind that is so, and equal.
+Tensor distinct(Scope& scope, const Tensor& x);
+// Matrices of blocks [rows, columns] in bsr.
+inline int64_t block_size(const Composed& bsr, int axis) { return bsr.values()->shape[1 + axis]; }
+
+// -- what several kinds share ---------------------------------------------------------------------------
+Result matmul(Scope& scope, const Call& call);
+// Of two sparse tensors, or a sparse and a dense one, that an elementwise operator takes.
+tenon_status call_two(const Call& call);
+// Does the operator give 0 where the composed tensors among its arguments are 0?
+bool is_zero_at_zero(Scope& scope, const Call& call);
+// Views, which are no views of memory here: transposes, slices, selections.
+extern const std::span<const NamedRule> kViewRules;
+
+// -- ragged: offsets [n + 1], values [total, ...]; what is absent is no zero -----------------------------
+extern const Kind kRagged;
+tenon_status call_ragged(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
+                         uint32_t nouts, tenon_err* err);
+Tensor ragged_to_dense(Scope& scope, const Tensor& x);
 
 // -- conversions ----------------------------------------------------------------------------------------
 tenon_status convert(tenon_tensor* x, const char* layout, tenon_tensor** out, tenon_err* err);

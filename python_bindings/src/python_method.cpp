@@ -67,6 +67,7 @@ constexpr const char* kNames[] = {
     "new_tensor",
     "new_zeros",
     "normal_",
+    "offsets",
     "polygamma",
     "polygamma_",
     "random_",

@@ -290,7 +290,9 @@ PyGetSetDef tensor_attributes[] = {
     {"dtype", get_dtype, nullptr, "Type of the elements.", nullptr},
     {"device", get_device, nullptr, "Where the memory is.", nullptr},
     {"layout", get_layout, nullptr,
-     "'strided', or of what the tensor is composed: 'coo' or 'csr' (docs/sparse.md).", nullptr},
+     "'strided', or of what the tensor is composed: 'coo', 'csr', 'csc', 'bsr' or 'ragged' "
+     "(docs/sparse.md).",
+     nullptr},
     {"nnz", get_nnz, nullptr, "Number of stored elements of a sparse tensor.", nullptr},
     {"T", get_transposed, nullptr, "A view with the axes reversed.", nullptr},
     {"mT", get_matrix_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},

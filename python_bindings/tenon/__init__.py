@@ -120,6 +120,7 @@ _PLACES = {
     "plugins": "explain load_plugin sdk_path",
     "random": "Generator",
     "runtime.devices": "devices",
+    "sparse": "ragged",
     "training": "Model flops summary",
 }
 _LAZY = {name: (place, name) for place, names in _PLACES.items() for name in names.split()}

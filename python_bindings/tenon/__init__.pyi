@@ -172,6 +172,7 @@ from tenon.random import Generator as Generator
 from tenon.runtime import ipc as ipc
 from tenon.runtime import memory as memory
 from tenon.runtime.devices import devices as devices
+from tenon.sparse import ragged as ragged
 from tenon.training import Model as Model
 from tenon.training import flops as flops
 from tenon.training import summary as summary

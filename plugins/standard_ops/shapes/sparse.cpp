@@ -85,4 +85,31 @@ TENON_INFER(csr_sddmm) {
   return TENON_OK;
 }
 
+TENON_INFER(csr_order) {
+  const tenon_tensor& indices = tensor_of(args[0]);
+  TENON_TRY(expect_ndim("csr_order", "indices", indices, 1, "[stored elements]", err));
+  if (int_of(args[1]) < 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "csr_order",
+                        "expected a count of at least 0, got %lld", ll(int_of(args[1])));
+  set_new(outs[0], TENON_DTYPE_I64, shape_of(indices));
+  return TENON_OK;
+}
+
+TENON_INFER(csr_masked_product) {
+  constexpr const char* kOp = "csr_masked_product";
+  const tenon_tensor &x = tensor_of(args[4]), &y = tensor_of(args[7]);
+  TENON_TRY(expect_csr(kOp, args, nullptr, err));
+  TENON_TRY(expect_csr(kOp, args + 2, &x, err));
+  TENON_TRY(expect_csr(kOp, args + 5, &y, err));
+  if (rows_of(args) != rows_of(args + 2))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, kOp,
+                        "expected a pattern with as many rows as x, got %lld and %lld",
+                        ll(rows_of(args)), ll(rows_of(args + 2)));
+  if (int_of(args[8]) < 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, kOp,
+                        "expected a count of at least 0, got %lld", ll(int_of(args[8])));
+  set_new(outs[0], host->dtype_promote(x.dtype, y.dtype), shape_of(tensor_of(args[1])));
+  return TENON_OK;
+}
+
 }  // namespace tenon::standard_ops

@@ -77,14 +77,57 @@ def is_integer(self: Tensor) -> builtins.bool:
 # -- layouts (docs/sparse.md) ------------------------------------------------------------------------
 
 
-def to_dense(self: Tensor) -> Tensor:
-    """The tensor with all its elements in memory; itself if it has them. Gradients pass."""
-    return _core.convert_layout(self, "strided")
+def to_dense(self: Tensor, pad: builtins.float | None = None) -> Tensor:
+    """The tensor with all its elements in memory; itself if it has them. Gradients pass. Of layout 'ragged', `pad` is
+    what stands where rows have no elements; 0 if it is not given."""
+    dense = _core.convert_layout(self, "strided")
+    if pad is None:
+        return dense
+    if self.layout != "ragged":
+        raise TypeError(
+            f"to_dense(): expected a tensor of layout ragged with `pad`, got layout {self.layout}, "
+            "whose elements that are not stored are zeros"
+        )
+    begin = offsets(self)
+    lengths = _core.operator("subtract")(begin[1:], begin[:-1]).unsqueeze(1)
+    number = _core.operator("arange")(self.shape[1], device=self.device)
+    is_there = (number < lengths).reshape([*self.shape[:2], *[1] * (self.ndim - 2)])
+    return _core.operator("where")(is_there, dense, pad)
 
 
-def to_sparse(self: Tensor, layout: str = "coo") -> Tensor:
-    """The elements that are not 0, in layout 'coo' or 'csr'. Gradients pass."""
-    return _core.convert_layout(self, layout)
+def to_sparse(
+    self: Tensor, layout: str = "coo", block: tuple[builtins.int, builtins.int] | None = None
+) -> Tensor:
+    """The elements that are not 0, in layout 'coo', 'csr' or 'csc'; in 'bsr' the blocks of the shape `block` that are
+    not all 0. Gradients pass. Of a sparse tensor, the same elements in another layout."""
+    if layout != "bsr":
+        if block is not None:
+            raise ValueError(
+                f"to_sparse(): expected `block` with layout 'bsr' alone, got {layout!r}"
+            )
+        return _core.convert_layout(self, layout)
+    if self.layout == "bsr" and block in (None, tuple(values(self).shape[1:])):
+        return self
+    if block is None:
+        raise ValueError("to_sparse(): expected the shape of `block` for layout 'bsr', got none")
+    return _to_blocks(to_dense(self), block)
+
+
+def _to_blocks(self: Tensor, block: tuple[builtins.int, builtins.int]) -> Tensor:
+    height, width = block
+    if self.ndim != 2 or height < 1 or width < 1 or self.shape[0] % height or self.shape[1] % width:
+        raise ValueError(
+            f"bsr: expected a matrix whose shape the blocks divide, got shape {tuple(self.shape)} and "
+            f"blocks of {tuple(block)}"
+        )
+    rows, columns = self.shape[0] // height, self.shape[1] // width
+    tiles = self.reshape([rows, height, columns, width]).permute([0, 2, 1, 3])
+    stored = _core.operator("any")(tiles != 0, [2, 3])
+    row, column = _core.operator("nonzero")(stored).T
+    begin = _core.operator("arange")(rows + 1, device=self.device)
+    indptr = _core.operator("searchsorted")(row.contiguous(), begin)
+    shape = list(self.shape)
+    return _core.compose("bsr", shape, [indptr, column.contiguous(), tiles[row, column]])
 
 
 def coalesce(self: Tensor) -> Tensor:
@@ -100,18 +143,25 @@ def _part(self: Tensor, name: str, layouts: dict[str, builtins.int]) -> Tensor:
 
 
 def values(self: Tensor) -> Tensor:
-    """The stored elements of a sparse tensor, which carry its gradient."""
-    return _part(self, "values", {"coo": 1, "csr": 2})
+    """The stored elements of a sparse or ragged tensor, which carry its gradient. Of 'bsr' they are blocks."""
+    return _part(self, "values", {"coo": 1, "csr": 2, "csc": 2, "bsr": 2, "ragged": 1})
 
 
 def indices(self: Tensor) -> Tensor:
-    """Where the stored elements are: [axes, stored elements] of layout 'coo', columns of 'csr'."""
-    return _part(self, "indices", {"coo": 0, "csr": 1})
+    """Where the stored elements are: [axes, stored elements] of layout 'coo', columns of 'csr', rows of 'csc', columns
+    of blocks of 'bsr'."""
+    return _part(self, "indices", {"coo": 0, "csr": 1, "csc": 1, "bsr": 1})
 
 
 def indptr(self: Tensor) -> Tensor:
-    """Of layout 'csr': where each row begins among the stored elements, and where the last ends."""
-    return _part(self, "indptr", {"csr": 0})
+    """Of layout 'csr' and 'bsr': where each row begins among the stored elements, and where the last ends. Of 'csc',
+    each column."""
+    return _part(self, "indptr", {"csr": 0, "csc": 0, "bsr": 0})
+
+
+def offsets(self: Tensor) -> Tensor:
+    """Of layout 'ragged': where each row begins among the values, and where the last ends."""
+    return _part(self, "offsets", {"ragged": 0})
 
 
 # -- shape and memory --------------------------------------------------------------------------------

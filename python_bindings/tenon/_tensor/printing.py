@@ -99,7 +99,14 @@ class printoptions:
 
 
 # Methods that give the parts of a layout.
-_PARTS = {"coo": ("indices", "values"), "csr": ("indptr", "indices", "values")}
+_COMPRESSED = ("indptr", "indices", "values")
+_PARTS = {
+    "coo": ("indices", "values"),
+    "csr": _COMPRESSED,
+    "csc": _COMPRESSED,
+    "bsr": _COMPRESSED,
+    "ragged": ("offsets", "values"),
+}
 
 
 # Layouts of other packages, and what gives the text of their tensors.

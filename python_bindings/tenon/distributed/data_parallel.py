@@ -37,6 +37,9 @@ class DistributedDataParallel(Module):
     over the ranks with the same experts and divided by the number of all ranks. Parameters of modules that fully_shard was
     called with are averaged by these.
 
+    Gradients of rows (docs/sparse.md) travel as rows behind all others: those of tables of Embedding(sparse=True). They
+    are gathered and added up in the order of ranks, so that they have the bits of dense ones.
+
     After a pass that raised at the same place on all ranks the next one is as any other; gradients that the failed one
     left in parameters are this rank's own, so call zero_grad(). If it raised on some ranks only, all ranks get a
     CollectiveError at their next gradients.
@@ -67,6 +70,7 @@ class DistributedDataParallel(Module):
             self._agree_on_shapes()
             for tensor in (*(p for _, p in self._named_parameters()), *module.buffers()):
                 self._broadcast(tensor)
+        tables = {id(m.weight) for m in module.modules() if getattr(m, "sparse", False) is True}
         self._reducers = []
         for place in (None, *self._places):
             members = [(name, p) for name, p in named if place_of(p) == place]
@@ -79,6 +83,7 @@ class DistributedDataParallel(Module):
                 self.process_group.size,
                 int(bucket_cap_mb * MEGABYTE),
                 find_unused_parameters,
+                [index for index, (_, p) in enumerate(members) if id(p) in tables],
             )
             self._reducers.append(reducer)
             for index, (_, p) in enumerate(members):

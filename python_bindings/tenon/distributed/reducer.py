@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import tenon
 from tenon import Tensor
 
 from .buckets import buckets_of
 from .failed_pass import settle_failed_pass
+from .gathered_rows import gathered_rows
 from .group import ProcessGroup
 from .work import Work
 
@@ -18,7 +20,8 @@ OWNER = "DistributedDataParallel"
 
 class Reducer:
     """`holders` are the ranks with the same parameters; None: this one alone. `divisor` is the number of parts of the
-    batch, on whatever ranks parameters are: a multiple of the number of holders."""
+    batch, on whatever ranks parameters are: a multiple of the number of holders. `of_rows` are the indices of parameters
+    whose gradients are rows (docs/sparse.md), which travel as rows behind all others."""
 
     def __init__(
         self,
@@ -28,6 +31,7 @@ class Reducer:
         divisor: int,
         limit_bytes: int,
         find_unused: bool,
+        of_rows: Sequence[int] = (),
     ) -> None:
         self._names, self._params = list(names), list(params)
         self._holders, self._bytes, self._find_unused = holders, limit_bytes, find_unused
@@ -37,6 +41,7 @@ class Reducer:
         if rest > 1:
             for param in self._params:
                 param.register_hook(lambda grad: grad / rest)
+        self._of_rows = list(of_rows)
         self._has_order = False
         # Gradients come from the last layer first.
         self._set_buckets(list(range(len(self._params)))[::-1])
@@ -65,6 +70,8 @@ class Reducer:
 
     def take(self, index: int) -> None:
         self._ready.append(index)
+        if index in self._of_rows:
+            return
         self._missing[self._bucket_of[index]] -= 1
         # In the order of buckets, which is the same on all ranks.
         while self._started < len(self._buckets) and self._missing[self._started] == 0:
@@ -98,6 +105,10 @@ class Reducer:
                         param.grad = part.clone()
                     else:
                         param.grad.copy_(part)
+            if self._holders is not None:
+                rows = [(index, self._params[index]) for index in self._of_rows if used[index]]
+                for index, grad in gathered_rows(rows, self._holders):
+                    self._params[index].grad = grad
         self._works = []
         self._kept.clear()
         if not self._has_order:
@@ -106,6 +117,7 @@ class Reducer:
     # -- how
 
     def _set_buckets(self, order: list[int]) -> None:
+        order = [index for index in order if index not in self._of_rows]
         groups = buckets_of([self._params[index] for index in order], self._bytes)
         self._buckets = [[order[place] for place in group] for group in groups]
         self._bucket_of = {index: b for b, group in enumerate(self._buckets) for index in group}
@@ -124,12 +136,22 @@ class Reducer:
             for index in members:
                 param = self._params[index]
                 grad = param.grad
+                if grad is not None and grad.layout != "strided":
+                    self._refuse_rows(index, self._holders)
                 part = tenon.zeros_like(param) if grad is None else grad
                 parts.append(part.detach().reshape([-1]))
             # A copy, also of one gradient: the program may read .grad meanwhile.
             flat = tenon.concat(parts) if len(parts) > 1 else parts[0].clone()
             work = self._holders.all_reduce(flat, "mean", flat, async_op=True)
         self._works[bucket] = (members, flat, work)
+
+    def _refuse_rows(self, index: int, holders: ProcessGroup) -> NoReturn:
+        text = (
+            f"{OWNER}: expected a dense gradient of {self._names[index]!r}, got one of rows, which travels for tables of "
+            "Embedding(sparse=True) alone"
+        )
+        holders.abort(text)
+        raise NotImplementedError(text)
 
     def _used(self, order: list[int]) -> list[bool]:
         """Which parameters got a gradient on some rank."""

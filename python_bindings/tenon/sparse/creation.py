@@ -9,10 +9,12 @@ from typing import Any
 import tenon
 from tenon import Tensor, _core
 
+SPARSE_LAYOUTS = ("coo", "csr", "csc", "bsr")
+
 
 def is_sparse(x: Tensor) -> bool:
-    """Whether the tensor has layout 'coo' or 'csr'."""
-    return x.layout in ("coo", "csr")
+    """Whether the tensor has layout 'coo', 'csr', 'csc' or 'bsr'."""
+    return x.layout in SPARSE_LAYOUTS
 
 
 def coo(indices: Any, values: Any, shape: Sequence[int]) -> Tensor:
@@ -36,9 +38,28 @@ def csr(indptr: Any, indices: Any, values: Any, shape: Sequence[int]) -> Tensor:
     ones may repeat and are sums. `indptr` has one number more than there are rows, ascending from 0 to the number of
     stored elements. All are checked here, and again where something is computed.
     """
-    indptr, indices, values = (tenon.asarray(part) for part in (indptr, indices, values))
-    result = _core.compose("csr", list(shape), [indptr, indices, values])
-    _check_indices("csr", indices, shape[1], "in the rows")
+    return _compressed("csr", (indptr, indices, values), shape, 1, "in the rows")
+
+
+def csc(indptr: Any, indices: Any, values: Any, shape: Sequence[int]) -> Tensor:
+    """A matrix of layout 'csc', of these parts and not of copies: column j has the elements
+    values[indptr[j] : indptr[j + 1]] in the rows that `indices` has there. See csr()."""
+    return _compressed("csc", (indptr, indices, values), shape, 0, "in the columns")
+
+
+def bsr(indptr: Any, indices: Any, values: Any, shape: Sequence[int]) -> Tensor:
+    """A matrix of layout 'bsr', of these parts and not of copies: `values` [stored, rows of a block, columns of a block]
+    are blocks, whose shape divides that of the matrix, and `indices` their columns of blocks. See csr()."""
+    return _compressed("bsr", (indptr, indices, values), shape, 1, "in the rows of blocks")
+
+
+def _compressed(
+    layout: str, given: Sequence[Any], shape: Sequence[int], axis: int, where: str
+) -> Tensor:
+    indptr, indices, values = (tenon.asarray(part) for part in given)
+    result = _core.compose(layout, list(shape), [indptr, indices, values])
+    size = shape[axis] // (values.shape[2] if layout == "bsr" else 1)
+    _check_indices(layout, indices, size, where)
     if indptr.device.kind != "meta":
         _core.operator("csr_rows")(indptr, values.shape[0])  # fails with the position
     return result
@@ -54,3 +75,40 @@ def _check_indices(layout: str, indices: Tensor, size: int, where: str) -> None:
             f"{layout}: expected indices from 0 to {size - 1} {where}, got "
             f"{indices[at].item()} at position {at}"
         )
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The matrix [n, m] of layout 'csr' with ones on its diagonal; of n columns if no `m` is given."""
+    columns = n if m is None else m
+    count = min(n, columns)
+    number = tenon.arange(n + 1, device=device)
+    values = tenon.ones([count], dtype=tenon.float32 if dtype is None else dtype, device=device)
+    return _core.compose(
+        "csr", [n, columns], [tenon.clip(number, 0, count), number[:count], values]
+    )
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Sequence[int], layout: str = "csr") -> Tensor:
+    """The matrix with these diagonals. Row i of `diagonals` [diagonals, length] lies on the diagonal `offsets[i]`,
+    positive above the main one; element j of a row stands in column j, as in SciPy. Gradients pass."""
+    diagonals = tenon.asarray(diagonals)
+    if diagonals.ndim == 1:
+        diagonals = diagonals.unsqueeze(0)
+    shifts = [int(shift) for shift in tenon.asarray(offsets).reshape([-1]).tolist()]
+    if diagonals.ndim != 2 or diagonals.shape[0] != len(shifts):
+        raise ValueError(
+            f"spdiags(): expected a diagonal for each of the {len(shifts)} offsets, got shape "
+            f"{tuple(diagonals.shape)}"
+        )
+    if len(set(shifts)) != len(shifts):
+        raise ValueError(f"spdiags(): expected offsets that differ, got {shifts}")
+    rows, columns = shape
+    index, values = [], []
+    for diagonal, shift in zip(diagonals.unbind(0), shifts):
+        begin = max(0, shift)
+        end = max(begin, min(columns, rows + shift, diagonal.shape[0]))
+        column = tenon.arange(begin, end, device=diagonals.device)
+        index.append(tenon.stack([column - shift, column]))
+        values.append(diagonal[begin:end])
+    whole = _core.compose("coo", [rows, columns], [tenon.concat(index, 1), tenon.concat(values)])
+    return _core.convert_layout(whole.coalesce(), layout)

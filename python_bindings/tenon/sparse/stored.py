@@ -8,15 +8,18 @@ from collections.abc import Callable
 from tenon import Tensor, _core
 
 from .creation import is_sparse
+from .rows import distinct
 
 
 def map(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """`function` of the stored elements, in the structure of `x`; elements that are not stored stay zeros, whatever
-    `function` is at 0. Of layout 'coo', equal indices are added up first."""
+    `function` is at 0. Equal indices are added up first."""
     if not is_sparse(x):
-        raise TypeError(f"map(): expected a tensor of layout coo or csr, got {x.layout}")
+        raise TypeError(f"map(): expected a tensor of layout coo, csr, csc or bsr, got {x.layout}")
     if x.layout == "coo":
         x = x.coalesce()
+    elif x.layout != "bsr":
+        x = distinct(x)
     return _core.with_values(x, function(x.values()))
 
 

@@ -249,12 +249,55 @@ def test_compiled_functions_run_sparse_tensors_without_a_program():
     assert tenon.compile(lambda b: matrix @ b)(x).tolist() == [[1.0], [2.0]]
 
 
-def test_data_parallel_refuses_rows_by_name():
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_data_parallel_gathers_rows(ranks):
+    """Rows of all ranks, with the bits of dense gradients; a rank may have none, and equal rows are sums."""
     import tenon.distributed as dist
 
-    def train():
-        model = dist.DistributedDataParallel(nn.Embedding(10, 3, sparse=True))
-        model(tenon.tensor([1, 2])).sum().backward()
+    def run(is_sparse):
+        def train():
+            tenon.manual_seed(5)
+            rank = dist.get_rank()
+            model = nn.Sequential(nn.Embedding(10, 3, sparse=is_sparse), nn.Linear(3, 2))
+            parallel = dist.DistributedDataParallel(model)
+            optimizer = optim.SGD(model.parameters(), lr=0.5)
+            layouts = []
+            batches = [[[1, 2, 2], [2, 9], [5]], [[3], [3, 3], [3]], [[0, 1], [], []]]
+            for batch in batches:
+                optimizer.zero_grad()
+                ids = tenon.tensor(batch[rank % 3], dtype=tenon.int64)
+                (parallel(ids) ** 2).sum().backward()
+                layouts.append(model[0].weight.grad.layout)
+                optimizer.step()
+            return model[0].weight.tolist(), layouts
 
-    with dist.local(2) as ranks, pytest.raises(NotImplementedError, match=r"layout coo.*to_dense"):
+        with dist.local(ranks) as group:
+            return group.run(train)
+
+    dense, rows = run(False), run(True)
+    for (expected, _), (got, layouts) in zip(dense, rows):
+        assert got == expected and set(layouts) == {"coo"}
+    assert all(table == rows[0][0] for table, _ in rows)
+
+
+def test_data_parallel_refuses_rows_that_it_cannot_foresee():
+    import tenon.distributed as dist
+
+    class Table(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(tenon.ones([4, 2]))
+
+        def forward(self, ids):
+            return F.embedding(ids, self.weight, sparse=True)
+
+    def train():
+        dist.DistributedDataParallel(Table())(tenon.tensor([1, 2])).sum().backward()
+
+    with (
+        dist.local(2) as ranks,
+        pytest.raises(
+            (NotImplementedError, RuntimeError), match=r"tables of Embedding\(sparse=True\)"
+        ),
+    ):
         ranks.run(train)

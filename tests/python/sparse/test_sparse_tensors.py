@@ -114,7 +114,7 @@ def test_what_would_be_dense_is_refused_with_the_fix(layout):
             function(s)
     for function in (
         lambda x: x.reshape([-1]),
-        lambda x: x[0],
+        lambda x: x[None],
         lambda x: x.sort(),
         lambda x: x.max(),
     ):
@@ -146,7 +146,6 @@ def test_nothing_reads_memory_that_is_not_there(layout):
         lambda: tenon.stack([s, s]),
         lambda: tenon.softmax(s, 1),
         lambda: setattr(T([1.0]), "data", s),
-        lambda: iter(s).__next__(),
         lambda: s.view([1]),
     ):
         with pytest.raises((TypeError, BufferError, ValueError, NotImplementedError)) as error:
@@ -307,8 +306,7 @@ def test_repeated_columns_of_a_row_are_sums():
     for function in (tenon.abs, tenon.square, tenon.relu, lambda a: a * 2.0):
         assert function(s).to_dense().tolist() == function(x).tolist()
     assert tenon.norm(s).item() == tenon.norm(x).item()
-    with pytest.raises(NotImplementedError, match="indices repeat"):
-        s * s
+    np.testing.assert_allclose((s * s).to_dense().numpy(), x.numpy() ** 2)
 
 
 def test_zeros_like_stores_nothing():
@@ -327,8 +325,8 @@ def test_attributes_of_plain_tensors():
             method()
     with pytest.raises(ValueError, match="expected a tensor of layout coo, got strided"):
         x.coalesce()
-    with pytest.raises(ValueError, match="layout 'strided', 'coo' or 'csr', got 'csc'"):
-        x.to_sparse("csc")
+    with pytest.raises(ValueError, match="layout 'strided', 'coo', 'csr' or 'csc', got 'dia'"):
+        x.to_sparse("dia")
 
 
 def test_scipy():

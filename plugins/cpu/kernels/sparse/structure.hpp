@@ -47,12 +47,15 @@ inline tenon_status read_indptr(tenon_ctx* ctx, const char* op, const tenon_tens
 template <class P>
 tenon_status check_columns(const char* op, const P* from, int64_t count, int64_t columns,
                            tenon_err* err) {
+  // Negative ones are larger than all others as unsigned numbers of their own size, which vector units compare.
+  using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_same_v<P, bool>, uint8_t, P>>;
+  const uint64_t bound = std::min(static_cast<uint64_t>(columns),
+                                  static_cast<uint64_t>(std::numeric_limits<P>::max()) + 1);
   std::atomic<bool> outside = false;
   parallel(count, 1, [&](int64_t begin, int64_t end) {
-    uint64_t most = 0;  // negative ones are larger than all others
-    for (int64_t i = begin; i < end; ++i)
-      most = std::max(most, static_cast<uint64_t>(static_cast<int64_t>(from[i])));
-    if (end > begin && most >= static_cast<uint64_t>(columns)) outside = true;
+    Unsigned most = 0;
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, static_cast<Unsigned>(from[i]));
+    if (end > begin && uint64_t{most} >= bound) outside = true;
   });
   if (!outside) return TENON_OK;
   int64_t at = 0;

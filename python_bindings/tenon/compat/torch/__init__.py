@@ -21,16 +21,22 @@ from tenon.compat.torch import nn as nn
 from tenon.compat.torch import signal as signal
 from tenon.compat.torch import special as special
 from tenon.compat.torch._options import contiguous_format as contiguous_format
+from tenon.compat.torch._options import jagged as jagged
 from tenon.compat.torch._options import layout as layout
 from tenon.compat.torch._options import memory_format as memory_format
 from tenon.compat.torch._options import preserve_format as preserve_format
+from tenon.compat.torch._options import sparse_bsr as sparse_bsr
+from tenon.compat.torch._options import sparse_coo as sparse_coo
+from tenon.compat.torch._options import sparse_csc as sparse_csc
+from tenon.compat.torch._options import sparse_csr as sparse_csr
 from tenon.compat.torch._options import strided as strided
 
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
     for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
-    _moments _state""".split()
+    _moments _sparse _state""".split()
 )
+_LATE = ("distributed", "nested", "sparse")
 _SUBMODULES = ("fft", "linalg", "masked", "nn", "signal", "special")
 _namespace = Namespace("torch", _FUNCTIONS, adapt=_signatures.adapted)
 
@@ -47,8 +53,8 @@ def __getattr__(name: str) -> Any:
         return _import_module("tenon.compat.torch._alias").alias
     if name.startswith("__"):
         raise AttributeError(f"module 'tenon.compat.torch' has no attribute '{name}'")
-    if name == "distributed":
-        # A submodule that is loaded when it is named: it brings the groups of ranks along.
+    if name in _LATE:
+        # Submodules that are loaded when they are named: they bring groups of ranks and layers along.
         value: Any = _import_module(f"{__name__}.{name}")
     elif name[:-1] in _IN_PLACE and name.endswith("_"):
         value = _options.in_place(name, _namespace.find(name[:-1]))
@@ -59,5 +65,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    names = {"distributed", *_namespace.names(), *_SUBMODULES}
+    names = {*_LATE, *_namespace.names(), *_SUBMODULES}
     return sorted(names | {f"{each}_" for each in _IN_PLACE})

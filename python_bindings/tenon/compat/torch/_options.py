@@ -16,11 +16,15 @@ Function = Callable[..., Any]
 Chosen = Mapping[str, Any]
 
 
-class layout:
-    """How the elements of a tensor are stored. `strided` is the one that Tenon has."""
+class layout(str):
+    """How the elements of a tensor are stored: a text, which is what `Tensor.layout` says."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    _name: str
+
+    def __new__(cls, name: str, ours: str | None = None) -> layout:
+        made = super().__new__(cls, name if ours is None else ours)
+        made._name = name
+        return made
 
     def __repr__(self) -> str:
         return self._name
@@ -32,6 +36,13 @@ class memory_format(layout):
 
 
 strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr = (
+    layout(f"sparse_{ours}", ours) for ours in ("coo", "csr", "csc", "bsr")
+)
+jagged = layout("jagged", "ragged")
+LAYOUTS = {
+    str(each): each for each in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, jagged)
+}
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 

@@ -91,13 +91,22 @@ def embedding_bag(
 ) -> Tensor:
     """Sum, mean or maximum of the rows of every bag; the result is [bags, features].
 
-    `indices` is [bags, length], or a vector in which `offsets` says where each bag begins: from 0,
-    in ascending order. With `include_last_offset` the last offset is the end of the last bag;
+    `indices` is [bags, length], of layout 'ragged', whose rows are the bags, or a vector in which
+    `offsets` says where each bag begins: from 0, in ascending order. With `include_last_offset` the last offset is the end of the last bag;
     entries behind it are in none. Entries equal to `padding_idx` do not count, which may be
     negative to count from the last row; an empty bag gives zeros. `per_sample_weights` multiply the
     rows (mode 'sum' only). With `scale_grad_by_freq` a row's gradient is divided by how often it
     was read.
     """
+    if indices.layout == "ragged":
+        if offsets is not None or indices.ndim != 2:
+            raise ValueError(
+                "embedding_bag: expected no offsets with indices of layout ragged, which are [bags, "
+                f"longest], got shape {tuple(indices.shape)}"
+            )
+        if per_sample_weights is not None and per_sample_weights.layout == "ragged":
+            per_sample_weights = per_sample_weights.values()
+        offsets, indices, include_last_offset = indices.offsets(), indices.values(), True
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
     if per_sample_weights is not None:

@@ -100,11 +100,11 @@ torch.export: .mentioned.Export
 torch.fx: .mentioned.Fx
 torch.jit.annotations: .programs.Annotations
 torch.library: .mentioned.Library
-torch.nested: .mentioned.Nested
+torch.nested: compat.torch.nested .mentioned.Nested
 torch.nn.attention: .mentioned.Attention
 torch.nn.attention.flex_attention: .mentioned.FlexAttention
 torch.overrides: .mentioned.Overrides
-torch.sparse: .mentioned.Sparse
+torch.sparse: compat.torch.sparse .mentioned.Sparse
 torch.utils._pytree: .mentioned.Pytree
 torchvision.models.feature_extraction: .mentioned.Features
 torchvision.io: .mentioned.Files

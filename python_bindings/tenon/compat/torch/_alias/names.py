@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tenon
 from tenon._core import Tensor
 from tenon.compat.torch import _options
 
-from .absent import absent_class, absent_function
+from .absent import absent_class
 from .constructors import dtype_of
 from .devices import device as device
 from .files import STORAGES
@@ -22,7 +21,7 @@ from .programs import compile as compile
 
 __all__ = (
     """__version__ _assert channels_last channels_last_3d strided set_num_interop_threads get_autocast_dtype
-sparse_coo_tensor sparse_csr_tensor sparse_compressed_tensor spmm TypedStorage UntypedStorage OutOfMemoryError cdouble
+TypedStorage UntypedStorage OutOfMemoryError cdouble
 cfloat clamp_max clamp_min detach is_signed set_flush_denormal are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
 is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
 set_float32_matmul_precision typename use_deterministic_algorithms""".split()
@@ -156,13 +155,6 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
-def _sparse(name: str) -> Callable[..., Any]:
-    return absent_function(f"torch.{name}", "tensors are dense here")
-
-
-sparse_coo_tensor, sparse_csr_tensor, sparse_compressed_tensor, spmm = map(
-    _sparse, ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor", "spmm")
-)
 Storage, TypedStorage, UntypedStorage = map(
     absent_class, ("torch.Storage", "torch.TypedStorage", "torch.UntypedStorage")
 )
