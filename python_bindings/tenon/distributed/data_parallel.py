@@ -14,6 +14,7 @@ from tenon.nn import Module
 from .buckets import MEGABYTE
 from .calls import all_gather_object
 from .experts import ExpertParallel, ExpertPlace, place_of
+from .fully_shard import ShardedParameter
 from .group import ProcessGroup
 from .reducer import Reducer
 from .world import world
@@ -109,9 +110,9 @@ class DistributedDataParallel(Module):
 
     def _named_parameters(self) -> list[tuple[str, Tensor]]:
         """Those that fully_shard has made parts of are averaged by it."""
-        whole = []
+        whole: list[tuple[str, Tensor]] = []
         for name, param in self.module.named_parameters():
-            if not getattr(param, "is_part", False):
+            if not isinstance(param, ShardedParameter):
                 whole.append((name, param))
             elif set(param.group.ranks) != set(self.process_group.ranks):
                 raise ValueError(
