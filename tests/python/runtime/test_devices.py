@@ -92,6 +92,15 @@ def test_a_device_that_is_not_there():
     assert tenon.get_device() == "cpu"
 
 
+def test_the_namespace_of_pytorch_has_it():
+    from tenon.compat.torch._alias import names
+
+    names.set_default_device(DEVICE)
+    assert names.get_default_device() == DEVICE and tenon.ones([1]).device == DEVICE
+    names.set_default_device(None)
+    assert tenon.ones([1]).device == "cpu"
+
+
 def test_compiled_functions_know_the_device():
     @tenon.compile
     def function(x):
