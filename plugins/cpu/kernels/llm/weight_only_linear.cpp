@@ -13,9 +13,9 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-constexpr int kRows = 4;           // of the weight
-constexpr int64_t kMostRows = 64;  // of x
-constexpr int64_t kPart = 256;     // elements of a row that are decoded at once for few rows of x
+constexpr int kRows = 4;          // of the weight
+constexpr int64_t kMaxRows = 64;  // of x
+constexpr int64_t kPart = 256;    // elements of a row that are decoded at once for few rows of x
 constexpr int kTile = kVectorBytes == 64 ? 4 : 1;  // rows of x for each reading of decoded weights
 
 struct Product {
@@ -137,7 +137,7 @@ int32_t weight_only_linear_fits(const tenon_value* args, uint32_t) {
       scale->dtype != x->dtype || (bits != 8 && bits != 4))
     return 0;
   const int64_t n = quantized->shape[0], k = quantized->shape[1] * (bits == 4 ? 2 : 1);
-  if (n == 0 || k == 0 || k % kLanes != 0 || x->shape[x->ndim - 1] != k || x->numel / k > kMostRows)
+  if (n == 0 || k == 0 || k % kLanes != 0 || x->shape[x->ndim - 1] != k || x->numel / k > kMaxRows)
     return 0;
   if (args[5].tag == TENON_VALUE_NONE) {
     if (scale->ndim != 1 || scale->shape[0] != n) return 0;
