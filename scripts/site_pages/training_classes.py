@@ -33,7 +33,6 @@ SCHEDULES = """ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarm
 ExponentialLR LRScheduler LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR
 ReduceLROnPlateau SequentialLR StepLR""".split()
 
-LAZY = "write the number of inputs: a module has its parameters from the start"
 REASONS = {
     "Container": "PyTorch has withdrawn it; write Module",
     "CrossMapLRN2d": "LocalResponseNorm computes the same",
@@ -41,7 +40,6 @@ REASONS = {
     "LinearCrossEntropyLoss": "write Linear and CrossEntropyLoss; there is no fused kernel yet",
     "NLLLoss2d": "NLLLoss takes images",
     "SparseAdam": "there are no sparse gradients",
-    **{name: LAZY for name in LAYERS if name.startswith("Lazy")},
 }
 
 PADDLE_LAYERS = """AdaptiveAvgPool1D AdaptiveAvgPool2D AdaptiveAvgPool3D AdaptiveLogSoftmaxWithLoss

@@ -247,7 +247,7 @@ def test_distributions():
 
 
 def test_domain_libraries():
-    printed = run("\n".join(python_blocks("domains.md", 4)))
+    printed = run("\n".join(python_blocks("domains.md", 5)))
     assert printed.startswith("(1, 10)\n")
 
 
