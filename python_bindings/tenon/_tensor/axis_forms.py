@@ -14,9 +14,9 @@ def transpose(x: Tensor, *order: Any, axes: Sequence[int] | None = None, **keywo
     """`x` with the two axes `axis0` and `axis1` exchanged; by default the last two. One sequence, `transpose(x, (2, 0, 1))` or `axes=`,
     is the order of all axes, as in `permute`."""
     is_order = len(order) == 1 and isinstance(order[0], (list, tuple))
-    if axes is None and not is_order:
+    if axes is None and not any(isinstance(each, (list, tuple)) for each in order):
         return _core.operator("transpose")(x, *order, **keywords)
-    if axes is not None and order or keywords:
+    if (axes is not None and order) or keywords or not (is_order or axes is not None):
         raise TypeError("transpose(): expected two axes, or the order of all axes, got both")
     return _core.operator("permute")(x, list(order[0] if axes is None else axes))
 

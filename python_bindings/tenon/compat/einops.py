@@ -14,10 +14,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import tenon
 from einops import _backends
 from einops.layers import RearrangeMixin, ReduceMixin
 from einops.layers._einmix import _EinmixMixin
+
+import tenon
 from tenon import nn
 from tenon._core import Tensor
 

@@ -82,12 +82,11 @@ class _Reader:
         for each in (*self._inputs, *self._parameters):
             if not isinstance(each.name, str):
                 raise ValueError(f"{self._name}: expected a text as a name, got {each.name!r}")
-        self._outputs.sort(key=lambda each: each[0])
         return SavedModel(
             self._name,
             body,
             self._inputs,
-            [(name, key) for _, name, key in self._outputs],
+            [(name, key) for _, name, key in sorted(self._outputs, key=lambda each: each[0])],
             sorted(self._parameters, key=lambda each: each.name.encode()),
         )
 

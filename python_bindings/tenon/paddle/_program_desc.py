@@ -88,8 +88,6 @@ class _Reader:
                 outputs.append((int(call.attributes.get("col", 0)), key, key))
             else:
                 calls.append(call)
-        inputs.sort(key=lambda each: each[0])
-        outputs.sort(key=lambda each: each[0])
         parameters = [
             Input(each.name, self._type_of(each.name), each.name)
             for each in sorted(blocks[0].variables.values(), key=lambda each: each.name.encode())
@@ -99,8 +97,8 @@ class _Reader:
         return SavedModel(
             self._name,
             body,
-            [each for _, each in inputs],
-            [(name, key) for _, name, key in outputs],
+            [each for _, each in sorted(inputs, key=lambda each: each[0])],
+            [(name, key) for _, name, key in sorted(outputs, key=lambda each: each[0])],
             parameters,
         )
 
