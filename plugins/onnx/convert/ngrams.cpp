@@ -15,13 +15,13 @@ constexpr int64_t kMaxCompared = int64_t{1} << 26;  // windows times n-grams of 
 struct Pool {
   int64_t length;  // of its n-grams
   Ints items;      // row after row
-  Ints places;     // in the result
+  Ints indices;    // in the result
 };
 
 // The n-grams by their length, of those from `least` to `most`.
 std::vector<Pool> pools_of(Conversion& c, const Ints& items, int64_t least, int64_t most) {
   Ints begins = c.integers("ngram_counts");
-  const Ints places = c.integers("ngram_indexes");
+  const Ints indices = c.integers("ngram_indexes");
   begins.push_back(static_cast<int64_t>(items.size()));
   std::vector<Pool> pools;
   size_t number = 0;
@@ -34,22 +34,23 @@ std::vector<Pool> pools_of(Conversion& c, const Ints& items, int64_t least, int6
              std::to_string(items.size()) + ", in order");
     Pool pool{length, {items.begin() + begin, items.begin() + end}, {}};
     for (int64_t k = 0; k < (end - begin) / length; ++k) {
-      if (number >= places.size())
+      if (number >= indices.size())
         c.fail("attribute `ngram_indexes`: expected one for each n-gram, got " +
-               std::to_string(places.size()));
-      pool.places.push_back(places[number++]);
+               std::to_string(indices.size()));
+      pool.indices.push_back(indices[number++]);
     }
-    if (length >= least && length <= most && !pool.places.empty()) pools.push_back(std::move(pool));
+    if (length >= least && length <= most && !pool.indices.empty())
+      pools.push_back(std::move(pool));
   }
-  if (number != places.size())
+  if (number != indices.size())
     c.fail("attribute `ngram_indexes`: expected " + std::to_string(number) + ", got " +
-           std::to_string(places.size()));
+           std::to_string(indices.size()));
   return pools;
 }
 
 // How often each n-gram is in each row: float32 [rows, n-grams]; nothing where rows are too short for one.
 Tensor counted(Conversion& c, const Tensor& x, const Pool& pool, int64_t skips) {
-  const int64_t columns = x->shape[1], grams = static_cast<int64_t>(pool.places.size());
+  const int64_t columns = x->shape[1], grams = static_cast<int64_t>(pool.indices.size());
   Tensor total;
   for (int64_t skip = 0; skip <= (pool.length == 1 ? 0 : skips); ++skip) {
     const int64_t windows = columns - (pool.length - 1) * (skip + 1);
@@ -111,34 +112,34 @@ Values convert_tf_idf_vectorizer(Conversion& c) {
   const bool is_row = x->ndim == 1;
   if (is_row) x = c.call("unsqueeze", {x, Ints{0}});
 
-  const Ints places = c.integers("ngram_indexes");
+  const Ints indices = c.integers("ngram_indexes");
   int64_t width = 0;
-  for (int64_t place : places) {
+  for (int64_t place : indices) {
     if (place < 0 || place >= kMaxPool)
-      c.fail("attribute `ngram_indexes`: expected places from 0 on");
+      c.fail("attribute `ngram_indexes`: expected indices from 0 on");
     width = std::max(width, place + 1);
   }
   Floats weights(static_cast<size_t>(width), 1.0);
   if (const Value given = c.attribute("weights"); !given.is_none() && mode != "TF") {
     const Floats list = floats_of(given, "weights");
-    if (list.size() != places.size())
-      c.fail("attribute `weights`: expected " + std::to_string(places.size()) + ", got " +
+    if (list.size() != indices.size())
+      c.fail("attribute `weights`: expected " + std::to_string(indices.size()) + ", got " +
              std::to_string(list.size()));
     const bool is_uniform =
         std::all_of(list.begin(), list.end(), [&](double weight) { return weight == list[0]; });
     for (size_t i = 0; i < list.size(); ++i) {
-      if (places[i] != static_cast<int64_t>(i) && !is_uniform)
+      if (indices[i] != static_cast<int64_t>(i) && !is_uniform)
         c.refuse(
             "attribute `weights` beside `ngram_indexes` other than 0, 1, 2, ...: runtimes differ "
             "in "
             "which weight is whose");
-      weights[static_cast<size_t>(places[i])] = list[i];
+      weights[static_cast<size_t>(indices[i])] = list[i];
     }
   }
   Tensor result = zeros(c, x, width);
   for (const Pool& pool : pools_of(c, items, least, most)) {
     const Tensor counts = counted(c, x, pool, skips);
-    if (counts) result = c.call("index_add", {result, known_ints(pool.places), counts, 1});
+    if (counts) result = c.call("index_add", {result, known_ints(pool.indices), counts, 1});
   }
   if (mode == "IDF") result = c.call("minimum", {result, 1.0});
   if (mode != "TF") result = c.call("multiply", {result, known_floats(weights)});

@@ -13,7 +13,7 @@ namespace tenon::onnx {
 namespace {
 
 // For each element its place among the keys; as many as there are where it is none of them.
-Tensor places(Conversion& c, const Text& text, const Texts& keys) {
+Tensor key_indices(Conversion& c, const Text& text, const Texts& keys) {
   std::map<std::string_view, int64_t> known;
   for (size_t i = 0; i < keys.size(); ++i) known.emplace(keys[i], static_cast<int64_t>(i));
   Ints found;
@@ -24,7 +24,7 @@ Tensor places(Conversion& c, const Text& text, const Texts& keys) {
   return rows_of(c, text, known_ints(found));
 }
 
-Tensor places(Conversion& c, const Tensor& x, const Floats& keys) {
+Tensor key_indices(Conversion& c, const Tensor& x, const Floats& keys) {
   const auto count = static_cast<int64_t>(keys.size());
   Ints order;
   int64_t of_nan = count;
@@ -68,7 +68,7 @@ Floats exact(Conversion& c, const Ints& list) {
   return Floats(list.begin(), list.end());
 }
 
-Tensor places_of(Conversion& c, const Value& x, const Value& keys, const std::string& name) {
+Tensor key_indices_of(Conversion& c, const Value& x, const Value& keys, const std::string& name) {
   const Texts* texts = keys.get<Texts>();
   Texts elements;
   if (keys.get<Text>()) elements = texts_of(keys, name);
@@ -76,11 +76,11 @@ Tensor places_of(Conversion& c, const Value& x, const Value& keys, const std::st
   const bool has_texts = texts || keys.get<Text>();
   if (const Text* text = x.get<Text>()) {
     if (!has_texts) c.fail("`" + name + "`: expected texts for an input of text");
-    return places(c, *text, elements);
+    return key_indices(c, *text, elements);
   }
   if (has_texts) c.fail("`" + name + "`: expected numbers for an input of " + x.describe());
   const Ints* list = keys.get<Ints>();
-  return places(c, x.tensor("X"), list ? exact(c, *list) : floats_of(keys, name));
+  return key_indices(c, x.tensor("X"), list ? exact(c, *list) : floats_of(keys, name));
 }
 
 // values[place], and the default behind the last one.
@@ -156,10 +156,11 @@ Values convert_label_encoder(Conversion& c) {
     Ints numbers(texts.size());
     std::iota(numbers.begin(), numbers.end(), 0);
     if (x.get<Text>())
-      return {valued(c, places(c, *x.get<Text>(), texts), numbers, c.integer("default_int64"),
+      return {valued(c, key_indices(c, *x.get<Text>(), texts), numbers, c.integer("default_int64"),
                      texts.size())};
     const Value otherwise = c.text("default_string");
-    return {valued(c, places(c, x.tensor("X"), exact(c, numbers)), texts, otherwise, texts.size())};
+    return {valued(c, key_indices(c, x.tensor("X"), exact(c, numbers)), texts, otherwise,
+                   texts.size())};
   }
   const auto [keys, keys_name] =
       one_of(c, {"keys_strings", "keys_int64s", "keys_floats", "keys_tensor"});
@@ -175,7 +176,7 @@ Values convert_label_encoder(Conversion& c) {
     otherwise = c.integer("default_int64");
   else
     otherwise = c.number("default_float");
-  return {valued(c, places_of(c, x, keys, keys_name), values, otherwise, count_of(keys))};
+  return {valued(c, key_indices_of(c, x, keys, keys_name), values, otherwise, count_of(keys))};
 }
 
 Values convert_category_mapper(Conversion& c) {
@@ -185,10 +186,11 @@ Values convert_category_mapper(Conversion& c) {
   const Ints numbers = c.integers("cats_int64s");
   const Value x = c.inputs()[0];
   if (x.get<Text>())
-    return {valued(c, places(c, *x.get<Text>(), *texts.get<Texts>()), numbers,
+    return {valued(c, key_indices(c, *x.get<Text>(), *texts.get<Texts>()), numbers,
                    c.integer("default_int64"), texts.get<Texts>()->size())};
   const Value otherwise = c.text("default_string");
-  return {valued(c, places(c, x.tensor("X"), exact(c, numbers)), texts, otherwise, numbers.size())};
+  return {valued(c, key_indices(c, x.tensor("X"), exact(c, numbers)), texts, otherwise,
+                 numbers.size())};
 }
 
 Values convert_one_hot_encoder(Conversion& c) {
@@ -197,7 +199,7 @@ Values convert_one_hot_encoder(Conversion& c) {
   Value x = c.inputs()[0];
   // Categories are integers: a number with a fraction is the one below.
   if (const Tensor* numbers = x.get<Tensor>()) x = c.cast(*numbers, TENON_DTYPE_I64);
-  Tensor place = places_of(c, x, keys, name);
+  Tensor place = key_indices_of(c, x, keys, name);
   if (c.integer("zeros", 1) == 0)
     place = c.call("expect_between", {place, 0.0, static_cast<double>(count - 1), "OneHotEncoder",
                                       "category", false});

@@ -279,14 +279,14 @@ Forest forest_of(Conversion& c, const std::string& kind) {
              std::to_string(count) + " and " + std::to_string(other));
   if (!nan.empty() && nan.size() != count)
     c.fail("attribute `nodes_missing_value_tracks_true`: expected one for each node");
-  std::map<std::pair<int64_t, int64_t>, int64_t> places;
+  std::map<std::pair<int64_t, int64_t>, int64_t> indices;
   for (size_t i = 0; i < count; ++i)
-    if (!places.emplace(std::pair(trees[i], ids[i]), static_cast<int64_t>(i)).second)
+    if (!indices.emplace(std::pair(trees[i], ids[i]), static_cast<int64_t>(i)).second)
       c.fail("expected each node of a tree once, got node " + std::to_string(ids[i]) + " of tree " +
              std::to_string(trees[i]) + " twice");
   const auto place = [&](int64_t tree, int64_t id) {
-    const auto found = places.find({tree, id});
-    if (found == places.end())
+    const auto found = indices.find({tree, id});
+    if (found == indices.end())
       c.fail("expected node " + std::to_string(id) + " of tree " + std::to_string(tree) +
              ", to which another one leads, got none");
     return found->second;

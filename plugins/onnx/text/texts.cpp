@@ -24,9 +24,9 @@ size_t decode_one(const std::string& text, size_t at, char32_t& letter) {
     if ((byte(at + i) & 0xc0) != 0x80) return 0;
     letter = letter << 6 | (byte(at + i) & 0x3f);
   }
-  static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  static constexpr char32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_surrogate = letter >= 0xd800 && letter < 0xe000;
-  return letter < kLeast[length] || letter > 0x10ffff || is_surrogate ? 0 : length;
+  return letter < kMin[length] || letter > 0x10ffff || is_surrogate ? 0 : length;
 }
 
 std::shared_ptr<const Texts> sorted(const std::set<std::string>& texts) {
