@@ -20,11 +20,28 @@ from tenon.compat import _objects
 from tenon.distributed import ProcessGroup as Group
 from tenon.distributed import Work, destroy_process_group, is_initialized
 
+from ._sharded import (
+    Partial,
+    Placement,
+    ProcessMesh,
+    Replicate,
+    Shard,
+    dtensor_from_local,
+    reshard,
+    shard_tensor,
+    unshard_dtensor,
+)
+
 __all__ = [
     "Group",
     "P2POp",
     "ParallelEnv",
+    "Partial",
+    "Placement",
+    "ProcessMesh",
     "ReduceOp",
+    "Replicate",
+    "Shard",
     "all_gather",
     "all_gather_object",
     "all_reduce",
@@ -35,6 +52,7 @@ __all__ = [
     "broadcast",
     "broadcast_object_list",
     "destroy_process_group",
+    "dtensor_from_local",
     "gather",
     "get_backend",
     "get_group",
@@ -49,10 +67,13 @@ __all__ = [
     "recv",
     "reduce",
     "reduce_scatter",
+    "reshard",
     "scatter",
     "scatter_object_list",
     "send",
+    "shard_tensor",
     "spawn",
+    "unshard_dtensor",
     "wait",
 ]
 
