@@ -80,8 +80,11 @@ tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool crea
     return TENON_OK;
   }
   if (!creates_graph) {
-    if (is_own || (is_dense(*sum) && is_unshared(sum))) return add_into(sum, gradient, err);
-    if (is_dense(*gradient.get()) && is_unshared(gradient.get())) {
+    // Nor is what is composed as a whole added to a plain tensor in place.
+    const bool is_plain = !is_composed_below(*sum) && !is_composed_below(*gradient.get());
+    if (is_plain && (is_own || (is_dense(*sum) && is_unshared(sum))))
+      return add_into(sum, gradient, err);
+    if (is_plain && is_dense(*gradient.get()) && is_unshared(gradient.get())) {
       TENON_TRY(add_into(gradient.get(), Tensor::borrow(sum), err));
       host->tensor_release(sum);
       sum = gradient.release();
@@ -107,7 +110,8 @@ tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, 
   for (;;) {
     if (found) {
       tenon_status status;
-      const bool makes_new = creates_graph || is_composed(*found.get());
+      const bool makes_new = creates_graph || is_composed(*found.get()) ||
+                             is_composed_below(*gradient.get());
       if (makes_new) {
         Tensor total;
         status = add(found, gradient, &total, err);

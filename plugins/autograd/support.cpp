@@ -39,6 +39,12 @@ uint32_t version_of(const tenon_tensor* tensor) {
   return host->tensor_version(tensor);
 }
 
+bool is_composed_below(const tenon_tensor& tensor) {
+  if (!(tensor.flags & TENON_TENSOR_COMPOSED)) return false;
+  const tenon_parts_kind* kind = parts() ? parts()->kind(&tensor) : nullptr;
+  return kind && kind->layer >= 0;
+}
+
 tenon_status alias_composed(tenon_tensor* tensor, tenon_tensor** out, tenon_err* err) {
   const tenon_parts_api* api = parts();
   const tenon_parts_kind* kind = api ? api->kind(tensor) : nullptr;

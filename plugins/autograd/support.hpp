@@ -48,6 +48,8 @@ inline bool is_unshared(const tenon_tensor* tensor) {
 
 // Writes so far. Of a tensor that is composed of others: to its elements, which another tensor may have, too.
 uint32_t version_of(const tenon_tensor* tensor);
+// Is it composed of others, and has a history as a whole? The parts of sparse tensors have theirs.
+bool is_composed_below(const tenon_tensor& tensor);
 // A tensor of the same parts as one that is composed.
 tenon_status alias_composed(tenon_tensor* tensor, tenon_tensor** out, tenon_err* err);
 

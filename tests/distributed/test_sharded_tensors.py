@@ -268,3 +268,22 @@ def test_what_has_no_rule_is_reported():
 
     messages = sum(on_ranks(2, work), [])
     assert sum("[matrix_exp] of sharded tensors" in m for m in messages) <= 1
+
+
+def test_the_names_of_paddle():
+    def work():
+        from tenon.compat import paddle
+
+        names = paddle.distributed
+        mesh = names.ProcessMesh([0, 1], dim_names=["x"])
+        x = names.shard_tensor(X, mesh, [names.Shard(0)], stop_gradient=False)
+        assert x.requires_grad and mesh.process_ids == [0, 1] and mesh.dim_names == ["x"]
+        y = names.reshard(x * 2.0, mesh, [names.Replicate()])
+        names.unshard_dtensor(y).sum().backward()
+        np.testing.assert_array_equal(names.unshard_dtensor(x.grad).numpy(), np.full_like(X, 2))
+        part = tenon.ones([2, 3])
+        assert tuple(names.dtensor_from_local(part, mesh, [names.Shard(1)]).shape) == (2, 6)
+        with pytest.raises(ValueError, match="expected mesh, or shape and process_ids"):
+            names.ProcessMesh()
+
+    on_ranks(2, work)

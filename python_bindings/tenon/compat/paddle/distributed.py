@@ -23,11 +23,28 @@ from tenon.compat.paddle import fleet
 from tenon.distributed import ProcessGroup as Group
 from tenon.distributed import Work, destroy_process_group, is_initialized
 
+from ._sharded import (
+    Partial,
+    Placement,
+    ProcessMesh,
+    Replicate,
+    Shard,
+    dtensor_from_local,
+    reshard,
+    shard_tensor,
+    unshard_dtensor,
+)
+
 __all__ = [
     "Group",
     "P2POp",
     "ParallelEnv",
+    "Partial",
+    "Placement",
+    "ProcessMesh",
     "ReduceOp",
+    "Replicate",
+    "Shard",
     "all_gather",
     "all_gather_object",
     "all_reduce",
@@ -38,6 +55,7 @@ __all__ = [
     "broadcast",
     "broadcast_object_list",
     "destroy_process_group",
+    "dtensor_from_local",
     "fleet",
     "gather",
     "get_backend",
@@ -58,14 +76,17 @@ __all__ = [
     "recv_object_list",
     "reduce",
     "reduce_scatter",
+    "reshard",
     "save_state_dict",
     "scatter",
     "scatter_object_list",
     "send",
     "send_object_list",
+    "shard_tensor",
     "shutdown_process_group",
     "spawn",
     "stream",
+    "unshard_dtensor",
     "wait",
 ]
 
