@@ -57,7 +57,7 @@ def in_layout(x, layout):
     return x.to_sparse(layout)
 
 
-def places(args):
+def indices_of(args):
     """Where tensors are: (argument, None), or (argument, number) in a list."""
     for i, value in enumerate(args):
         if isinstance(value, tenon.Tensor):
@@ -77,7 +77,7 @@ def at(args, place):
 
 
 def is_finite(args):
-    tensors = [at(args, place) for place in places(args)]
+    tensors = [at(args, place) for place in indices_of(args)]
     floats = [x for x in tensors if x.dtype.is_floating_point]
     return all(tenon.isfinite(x).all().item() for x in floats)
 
@@ -98,11 +98,11 @@ def same(got, expected):
 def test_dense_result_or_refusal(case):
     op = getattr(tenon, case.op)
     args, kwargs = arguments(case, "cpu")
-    kwargs.pop("device", None) if not list(places(args)) else None
+    kwargs.pop("device", None) if not list(indices_of(args)) else None
     if not is_finite(args):
         pytest.skip("what is not stored is a zero that infinity and NaN do not touch")
     outcomes = 0
-    for place in places(args):
+    for place in indices_of(args):
         x = at(args, place)
         dense = with_zeros(x) if x.ndim and x.dtype.is_floating_point else x
         try:

@@ -45,7 +45,7 @@ def _steps(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, ..
 
 
 def _found(numbers: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the wanted numbers those that are in the sorted list: their places among the wanted ones, and in the list."""
+    """Of the wanted numbers those that are in the sorted list: their indices among the wanted ones, and in the list."""
     place = tenon.minimum(tenon.searchsorted(numbers, wanted), numbers.shape[0] - 1)
     at = tenon.nonzero(numbers[place] == wanted).T[0]
     return at, place[at]
