@@ -138,7 +138,8 @@ def main() -> None:
                 best = {name: (float("inf"), float("inf")) for name in calls}
                 for _ in range(rounds):
                     for name, call in calls.items():
-                        best[name] = tuple(map(min, best[name], times(call, prompt, clock)))
+                        first, whole = times(call, prompt, clock)
+                        best[name] = min(best[name][0], first), min(best[name][1], whole)
             for name, (first, whole) in best.items():
                 rest = whole - first
                 row = {

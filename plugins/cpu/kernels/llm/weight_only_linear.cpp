@@ -28,12 +28,21 @@ struct Product {
 
 Lanes load_codes(const Product& p, const int8_t* row, int64_t k) {
   if (!p.is_halved) return numbers_of(row + k);
-  int8_t codes[kLanes];
+  alignas(16) int8_t codes[kLanes];
+#ifdef __SSE2__
+  const __m128i nibble = _mm_set1_epi8(15), eights = _mm_set1_epi8(8);
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + k / 2));
+  const __m128i pairs = _mm_unpacklo_epi8(_mm_and_si128(bytes, nibble),
+                                          _mm_and_si128(_mm_srli_epi16(bytes, 4), nibble));
+  _mm_store_si128(reinterpret_cast<__m128i*>(codes),
+                  _mm_sub_epi8(_mm_xor_si128(pairs, eights), eights));  // carries the sign
+#else
   for (int i = 0; i < kLanes / 2; ++i) {
     const int byte = row[k / 2 + i];
     codes[2 * i] = static_cast<int8_t>(static_cast<int8_t>(byte << 4) >> 4);
     codes[2 * i + 1] = static_cast<int8_t>(byte >> 4);
   }
+#endif
   return numbers_of(codes);
 }
 

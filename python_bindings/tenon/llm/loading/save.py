@@ -50,8 +50,9 @@ def save_gguf(
     `quantization`: "f32", "f16", "bf16", or a format of blocks that has a quantiser ("q8_0", "q4_0",
     "q4_1", "q5_0", "q5_1", "q2_K" to "q6_K"), for matrices of products and embeddings. Where rows are no
     whole blocks of 256 numbers, "q2_K" and "q3_K" become "q4_0", "q4_K" "q5_0", "q5_K" "q5_1" and "q6_K"
-    "q8_0"; where they are none of 32 either, "f16". None keeps the weights as they are. Returned is how many tensors have which type. A model that no architecture
-    of llama.cpp describes in full is refused: what is read again is the same model.
+    "q8_0"; where they are none of 32 either, "f16". None keeps the weights as they are. Returned is how
+    many tensors have which type. A model that no architecture of llama.cpp describes in full is refused:
+    what is read again is the same model.
     """
     known = [*_FLOATS, *QUANTIZABLE]
     if quantization is not None and quantization not in known:
