@@ -49,7 +49,8 @@ class Capabilities:
 
     device: _core.device
     host_memory: bool  # the host reads and writes its memory; each call finishes before it returns
-    streams: bool  # work is queued, on streams; else `Stream` and `Event` are there and order nothing
+    # Work is queued, on streams; else `Stream` and `Event` are there and order nothing.
+    streams: bool
     work_graphs: bool  # `WorkGraph`
     profile: bool  # `profiler.device_profile`
     collective: bool  # its own library for collectives
