@@ -252,6 +252,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise; linear x y\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -274,6 +275,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_subtract,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise; linear x y\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -296,6 +298,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_negative,
         .invoke = invoke_tensor_to_1,
+        .traits = "shard: elementwise; linear x\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -318,6 +321,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise; linear x | y\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -340,6 +344,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_pow,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),

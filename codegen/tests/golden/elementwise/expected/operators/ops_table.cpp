@@ -158,6 +158,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise; linear x y\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -180,6 +181,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise; linear x | y\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -202,6 +204,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_abs,
         .invoke = invoke_tensor_to_1,
+        .traits = "shard: elementwise\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -224,6 +227,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_less,
         .invoke = invoke_tensor_tensor_to_1,
+        .traits = "shard: elementwise\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -246,6 +250,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_where,
         .decompose = decompose_where,
         .invoke = invoke_tensor_tensor_tensor_to_1,
+        .traits = "shard: elementwise; linear x y\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -268,6 +273,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = nullptr,
         .invoke = invoke_tensor_bool_float_string_value_to_1,
+        .traits = "shard: elementwise\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -312,6 +318,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_smooth,
         .invoke = invoke_tensor_float_to_1,
+        .traits = "shard: elementwise\n",
     },
 };
 extern const uint32_t kOperatorCount = 8;

@@ -251,7 +251,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_sum,
         .decompose = decompose_sum,
         .invoke = invoke_tensor_ints_bool_to_1,
-        .traits = "rows: axis\n",
+        .traits = "rows: axis\nshard: reduce sum; linear x\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -274,7 +274,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_mean,
         .decompose = decompose_mean,
         .invoke = invoke_tensor_ints_bool_to_1,
-        .traits = "rows: axis\n",
+        .traits = "rows: axis\nshard: reduce mean; linear x\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -297,7 +297,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_max,
         .decompose = decompose_max,
         .invoke = invoke_tensor_ints_bool_to_1,
-        .traits = "rows: axis\n",
+        .traits = "rows: axis\nshard: reduce max\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
@@ -320,7 +320,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = rule_any,
         .decompose = decompose_any,
         .invoke = invoke_tensor_ints_bool_to_1,
-        .traits = "rows: axis\n",
+        .traits = "rows: axis\nshard: rows axis\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),

@@ -167,6 +167,7 @@ extern const tenon_op_def kOperators[] = {
         .infer = nullptr,
         .decompose = decompose_relu6,
         .invoke = invoke_tensor_value_to_1,
+        .traits = "shard: elementwise\n",
     },
     {
         .struct_size = sizeof(tenon_op_def),
