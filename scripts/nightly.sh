@@ -108,7 +108,7 @@ stage_onnx() {
   fi
   export PYTHONPATH=$PWD/build/release/python
   "$suite/bin/python" tests/onnx/backend_suite.py --least 1860
-  "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 141
+  "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 147
   .venv/bin/python -m tests.fuzz.onnx_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
 }
 stage_wheel() {

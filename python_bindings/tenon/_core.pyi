@@ -635,6 +635,7 @@ class OnnxModel:
         sizes: dict[str, int],
         shapes: Iterable[tuple[str, Sequence[int]]],
         values: dict[str, Tensor],
+        texts: Iterable[tuple[str, Sequence[str], Sequence[int]]],
     ) -> tuple[Program, str]: ...
 
 def onnx_table() -> str: ...

@@ -84,8 +84,8 @@ def classifiers() -> Iterator[Model]:
     yield Model("svc_probability_of_three", svm.SVC(probability=True), x, y, True)
     one = linear_model.LogisticRegression()
     yield Model("one_vs_rest", multiclass.OneVsRestClassifier(one), x, y, True)
-    steps = (preprocessing.StandardScaler(), decomposition.PCA(2), svm.SVC())
-    yield Model("pipeline", pipeline.make_pipeline(*steps), x, y, True)
+    scaled = (preprocessing.StandardScaler(), decomposition.PCA(2), svm.SVC())
+    yield Model("pipeline", pipeline.make_pipeline(*scaled), x, y, True)
     words = np.stack([names, np.where(x[:, 0] > 5.5, "big", "small")], 1).astype(object)
     steps = (
         preprocessing.OneHotEncoder(handle_unknown="ignore"),

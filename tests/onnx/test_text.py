@@ -153,6 +153,8 @@ def test_texts_that_follow_from_the_inputs():
         TypeError, match="save: expected results that are tensors, got some of text"
     ):
         program.save("none.tenon")
+    with pytest.raises(TypeError, match="onnx.export: expected results that are tensors"):
+        tenon.onnx.export(program, "none.onnx")
 
 
 def test_a_branch_that_returns_captured_texts_as_numbers(tmp_path):

@@ -58,8 +58,8 @@ class Runner:
         for name in self.inputs:
             value = inputs[name]
             if name in self._texts:
-                elements, shape = _texts(name, value)
-                key.append((tuple(elements), tuple(shape)))
+                elements, lengths = _texts(name, value)
+                key.append((tuple(elements), tuple(lengths)))
                 values[name] = value
                 continue
             tensor = value if isinstance(value, Tensor) else _core.asarray(value)

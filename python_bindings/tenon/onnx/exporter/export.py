@@ -13,6 +13,7 @@ import tenon
 from tenon._core import Tensor
 from tenon.io import safetensors
 from tenon.jit import program as programs
+from tenon.jit import structures
 from tenon.jit.program import Program
 from tenon.onnx.exporter import (  # noqa: F401 - each adds its converters
     control,
@@ -139,6 +140,10 @@ def _program(function: Any, inputs: Any, dynamic_shapes: Any) -> Program:
         if dynamic_shapes is not None or not (isinstance(inputs, tuple) and not inputs):
             raise ValueError(
                 "onnx.export: expected no inputs and dynamic_shapes beside a program, which has its own"
+            )
+        if structures.has_texts(function._outputs):
+            raise TypeError(
+                "onnx.export: expected results that are tensors, got some of text, which are not exported"
             )
         return function
     with tenon.no_grad():
