@@ -16,7 +16,7 @@ _SECOND = {
     "sort": "argsort",
 }
 _MOST: Final = 1 << 14
-# Places by the number of their code object; one that has gone may hide another one's, which is then not told.
+# Calls by the number of their code object and the offset in it. A code object that is gone may hide a call of another one.
 _looked: set[tuple[int, int]] = set()
 
 
