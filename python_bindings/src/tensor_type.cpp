@@ -64,10 +64,25 @@ PyObject* tensor_repr(PyObject* self) {
   return PyObject_CallOneArg(format, self);
 }
 
+// `values, indices = x.max(1)` has another meaning in PyTorch, which is told. false: an exception is set.
+bool look_at_unpacking() {
+  static PyObject* look = nullptr;
+  if (!look) {
+    PyObject* module = PyImport_ImportModule("tenon._tensor.unpacking");
+    if (module) look = PyObject_GetAttrString(module, "look");
+    Py_XDECREF(module);
+    if (!look) return false;
+  }
+  PyObject* done = PyObject_CallNoArgs(look);
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
 // A[i] and iteration stop at the first axis; a 0-d tensor has none.
 PyObject* tensor_iter(PyObject* self) {
   if (handle_of(self)->ndim == 0)
     return raise_error(PyExc_TypeError, "iteration over a 0-d tensor; read its value with .item()");
+  if (handle_of(self)->shape[0] == 2 && !look_at_unpacking()) return nullptr;
   return PySeqIter_New(self);
 }
 

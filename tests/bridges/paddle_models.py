@@ -26,6 +26,7 @@ def save(folder: Path, names: list[str]) -> int:
     """A net that this version of Paddle cannot save is named and left out."""
     import paddle
 
+    from tests.bridges import paddle_nets_of_operators  # noqa: F401  (adds its nets)
     from tests.bridges.paddle_nets import NETS
 
     folder.mkdir(parents=True, exist_ok=True)

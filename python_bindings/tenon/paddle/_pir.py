@@ -51,7 +51,7 @@ def read(text: bytes, name: str) -> SavedModel:
         raise ValueError(f"{name}: expected JSON, {error}") from None
     try:
         return _Reader(name).model(content)
-    except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(
             f"{name}: expected a program of PIR, found a part that is none: {error!r}"
         ) from None

@@ -21,7 +21,16 @@ from tenon.paddle._blocks import Key, Operator, SavedModel, ValueType
 _MOST_KNOWN: Final = 1024  # elements of a value that is computed while the program is built
 _WITHOUT_SHAPE: Final = frozenset({"affine_grid", "grid_sample"})  # files say wrong ones
 _COND, _WHILE = 3, 4  # TENON_GRAPH_STEP_COND, ...
-_TOLD_ERRORS = (Refused, ValueError, TypeError, RuntimeError, LookupError, OverflowError)
+# What a call may raise that cannot be told, as attributes of files may be of any kind; anything else is an error of ours.
+_TOLD_ERRORS = (
+    Refused,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+)
 
 
 class _Missing:
@@ -216,6 +225,8 @@ class Walk:
     def _aligned(self, x: Any, y: Any, axis: int) -> Any:
         """The axes of `y` are those of `x` from `axis` on."""
         after = x.ndim - axis - y.ndim
+        if not 0 <= axis < max(x.ndim, 1):
+            raise Refused(f"with axis={axis} for {x.ndim} axes")
         return self.call("reshape", y, [*y.shape, *[1] * after]) if after > 0 else y
 
     def _fitted(self, kind: str, value: Any, type_: ValueType | None) -> Any:

@@ -69,7 +69,7 @@ def load(path: str, *, name: str | None, gradients: bool) -> Program:
         if dimensions:
             native = _core.program_unify(dimensions, [each[0] for each in built], [""] * len(built))
         return Program(native, arguments, results)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError, ArithmeticError, _lines.Refused) as error:
         raise ValueError(
             f"torch.load: {archive.name}: expected an exported program, found a part that is none: {error!r}"
         ) from None

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", exc_type=ImportError)
 from tenon.torch import _archive_walk  # noqa: E402
 
 
-class Net(torch.nn.Module):
+class Net(torch.nn.Module):  # type: ignore[name-defined]
     """In place, a buffer that is written, one that is not saved with the weights, a constant, tied weights, keywords."""
 
     def __init__(self):
@@ -94,14 +94,14 @@ program.save({str(tmp_path / "net.tenon")!r})
     assert (tmp_path / "net.tenon").exists()
 
 
-class Views(torch.nn.Module):
+class Views(torch.nn.Module):  # type: ignore[name-defined]
     def forward(self, x):
         y = x * 2
         y[0].add_(1)
         return y
 
 
-class Unknown(torch.nn.Module):
+class Unknown(torch.nn.Module):  # type: ignore[name-defined]
     def forward(self, x):
         return torch.linalg.matrix_exp(x), torch.nonzero(x)
 
