@@ -271,6 +271,15 @@ Result each_element(Scope& scope, const Call& call) {
   return {with_offsets(scope, whole, of_values(scope, call, args, call.op))};
 }
 
+// As many elements in the same rows.
+Result like_values(Scope& scope, const Call& call) {
+  if (!call.composed(0) || call.nargs > 16) return declined();
+  tenon_value args[16];
+  std::copy_n(call.args, call.nargs, args);
+  args[0] = box(call.composed(0)->values());
+  return {with_offsets(scope, call.tensor(0), of_values(scope, call, args, call.op))};
+}
+
 Result embedding(Scope& scope, const Call& call) {
   if (call.composed(0) || !call.composed(1)) return declined();
   tenon_value args[8];
@@ -323,11 +332,22 @@ Result reshape(Scope& scope, const Call& call) {
   return {with_offsets(scope, whole, reshaped(scope, call.composed(0)->values(), inner))};
 }
 
-constexpr NamedRule kRules[] = {
-    {"sum", reduce},          {"mean", reduce},         {"max", reduce},
-    {"min", reduce},          {"softmax", softmax},     {"log_softmax", softmax},
-    {"matmul", each_element}, {"linear", each_element}, {"layer_norm", each_element},
-    {"embedding", embedding}, {"select", select},       {"reshape", reshape}};
+constexpr NamedRule kRules[] = {{"sum", reduce},
+                                {"mean", reduce},
+                                {"max", reduce},
+                                {"min", reduce},
+                                {"softmax", softmax},
+                                {"log_softmax", softmax},
+                                {"matmul", each_element},
+                                {"linear", each_element},
+                                {"layer_norm", each_element},
+                                {"embedding", embedding},
+                                {"select", select},
+                                {"reshape", reshape},
+                                {"zeros_like", like_values},
+                                {"ones_like", like_values},
+                                {"full_like", like_values},
+                                {"dropout", like_values}};
 
 // -- joining
 

@@ -301,3 +301,31 @@ def test_curves_are_written(tmp_path):
     assert list(tmp_path.iterdir())
     with pytest.raises(NotImplementedError, match=r"add_image\(\): curves"):
         writer.add_image("picture", X)
+
+
+# -- sparse and nested tensors ---------------------------------------------------------------------------
+
+
+def test_sparse_tensors():
+    csr, coo = X.to_sparse_csr(), X.to_sparse()
+    assert csr.layout == torch.sparse_csr and repr(csr.layout) == "sparse_csr" and csr.is_sparse_csr
+    assert coo.layout == torch.sparse_coo and coo.is_sparse and coo.is_coalesced()
+    assert X.layout == torch.strided and not X.is_sparse and not X.is_nested
+    assert csr.crow_indices().tolist() == [0, 2, 5] and csr.col_indices().tolist()[:2] == [1, 2]
+    assert csr.t().ccol_indices().tolist() == [0, 2, 5] and X.to_sparse_csc()._nnz() == 5
+    assert coo._indices().shape == (2, 5) and coo._values().tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert coo.sparse_dim() == 2 and coo.dense_dim() == 0
+    assert torch.sparse.mm(csr, X.T).tolist() == (X @ X.T).tolist()
+    assert "layout=csr" in repr(csr) and "values=tensor(" in repr(csr)
+    assert pickle.loads(pickle.dumps(csr)).to_dense().tolist() == X.tolist()
+    assert X.to_sparse(layout=torch.sparse_bsr, blocksize=(2, 3)).values().shape == (1, 2, 3)
+    with pytest.raises(
+        TypeError, match=r"crow_indices\(\): expected a tensor of layout csr or bsr"
+    ):
+        coo.crow_indices()
+
+
+def test_nested_tensors():
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(1)], layout=torch.jagged)
+    assert nested.is_nested and nested.layout == torch.jagged
+    assert torch.nested.to_padded_tensor(nested, 0.0).tolist() == [[1.0, 1.0], [1.0, 0.0]]

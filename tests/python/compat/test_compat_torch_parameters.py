@@ -28,6 +28,7 @@ WITHOUT_EFFECT = {
     "sorted",  # elements are in order, also where any order would do
     "stable",  # orders are stable, also where any would do
     "_stacklevel",  # of PyTorch's warnings
+    "check_invariants",  # indices of sparse tensors are checked, whatever it says
 }
 # Under the alias, in _alias/, where functions also have the signatures that Python's protocols give them.
 WITHOUT_EFFECT_UNDER_ALIAS = {

@@ -158,6 +158,18 @@ def test_layers_of_each_element():
     same(heads, [a.reshape(-1, 2, 2) for a in x])
 
 
+def test_tensors_like_it_and_its_rows():
+    x = rows(2)
+    r = tenon.ragged(x)
+    same(tenon.zeros_like(r), [0 * a for a in x])
+    same(tenon.ones_like(r), [0 * a + 1 for a in x])
+    same(tenon.full_like(r, 3.0), [0 * a + 3 for a in x])
+    kept = F.dropout(r, 0.5)
+    assert kept.layout == "ragged" and kept.values().shape == r.values().shape
+    assert set((kept.values() / r.values()).tolist()[0]) <= {0.0, 2.0}
+    assert len(r) == 4 and [tuple(row.shape) for row in r] == [(n, 2) for n in LENGTHS]
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags(mode):
     weight = T(RNG.normal(size=(10, 3)).astype(np.float32), requires_grad=True)
