@@ -110,8 +110,8 @@ tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, 
   for (;;) {
     if (found) {
       tenon_status status;
-      const bool makes_new = creates_graph || is_composed(*found.get()) ||
-                             is_composed_below(*gradient.get());
+      const bool makes_new =
+          creates_graph || is_composed(*found.get()) || is_composed_below(*gradient.get());
       if (makes_new) {
         Tensor total;
         status = add(found, gradient, &total, err);

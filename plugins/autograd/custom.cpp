@@ -205,9 +205,8 @@ tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved**
                           tenon_err* err) {
   Tensor kept = Tensor::borrow(tensor);
   if (tensor && is_output) TENON_TRY(alias(tensor, &kept, err));
-  std::unique_ptr<tenon_saved> saved(
-      new (std::nothrow) tenon_saved{std::move(kept), is_output ? tensor : nullptr,
-                                     tensor ? version_of(tensor) : 0, nullptr});
+  std::unique_ptr<tenon_saved> saved(new (std::nothrow) tenon_saved{
+      std::move(kept), is_output ? tensor : nullptr, tensor ? version_of(tensor) : 0, nullptr});
   if (!saved) return fail_host_memory(err);
   if (tensor && saved_hooks) {
     Packed* packed;

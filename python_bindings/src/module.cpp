@@ -13,10 +13,6 @@
 
 namespace nb = nanobind;
 
-namespace tenon::python {
-void add_sharding_functions(nb::module_& module);  // sharding_module.cpp
-}  // namespace tenon::python
-
 NB_MODULE(_core, module) {
   using namespace tenon::python;
   module.attr("__version__") = TENON_VERSION;

@@ -149,6 +149,7 @@ def refusals(whole):
         TypeError, match="redistribute: expected a tensor of layout sharded, got layout strided"
     ):
         tenon.tensor(whole).redistribute([Replicate()])
+    assert not hasattr(tenon.tensor(whole), "placements")
     with pytest.raises(ValueError, match=r"for each of the 1 axes of the mesh, got \[\]"):
         x.redistribute([])
     with pytest.raises(IndexError, match="expected an axis of a tensor of 2 axes, got 2"):

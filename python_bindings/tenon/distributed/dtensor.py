@@ -133,7 +133,7 @@ def full_tensor(self: Tensor) -> Tensor:
 
 
 def placements_of(tensor: Tensor) -> tuple[Placement, ...]:
-    mesh = _mesh_of(tensor, "placements")
+    mesh = _mesh_of(tensor, "placements", AttributeError)
     return tuple(placement_of(word) for word in _words(tensor)[: mesh.ndim])
 
 
@@ -220,10 +220,10 @@ def _words(tensor: Tensor) -> list[int]:
     return list(_core.words_of(tensor)[1:9])
 
 
-def _mesh_of(tensor: Tensor, what: str) -> DeviceMesh:
+def _mesh_of(tensor: Tensor, what: str, error: type[Exception] = TypeError) -> DeviceMesh:
     if not isinstance(tensor, Tensor) or tensor.layout != _KIND:
         got = f"layout {tensor.layout}" if isinstance(tensor, Tensor) else type(tensor).__name__
-        raise TypeError(f"{what}: expected a tensor of layout sharded, got {got}")
+        raise error(f"{what}: expected a tensor of layout sharded, got {got}")
     return mesh_with(_core.words_of(tensor)[0])
 
 
@@ -262,7 +262,8 @@ _core.add_tensor_attributes(
             placements_of, doc="Of a sharded tensor: one for each axis of its mesh."
         ),
         "device_mesh": property(
-            lambda tensor: _mesh_of(tensor, "device_mesh"), doc="Of a sharded tensor."
+            lambda tensor: _mesh_of(tensor, "device_mesh", AttributeError),
+            doc="Of a sharded tensor.",
         ),
     }
 )
