@@ -11,6 +11,7 @@ namespace {
 
 // tests/python/tensor/test_tensor_methods.py holds this to the names in tenon/_tensor/methods.py.
 constexpr const char* kNames[] = {
+    "__dir__",
     "__round__",
     "apply_",
     "astype",

@@ -386,6 +386,14 @@ def clamp_max_(self: Tensor, max: Any) -> Tensor:
     return self.clip_(None, max)
 
 
+def __dir__(self: Tensor) -> list[str]:
+    """Names of a tensor, without methods that are functions of another library: those would be more than the 750 names
+    up to which CPython suggests one for a misspelled name."""
+    from tenon._spellings import METHODS  # a large table that few programs need
+
+    return sorted(set(object.__dir__(self)) - set(METHODS))
+
+
 def __round__(self: Tensor, ndigits: builtins.int = 0) -> Tensor:
     """round(x): elements rounded to whole numbers, halves to even ones; round(x, n): to n
     decimals."""
@@ -610,6 +618,6 @@ def __getattr__(name: str) -> Any:
 
 
 _OTHER = {"annotations", "builtins", "importlib", "Any", "Callable", "Tensor"}
-__all__ = ["__round__"] + sorted(
+__all__ = ["__dir__", "__round__"] + sorted(
     name for name in globals() if not name.startswith("_") and name not in _OTHER
 )

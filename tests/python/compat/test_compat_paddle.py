@@ -321,7 +321,7 @@ def test_running_statistics_keep_momentum():
         (lambda: paddle.nn.functional.embedding(t([0]), t(M), 2), "expected padding_idx from -2"),
         (
             lambda: paddle.nn.Linear(2, 3, weight_attr="x"),
-            "expected attr None, False or a function",
+            "expected attr None, False, a ParamAttr or a function",
         ),
     ],
 )

@@ -12,7 +12,7 @@ N, COUNT = 30, 120
 EDGES = np.unique(RNG.integers(0, N, (2, COUNT)), axis=1)  # by source and target, with loops
 ORDER = np.lexsort((EDGES[0], EDGES[1]))  # by target, as rows of a matrix
 EDGES = EDGES[:, ORDER]
-WEIGHTS = RNG.uniform(0.5, 2.0, EDGES.shape[1]).astype(np.float32)
+WEIGHTS = np.asarray(RNG.uniform(0.5, 2.0, EDGES.shape[1]), np.float32)
 X = RNG.normal(size=(N, 6)).astype(np.float32)
 T = tenon.tensor
 

@@ -42,15 +42,7 @@ def conv3d(
     check_ndim(x, 5, "[N, C, D, H, W]", "conv3d")
     strides, dilations = spread(stride, 3, "stride"), spread(dilation, 3, "dilation")
     x, pads = padded(x, weight, padding, strides, dilations)
-    if pads[0]:
-        x = tenon.pad(x, [0, 0, 0, 0, pads[0], pads[0], 0, 0, 0, 0])
-    depth = weight.shape[2]
-    windows = tenon.sliding_window(x, 2, depth, strides[0], dilations[0])
-    n, c, d, h, w, _ = windows.shape
-    slices = windows.permute([0, 2, 1, 5, 3, 4]).reshape([n * d, c * depth, h, w])
-    kernel = weight.reshape([weight.shape[0], weight.shape[1] * depth, *weight.shape[3:]])
-    out = tenon.conv2d(slices, kernel, bias, strides[1:], pads[1:], dilations[1:], groups)
-    return out.reshape([n, d, *out.shape[1:]]).permute([0, 2, 1, 3, 4])
+    return tenon.conv3d(x, weight, bias, strides, pads, dilations, groups)
 
 
 def conv_transpose1d(
@@ -92,26 +84,7 @@ def conv_transpose3d(
     check_ndim(x, 5, "[N, C, D, H, W]", "conv_transpose3d")
     strides, pads = spread(stride, 3, "stride"), spread(padding, 3, "padding")
     extra, dilations = spread(output_padding, 3, "output_padding"), spread(dilation, 3, "dilation")
-    n, c, d, h, w = x.shape
-    depth, channels = weight.shape[2], weight.shape[1] * groups
-    slices = x.permute([0, 2, 1, 3, 4]).reshape([n * d, c, h, w])
-    kernel = weight.reshape([c, weight.shape[1] * depth, *weight.shape[3:]])
-    parts = tenon.conv_transpose2d(
-        slices, kernel, None, strides[1:], pads[1:], extra[1:], dilations[1:], groups
-    )
-    height, width = parts.shape[2:]
-    parts = parts.reshape([n, d, channels, depth, height, width]).permute([0, 2, 1, 3, 4, 5])
-    length = (d - 1) * strides[0] + dilations[0] * (depth - 1) + 1 + extra[0]
-    rows = [i * strides[0] + k * dilations[0] for i in range(d) for k in range(depth)]
-    out = tenon.index_add(
-        tenon.zeros([n, channels, length, height, width], dtype=x.dtype, device=x.device),
-        tenon.tensor(rows, device=x.device),
-        parts.reshape([n, channels, d * depth, height, width]),
-        2,
-    )
-    if pads[0]:
-        out = out.narrow(2, pads[0], length - 2 * pads[0])
-    return out if bias is None else out + bias.reshape([channels, 1, 1, 1])
+    return tenon.conv_transpose3d(x, weight, bias, strides, pads, extra, dilations, groups)
 
 
 def padded(

@@ -55,12 +55,7 @@ def max_pool3d(
     check_ndim(x, 5, "[N, C, D, H, W]", "max_pool3d")
     k, p, d = spread(kernel_size, 3), spread(padding, 3), spread(dilation, 3)
     s = k if stride is None else spread(stride, 3)
-    n, c, depth, h, w = x.shape
-    x = x.reshape([n * c, depth, h, w])
-    x = tenon.max_pool2d(x, k[1:], s[1:], p[1:], d[1:], ceil_mode)
-    flat = x.reshape([n * c, 1, depth, math.prod(x.shape[2:])])
-    flat = tenon.max_pool2d(flat, [k[0], 1], [s[0], 1], [p[0], 0], [d[0], 1], ceil_mode)
-    return flat.reshape([n, c, flat.shape[2], *x.shape[2:]])
+    return tenon.max_pool3d(x, k, s, p, d, ceil_mode)
 
 
 def max_pool1d_with_indices(
@@ -92,25 +87,8 @@ def max_pool3d_with_indices(
     check_ndim(x, 5, "[N, C, D, H, W]", "max_pool3d_with_indices")
     k, p, d = spread(kernel_size, 3), spread(padding, 3), spread(dilation, 3)
     s = k if stride is None else spread(stride, 3)
-    n, c, depth, h, w = x.shape
-    planes, in_plane = tenon.max_pool2d_with_indices(
-        x.reshape([n * c, depth, h, w]), k[1:], s[1:], p[1:], d[1:], ceil_mode
-    )
-    area = planes.shape[2] * planes.shape[3]
-    values, in_depth = tenon.max_pool2d_with_indices(
-        planes.reshape([n * c, 1, depth, area]),
-        [k[0], 1],
-        [s[0], 1],
-        [p[0], 0],
-        [d[0], 1],
-        ceil_mode,
-    )
-    # `in_depth` counts through depth x area of the first result: where the maximum came from.
-    flat = in_depth.reshape([n * c, -1])
-    index = tenon.gather(in_plane.reshape([n * c, -1]), flat, 1)
-    index = tenon.floor_divide(flat, area) * (h * w) + index
-    shape = [n, c, values.shape[2], *planes.shape[2:]]
-    return values.reshape(shape), index.reshape(shape)
+    values, indices = tenon.max_pool3d_with_indices(x, k, s, p, d, ceil_mode)
+    return values, indices
 
 
 def avg_pool3d(
@@ -125,12 +103,7 @@ def avg_pool3d(
     check_ndim(x, 5, "[N, C, D, H, W]", "avg_pool3d")
     k, p = spread(kernel_size, 3), spread(padding, 3)
     s = k if stride is None else spread(stride, 3)
-    n, c, depth, h, w = x.shape
-    x = x.reshape([n * c, depth, h, w])
-    x = tenon.avg_pool2d(x, k[1:], s[1:], p[1:], ceil_mode, count_include_pad)
-    flat = x.reshape([n * c, 1, depth, math.prod(x.shape[2:])])
-    flat = tenon.avg_pool2d(flat, [k[0], 1], [s[0], 1], [p[0], 0], ceil_mode, count_include_pad)
-    return flat.reshape([n, c, flat.shape[2], *x.shape[2:]])
+    return tenon.avg_pool3d(x, k, s, p, ceil_mode, count_include_pad)
 
 
 def adaptive_avg_pool1d(x: Tensor, output_size: Size) -> Tensor:

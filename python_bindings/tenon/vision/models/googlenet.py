@@ -109,13 +109,17 @@ class GoogLeNet(nn.Module):
         x = self.maxpool1(self.conv1(x))
         x = self.maxpool2(self.conv3(self.conv2(x)))
         x = self.inception4a(self.maxpool3(self.inception3b(self.inception3a(x))))
-        aux = self.training and self.aux1 is not None and self.aux2 is not None
-        first = self.aux1(x) if aux else None
+        first = second = None
+        if self.training and self.aux1 is not None:
+            first = self.aux1(x)
         x = self.inception4d(self.inception4c(self.inception4b(x)))
-        second = self.aux2(x) if aux else None
+        if self.training and self.aux2 is not None:
+            second = self.aux2(x)
         x = self.inception5b(self.inception5a(self.maxpool4(self.inception4e(x))))
         scores = self.fc(self.dropout(self.avgpool(x).flatten(1)))
-        return scores if first is None else GoogLeNetOutputs(scores, second, first)
+        if first is None or second is None:
+            return scores
+        return GoogLeNetOutputs(scores, second, first)
 
 
 @untrained
