@@ -26,17 +26,11 @@ const tenon_parts_api* parts() {
   return api;
 }
 
-[[gnu::cold, gnu::noinline]] uint32_t version_of_elements(const tenon_tensor* tensor) {
-  const tenon_parts_kind* kind = parts() ? parts()->kind(tensor) : nullptr;
-  return host->tensor_version(kind ? parts()->part(tensor, kind->values) : tensor);
-}
-
 }  // namespace
 
-uint32_t version_of(const tenon_tensor* tensor) {
-  if (tensor->flags & TENON_TENSOR_COMPOSED) [[unlikely]]
-    return version_of_elements(tensor);
-  return host->tensor_version(tensor);
+[[gnu::cold]] uint32_t version_of_elements(const tenon_tensor* tensor) {
+  const tenon_parts_kind* kind = parts() ? parts()->kind(tensor) : nullptr;
+  return host->tensor_version(kind ? parts()->part(tensor, kind->values) : tensor);
 }
 
 bool is_composed_below(const tenon_tensor& tensor) {

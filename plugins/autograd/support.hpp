@@ -47,7 +47,12 @@ inline bool is_unshared(const tenon_tensor* tensor) {
 }
 
 // Writes so far. Of a tensor that is composed of others: to its elements, which another tensor may have, too.
-uint32_t version_of(const tenon_tensor* tensor);
+uint32_t version_of_elements(const tenon_tensor* tensor);
+inline uint32_t version_of(const tenon_tensor* tensor) {
+  if (tensor->flags & TENON_TENSOR_COMPOSED) [[unlikely]]
+    return version_of_elements(tensor);
+  return host->tensor_version(tensor);
+}
 // Is it composed of others, and has a history as a whole? The parts of sparse tensors have theirs.
 bool is_composed_below(const tenon_tensor& tensor);
 // A tensor of the same parts as one that is composed.
