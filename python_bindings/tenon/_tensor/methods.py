@@ -283,6 +283,8 @@ def _assigned(name: str) -> Callable[..., Tensor]:
     return method
 
 
+_SHAPES = "squeeze unsqueeze transpose swapaxes swapdims t reshape flatten".split()
+
 squeeze_ = _assigned("squeeze")
 unsqueeze_ = _assigned("unsqueeze")
 transpose_ = _assigned("transpose")
@@ -387,11 +389,12 @@ def clamp_max_(self: Tensor, max: Any) -> Tensor:
 
 
 def __dir__(self: Tensor) -> list[str]:
-    """Names of a tensor, without methods that are functions of another library: those would be more than the 750 names
-    up to which CPython suggests one for a misspelled name."""
+    """Names of a tensor, without methods that are functions of another library, or that give the tensor itself another
+    shape: CPython suggests a name for a misspelled one among fewer than 750 alone."""
     from tenon._spellings import METHODS  # a large table that few programs need
 
-    return sorted(set(object.__dir__(self)) - set(METHODS))
+    shapes = {f"{name}_" for name in _SHAPES}
+    return sorted(set(object.__dir__(self)) - set(METHODS) - shapes)
 
 
 def __round__(self: Tensor, ndigits: builtins.int = 0) -> Tensor:
