@@ -7,15 +7,6 @@
 namespace tenon::sharding {
 namespace {
 
-// Below mixed precision (50) and autograd (100), which see wholes, and above recording (900).
-constexpr tenon_layer_def kLayer = {
-    .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_ENABLED | TENON_LAYER_COMPOSITES,
-    .name = "sharding",
-    .order = 200,
-    .call = layer_call,
-};
-
 tenon_status create_whole(int64_t id, int32_t ndim, const int64_t* shape, tenon_tensor* local,
                           const int64_t* placements, tenon_tensor** out, tenon_err* err) {
   return guarded(err, [&] {
@@ -39,8 +30,6 @@ constexpr tenon_sharding_api kService = {.struct_size = sizeof(tenon_sharding_ap
                                          .set_rules = set_rules};
 
 tenon_status start(const tenon_host*, tenon_err* err) {
-  layer = host->layer_register(&kLayer, err);
-  if (layer < 0) return host->err_code(err);
   return host->service_register(TENON_SHARDING_SERVICE, TENON_SHARDING_VERSION, &kService, err);
 }
 

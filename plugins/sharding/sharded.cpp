@@ -48,6 +48,23 @@ tenon_status check_sharded(int32_t ndim, const int64_t* shape, tenon_tensor* con
   return TENON_OK;
 }
 
+// Below mixed precision (50) and autograd (100), which see wholes, and above recording (900).
+constexpr tenon_layer_def kLayer = {
+    .struct_size = sizeof(tenon_layer_def),
+    .flags = TENON_LAYER_ENABLED | TENON_LAYER_COMPOSITES,
+    .name = "sharding",
+    .order = 200,
+    .call = layer_call,
+};
+
+// Not before the first mesh is made: where a layer is registered below autograd, a call that is recorded looks at its
+// arguments once more.
+tenon_status register_layer(tenon_err* err) {
+  std::lock_guard lock(meshes_mutex);
+  if (layer < 0) layer = host->layer_register(&kLayer, err);
+  return layer < 0 ? host->err_code(err) : TENON_OK;
+}
+
 }  // namespace
 
 const tenon_parts_kind& kind() {
@@ -79,6 +96,7 @@ tenon_status mesh_create(const tenon_mesh_def* def, int64_t* id, tenon_err* err)
     if (def->sizes[a] < 1 || def->coordinates[a] < 0 || def->coordinates[a] >= def->sizes[a])
       return fail(err, TENON_INVALID_ARGUMENT,
                   "a mesh: expected coordinates below the sizes of its axes");
+  TENON_TRY(register_layer(err));
   return guarded(err, [&] {
     std::lock_guard lock(meshes_mutex);
     if (mesh_count == kMaxMeshes)
