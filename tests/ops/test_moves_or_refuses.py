@@ -12,8 +12,8 @@ STORAGE = "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 ui
 # What takes the dtype: it moves elements or makes views. index_put and scatter do, too, of elements of one dtype.
 MOVES = set(
     """as_strided broadcast_tensors channel_shuffle clone concat contiguous crop diagonal expand flatten flip gather
-    gather_nd index index_select masked_select meshgrid movedim multiplex narrow permute pixel_shuffle pixel_unshuffle
-    repeat reshape roll rot90 select slice sliding_window split squeeze stack stop_gradient take_along_axis tile
+    gather_nd index index_select masked_select meshgrid movedim multiplex narrow partial_concat permute pixel_shuffle
+    pixel_unshuffle repeat reshape roll rot90 select slice sliding_window split squeeze stack stop_gradient take_along_axis tile
     transpose unbind unflatten unsqueeze view""".split()
 )
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of two CSR matrices, row after row (Gustavson, 1978): where a result's row has elements, and what these are.
 // Each worker slot has one element of scratch memory for each column, which is left empty behind every row.
+#include "expect_dtype.hpp"
 #include "kernel.hpp"
 #include "parallel_scratch.hpp"
 #include "sparse/structure.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -19,10 +21,6 @@ struct Structure {
   const int64_t* offsets;
   const I* columns;
 };
-
-bool is_vector_of_integers(const tenon_tensor* tensor) {
-  return tensor->ndim == 1 && tensor->dtype >= TENON_DTYPE_U8 && tensor->dtype <= TENON_DTYPE_I64;
-}
 
 // f(Structure) of a matrix of `columns` columns.
 template <class F>
@@ -156,11 +154,18 @@ tenon_status write_structure(tenon_ctx* ctx, const Structure<X>& x, const Struct
 tenon_status csr_product_structure(tenon_ctx* ctx, const tenon_tensor* indptr_x,
                                    const tenon_tensor* indices_x, const tenon_tensor* indptr_y,
                                    const tenon_tensor* indices_y, int64_t count, tenon_err* err) {
-  // The dispatcher checks no argument of an operator whose shape depends on data.
-  for (const tenon_tensor* one : {indptr_x, indices_x, indptr_y, indices_y})
-    if (!is_vector_of_integers(one))
-      return fail_format(err, TENON_INVALID_ARGUMENT, "[%s] expected vectors of integers",
-                         kStructure);
+  const std::pair<const char*, const tenon_tensor*> vectors[] = {{"indptr_x", indptr_x},
+                                                                 {"indices_x", indices_x},
+                                                                 {"indptr_y", indptr_y},
+                                                                 {"indices_y", indices_y}};
+  for (const auto& [name, vector] : vectors) {
+    const tenon_status status =
+        expect_dtype(kStructure, name, vector, shapes::kIntegers, "integer", err);
+    if (status != TENON_OK) return status;
+    if (vector->ndim != 1)
+      return fail_format(err, TENON_INVALID_ARGUMENT, "[%s] expected a vector for %s, got %d axes",
+                         kStructure, name, vector->ndim);
+  }
   if (indptr_x->numel < 1 || indptr_y->numel < 1 || count < 0)
     return fail_format(
         err, TENON_INVALID_ARGUMENT,

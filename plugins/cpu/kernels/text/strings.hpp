@@ -3,6 +3,7 @@
 // files and from memory that others write, so both are checked in each call, and errors say where.
 #pragma once
 
+#include "expect_dtype.hpp"
 #include "index/indices.hpp"
 
 #include <cstring>
@@ -27,7 +28,8 @@ struct Strings {
 inline tenon_status read_strings(tenon_ctx* ctx, const char* op, const tenon_tensor* text,
                                  const tenon_tensor* offsets, Strings* out, tenon_err* err) {
   const int64_t most = text->numel, count = offsets->numel;
-  tenon_status status = TENON_OK;
+  tenon_status status = expect_dtype(op, "offsets", offsets, shapes::kIntegers, "integer", err);
+  if (status != TENON_OK) return status;
   out->bytes = data_of<uint8_t>(text);
   out->count = count - 1;
   with_index_type(offsets, [&]<class P>(const P* from) {
