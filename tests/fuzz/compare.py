@@ -94,7 +94,8 @@ EXACT = set(
     "clip where masked_fill max min sort sort_with_indices topk real imag conj clone contiguous "
     "to_device one_hot copysign nan_to_num tril triu embedding full zeros ones zeros_like "
     "ones_like full_like eye index index_select gather take_along_axis scatter masked_select "
-    "masked_scatter max_pool1d max_pool2d max_pool2d_with_indices adaptive_max_pool2d concat "
+    "masked_scatter max_pool1d max_pool2d max_pool2d_with_indices adaptive_max_pool2d max_pool3d "
+    "max_pool3d_with_indices concat "
     "stack broadcast_tensors meshgrid tile repeat roll pad reshape flatten split unbind relu6".split()
 )
 
@@ -106,8 +107,8 @@ def is_exact(operator):
 # Sums of products: what they may err by follows from the same sums of absolute values.
 MULTILINEAR = set(
     "sum nansum nanmean trapezoid cumulative_trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
-    "tensordot einsum trace conv1d conv2d "
-    "conv_transpose2d conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d "
+    "tensordot einsum trace conv1d conv2d conv3d conv_transpose2d conv_transpose3d "
+    "conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d avg_pool3d "
     "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add".split()
 )
 

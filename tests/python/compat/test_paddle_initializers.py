@@ -102,7 +102,9 @@ def test_decay():
 
 
 def test_as_paddle():
-    theirs = pytest.importorskip("paddle")
+    pytest.importorskip("paddle.nn")
+    import paddle as theirs
+
     kinds = theirs.nn.initializer
     for name, settings, shape in [
         ("XavierNormal", {}, [200, 300]),
