@@ -254,9 +254,14 @@ def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
     return self.movedim(source, destination)
 
 
-def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, of one length but for the last, which may be
-    shorter."""
+def chunk(
+    self: Tensor, chunks: builtins.int, axis: Any = None, *, dim: Any = None
+) -> tuple[Tensor, ...]:
+    """At most `chunks` parts along an axis, 0 without one, of one length but for the last, which may be shorter. `dim` is
+    `axis`."""
+    if dim is not None and axis is not None:
+        raise TypeError("chunk(): got two values for argument 'axis'")
+    axis = dim if dim is not None else axis if axis is not None else 0
     if chunks < 1:
         raise ValueError(f"chunk(): expected at least 1 chunk, got {chunks}")
     extent = self.shape[axis]
