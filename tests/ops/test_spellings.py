@@ -101,7 +101,10 @@ KEYWORD_DIFFERENCES = {
     ("torch", "max(x, dim=1)"): "the values alone; argmax() gives their indices",
     ("torch", "min(x, dim=0)"): "as max",
     ("torch", "max(x, axis=1, keepdims=True)"): "as max",
-    ("torch", "median(x, axis=1, keepdims=True)"): "of an even number the mean of the middle two, as NumPy's; the values alone",
+    (
+        "torch",
+        "median(x, axis=1, keepdims=True)",
+    ): "of an even number the mean of the middle two, as NumPy's; the values alone",
     (
         "numpy",
         "full((2, 3), fill_value=2.5)",

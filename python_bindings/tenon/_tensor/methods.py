@@ -586,7 +586,7 @@ cauchy_ = _sampled("cauchy", "Cauchy numbers")
 log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
-def _written(name: str, target: Tensor, result: Tensor) -> Tensor:
+def written(name: str, target: Tensor, result: Tensor) -> Tensor:
     """`target` with the elements of `result`, whose kind of numbers it has to hold."""
 
     def rank(dtype: Any) -> builtins.int:
@@ -617,7 +617,7 @@ def __getattr__(name: str) -> Any:
                 f"{name}(): expected no out, got one: the result is written over the tensor"
             )
         # A gradient that reads the argument reads this copy, which the write leaves as it is.
-        return _written(name, self, function(self.clone(), *args, **kwargs))
+        return written(name, self, function(self.clone(), *args, **kwargs))
 
     if name.endswith("_"):
         method = method_in_place
@@ -625,7 +625,7 @@ def __getattr__(name: str) -> Any:
     return method
 
 
-_OTHER = {"annotations", "builtins", "importlib", "Any", "Callable", "Tensor"}
+_OTHER = {"written", "annotations", "builtins", "importlib", "Any", "Callable", "Tensor"}
 __all__ = ["__dir__", "__round__"] + sorted(
     name for name in globals() if not name.startswith("_") and name not in _OTHER
 )

@@ -10,11 +10,14 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tenon import _core
 from tenon._core import Tensor
-
+from tenon._core import operator as _operator
+from tenon._tensor.array_api import result_type
+from tenon._tensor.methods import written
 
 
 def is_port(names: dict[str, Any]) -> bool:
@@ -45,15 +48,20 @@ class _CalledSize(_Called, int):
 
 
 @functools.cache
-def _called(kind: type) -> Any:
+def _called(kind: Any) -> Any:
     # Sizes that an export follows are of a class of their own.
-    return _CalledSize if kind is int else type("_CalledSize", (_Called, kind), {})
+    return type("_CalledSize", (_Called, kind), {})
 
 
 def size(elements: int, tensor: Tensor) -> int:
     """What `tensor.size` is in such a program."""
+    if type(elements) is int:
+        plain = _CalledSize(elements)
+        plain._shape = tensor.shape
+        return plain
     # The sum is a plain number: int() of a size that is followed would be an escape of it.
-    result = _called(type(elements))(int.__add__(elements, 0))
+    kind: Any = type(elements)
+    result = _called(kind)(int.__add__(elements, 0))
     vars(result).update(getattr(elements, "__dict__", {}), _shape=tensor.shape)
     return result
 
@@ -111,7 +119,7 @@ def call(name: str, *arguments: Any, **keywords: Any) -> Any:
     own = name.removesuffix("_")
     if own in ("add", "subtract") and "alpha" in keywords and len(arguments) == 2:
         alpha = keywords.pop("alpha")
-        return _core.operator(name)(arguments[0], arguments[1] * alpha, **keywords)
+        return _operator(name)(arguments[0], arguments[1] * alpha, **keywords)
     if own == "divide" and "rounding_mode" in keywords and len(arguments) == 2:
         return _divided(name, *arguments, **keywords)
     if name == "topk" and ("sorted" in keywords or len(arguments) == 5):
@@ -125,27 +133,25 @@ def call(name: str, *arguments: Any, **keywords: Any) -> Any:
 
 def _divided(name: str, x: Any, y: Any, *, rounding_mode: Any, **keywords: Any) -> Any:
     if rounding_mode is None:
-        return _core.operator(name)(x, y, **keywords)
+        return _operator(name)(x, y, **keywords)
     if rounding_mode == "floor":
-        return _core.operator(f"floor_{name}")(x, y, **keywords)
+        return _operator(f"floor_{name}")(x, y, **keywords)
     if rounding_mode != "trunc":
         raise ValueError(
             f"{name}(): expected rounding_mode None, 'trunc' or 'floor', got {rounding_mode!r}"
         )
     if keywords:
         return NotImplemented
-    from tenon._tensor.methods import _written
-    from tenon.compat import torch as namespace  # large, and few programs need it
-
-    # A gradient that reads the argument reads this copy, which the write leaves as it is.
     in_place = name.endswith("_")
-    result = namespace.div(x.clone() if in_place else x, y, rounding_mode=rounding_mode)
-    return _written(name, x, result) if in_place else result
+    # A gradient that reads the argument reads this copy, which the write leaves as it is.
+    quotient = _operator("divide")(x.clone() if in_place else x, y)
+    result = _operator("cast")(_operator("trunc")(quotient), result_type(x, y))
+    return written(name, x, result) if in_place else result
 
 
 def _largest(*arguments: Any, sorted: bool = True, **keywords: Any) -> Any:
     # In order they are always, which is one of the orders that sorted=False leaves open.
-    return _core.operator("topk")(*arguments[:4], **keywords)
+    return _operator("topk")(*arguments[:4], **keywords)
 
 
 def _refuse_repeat(given: tuple[Any, ...]) -> None:
@@ -160,18 +166,27 @@ def _refuse_repeat(given: tuple[Any, ...]) -> None:
 def _filled(name: str, *given: Any, **keywords: Any) -> Any:
     first = given[0] if given else keywords.pop("shape", keywords.pop("size", None))
     given = given[1:]
-    # The value stays a tensor, so that its device is not waited for and a recording follows it.
     value = given[0] if given else keywords.get("value", keywords.get("fill_value"))
     options = {k: each for k, each in keywords.items() if k not in ("value", "fill_value")}
     if not isinstance(value, Tensor) or len(given) > 1 or options.keys() - {"dtype", "device"}:
         return NotImplemented
-    if value.ndim:
-        raise TypeError(
-            f"{name}(): argument 'value': expected a number or a tensor without axes, got one of shape {tuple(value.shape)}"
-        )
-    from tenon import array_api
+    dtype, device = options.get("dtype"), options.get("device")
+    if name == "full":
+        return filled(first, value, dtype or value.dtype, device)
+    return filled(first.shape, value, dtype or first.dtype, device or first.device)
 
-    return getattr(array_api, name)(first, value, **options)
+
+def filled(shape: int | Sequence[int], value: Tensor, dtype: Any, device: Any) -> Tensor:
+    """A tensor of this shape whose elements are `value`, a tensor without axes. It is not read here, so that its device is
+    not waited for and a recording follows it."""
+    if value.ndim:
+        raise ValueError(
+            f"full(): expected a number or a tensor without axes as fill_value, got one of shape {tuple(value.shape)}"
+        )
+    one = _operator("cast")(value, dtype)
+    one = one if device is None else one.to(device)
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    return _operator("clone")(_operator("expand")(one, sizes))
 
 
 def watch(namespace: Any) -> None:
