@@ -7,6 +7,7 @@
 #include "batched.hpp"
 #include "call.hpp"
 #include "errors.hpp"
+#include "ports.hpp"
 #include "python/spellings.hpp"
 #include "small_int.hpp"
 #include "types.hpp"
@@ -320,7 +321,10 @@ bool parse_keywords(const OperatorObject& self, PyObject* const* objects, PyObje
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     int i = find_parameter(self, name);
-    if (i < 0) i = find_other_spelling(self, name);
+    if (i < 0) {
+      i = find_other_spelling(self, name);
+      if (i >= 0 && !has_one_meaning(self, name, names, call.count)) return false;
+    }
     if (i < 0) {
       if (PyUnicode_CompareWithASCIIString(name, "out") != 0) return unknown_keyword(self, name);
       if (objects[k] != Py_None) call.out = objects[k];

@@ -73,6 +73,22 @@ bool is_beyond(int64_t number, const tenon_value* values, uint32_t count) {
   return false;
 }
 
+// PyTorch's x.repeat(2, 3) looks like a repetition of elements along axis 3.
+void explain_repeat(const tenon_value* values) {
+  if (!PyErr_ExceptionMatches(PyExc_IndexError)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const auto times = static_cast<long long>(values[1].v.i),
+             axis = static_cast<long long>(values[2].v.i);
+  raise_error(
+      PyExc_IndexError,
+      "%S; PyTorch's x.repeat(%lld, %lld), which repeats the whole, is x.tile([%lld, %lld])", value,
+      times, axis, times, axis);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+}
+
 }  // namespace
 
 Raised raise(tenon_status status, tenon_err* err) { return raise_as(exception_for(status), err); }
@@ -85,7 +101,9 @@ Raised raise_call(tenon_status status, const tenon_op_def* def, const tenon_valu
     if (is_element && values[i].tag == TENON_VALUE_INT && is_beyond(values[i].v.i, values, count))
       return raise_as(PyExc_OverflowError, err);
   }
-  return raise(status, err);
+  raise(status, err);
+  if (def && std::strcmp(def->name, "tenon::repeat") == 0) explain_repeat(values);
+  return {};
 }
 
 Raised raise_error(PyObject* type, const char* format, ...) {

@@ -45,6 +45,7 @@ NB_MODULE(_core, module) {
   add_definition_types(module);
   add_batched_functions(module);
   add_dialect_functions(module);
+  add_port_functions(module);
   add_default_device(module);
   add_default_dtype_functions(module);
   add_validation_functions(module);

@@ -21,6 +21,7 @@ void add_sharding_functions(nanobind::module_& module);       // sharding_module
 void add_definition_types(nanobind::module_& module);         // definition_module.cpp
 void add_batched_functions(nanobind::module_& module);        // batched.cpp
 void add_dialect_functions(nanobind::module_& module);        // dialect_module.cpp
+void add_port_functions(nanobind::module_& module);           // ports.cpp
 void add_default_device(nanobind::module_& module);           // default_device.cpp
 void add_default_dtype_functions(nanobind::module_& module);  // added_keywords.cpp
 void add_validation_functions(nanobind::module_& module);     // validation_module.cpp

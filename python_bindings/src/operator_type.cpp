@@ -18,6 +18,7 @@
 #include "method_table.hpp"
 #include "operator_method.hpp"
 #include "operator_text.hpp"
+#include "ports.hpp"
 #include "python/spellings.hpp"
 #include "runtime.hpp"
 
@@ -90,8 +91,12 @@ PyObject* raise_gone(const OperatorObject& self) {
 [[gnu::noinline]] PyObject* call_refused(const OperatorObject& self, const ParsedCall& call,
                                          PyObject* const* objects, size_t flags,
                                          PyObject* keyword_names) {
-  if (!call.arena.has_batched) return nullptr;
+  if (!call.arena.has_batched) return call_as_other_library(self, objects, flags, keyword_names);
   PyErr_Clear();
+  const auto positional = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  for (Py_ssize_t k = 0; keyword_names && k < PyTuple_GET_SIZE(keyword_names); ++k)
+    if (!has_one_meaning(self, PyTuple_GET_ITEM(keyword_names, k), keyword_names, positional))
+      return nullptr;
   return call_batched(reinterpret_cast<PyObject*>(const_cast<OperatorObject*>(&self)), objects,
                       flags, keyword_names);
 }

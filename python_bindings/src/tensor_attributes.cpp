@@ -7,6 +7,7 @@
 #include "call.hpp"
 #include "composed.hpp"
 #include "errors.hpp"
+#include "ports.hpp"
 #include "recording.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
@@ -66,7 +67,8 @@ PyObject* get_strides(PyObject* self, void*) {
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(handle_of(self)->ndim); }
 PyObject* get_size(PyObject* self, void*) {
   const int64_t size = handle_of(self)->numel;
-  return size_tracer ? traced_size(size) : PyLong_FromLongLong(size);
+  PyObject* number = size_tracer ? traced_size(size) : PyLong_FromLongLong(size);
+  return port_namespace ? size_in_port(self, number) : number;
 }
 PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromLong(host->dtype_size(handle_of(self)->dtype));

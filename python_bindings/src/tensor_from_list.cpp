@@ -30,6 +30,20 @@ NumberKind kind_of_dtype(int32_t dtype) {
   return dtype <= TENON_DTYPE_F64 ? NumberKind::kFloat : NumberKind::kComplex;
 }
 
+// A deque, or another class that says it is a sequence, but no text.
+bool is_other_sequence(PyObject* object) {
+  static PyObject* sequence;
+  if (PyUnicode_Check(object) || !PySequence_Check(object)) return false;
+  if (!sequence) {
+    PyObject* module = PyImport_ImportModule("collections.abc");
+    if (module) sequence = PyObject_GetAttrString(module, "Sequence");
+    Py_XDECREF(module);
+  }
+  const int answer = sequence ? PyObject_IsInstance(object, sequence) : -1;
+  if (answer < 0) PyErr_Clear();
+  return answer > 0;
+}
+
 Element classify(PyObject* object, NumberKind& kind) {
   if (PyFloat_CheckExact(object)) return kind = NumberKind::kFloat, Element::kNumber;
   if (PyLong_CheckExact(object)) return kind = NumberKind::kInt, Element::kNumber;
@@ -55,7 +69,7 @@ Element classify(PyObject* object, NumberKind& kind) {
     return Element::kNumber;
   }
   PyErr_Clear();
-  return Element::kUnknown;
+  return is_other_sequence(object) ? Element::kSequence : Element::kUnknown;
 }
 
 // Numbers and sequences of other classes than Python's own run code of the program when they are

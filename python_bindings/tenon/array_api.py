@@ -58,6 +58,7 @@ from tenon._tensor.array_api import (
     unique_values,
     unstack,
 )
+from tenon._tensor.ports import filled
 from tenon.linalg import tensordot, vecdot
 
 __array_api_version__ = "2025.12"
@@ -113,25 +114,14 @@ def full(
 ) -> Tensor:
     """A tensor of this shape whose elements are `fill_value`, a number or a tensor without axes."""
     if isinstance(fill_value, Tensor):
-        return _filled(shape, fill_value, dtype or fill_value.dtype, device)
+        return filled(shape, fill_value, dtype or fill_value.dtype, device)
     return _operator("full")(shape, fill_value, dtype=dtype, device=device)
-
-
-def _filled(shape: int | Sequence[int], value: Tensor, dtype: Any, device: Any) -> Tensor:
-    if value.ndim:
-        raise ValueError(
-            f"full(): expected a number or a tensor without axes as fill_value, got one of shape {tuple(value.shape)}"
-        )
-    one = _operator("cast")(value, dtype)
-    one = one if device is None else one.to(device)
-    sizes = [shape] if isinstance(shape, int) else list(shape)
-    return _operator("clone")(_operator("expand")(one, sizes))
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of the shape of `x` whose elements are `fill_value`, a number or a tensor without axes."""
     if isinstance(fill_value, Tensor):
-        return _filled(x.shape, fill_value, dtype or x.dtype, device or x.device)
+        return filled(x.shape, fill_value, dtype or x.dtype, device or x.device)
     return _operator("full_like")(x, fill_value, dtype=dtype, device=device)
 
 

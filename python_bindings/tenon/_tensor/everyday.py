@@ -118,10 +118,12 @@ def promote_types(first: Any, second: Any, /) -> Any:
 # -- parts -----------------------------------------------------------------------------------------
 
 
-def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, of one length but for the last, which may be
-    shorter."""
-    return _methods.chunk(x, chunks, axis)
+def chunk(
+    x: Tensor, chunks: int, axis: int | None = None, *, dim: int | None = None
+) -> tuple[Tensor, ...]:
+    """At most `chunks` parts along an axis, 0 without one, of one length but for the last, which may be shorter. `dim` is
+    `axis`."""
+    return _methods.chunk(x, chunks, axis, dim=dim)
 
 
 __all__ = [

@@ -254,9 +254,14 @@ def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
     return self.movedim(source, destination)
 
 
-def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, of one length but for the last, which may be
-    shorter."""
+def chunk(
+    self: Tensor, chunks: builtins.int, axis: Any = None, *, dim: Any = None
+) -> tuple[Tensor, ...]:
+    """At most `chunks` parts along an axis, 0 without one, of one length but for the last, which may be shorter. `dim` is
+    `axis`."""
+    if dim is not None and axis is not None:
+        raise TypeError("chunk(): got two values for argument 'axis'")
+    axis = dim if dim is not None else axis if axis is not None else 0
     if chunks < 1:
         raise ValueError(f"chunk(): expected at least 1 chunk, got {chunks}")
     extent = self.shape[axis]
@@ -581,7 +586,7 @@ cauchy_ = _sampled("cauchy", "Cauchy numbers")
 log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
-def _written(name: str, target: Tensor, result: Tensor) -> Tensor:
+def written(name: str, target: Tensor, result: Tensor) -> Tensor:
     """`target` with the elements of `result`, whose kind of numbers it has to hold."""
 
     def rank(dtype: Any) -> builtins.int:
@@ -612,7 +617,7 @@ def __getattr__(name: str) -> Any:
                 f"{name}(): expected no out, got one: the result is written over the tensor"
             )
         # A gradient that reads the argument reads this copy, which the write leaves as it is.
-        return _written(name, self, function(self.clone(), *args, **kwargs))
+        return written(name, self, function(self.clone(), *args, **kwargs))
 
     if name.endswith("_"):
         method = method_in_place
@@ -620,7 +625,7 @@ def __getattr__(name: str) -> Any:
     return method
 
 
-_OTHER = {"annotations", "builtins", "importlib", "Any", "Callable", "Tensor"}
+_OTHER = {"written", "annotations", "builtins", "importlib", "Any", "Callable", "Tensor"}
 __all__ = ["__dir__", "__round__"] + sorted(
     name for name in globals() if not name.startswith("_") and name not in _OTHER
 )

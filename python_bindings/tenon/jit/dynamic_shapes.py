@@ -230,7 +230,7 @@ class SizeTracer:
 def plain(structure: list[Any]) -> list[Any]:
     """Of a function's results, with plain numbers for sizes."""
     if structure[0] == "value":
-        return ["value", _plain(structure[1])] if type(structure[1]) is Size else structure
+        return ["value", _plain(structure[1])] if isinstance(structure[1], Size) else structure
     if structure[0] == "dict":
         return ["dict", [[key, plain(item)] for key, item in structure[1]]]
     if structure[0] in ("tuple", "list"):

@@ -9,9 +9,11 @@ Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
 whole process (docs/torch_alias.md).
 """
 
+import sys as _sys
 from importlib import import_module as _import_module
 from typing import Any
 
+from tenon._tensor import ports as _ports
 from tenon.compat._adapt import Namespace
 from tenon.compat.torch import _options, _signatures
 from tenon.compat.torch import fft as fft
@@ -67,3 +69,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     names = {*_LATE, *_namespace.names(), *_SUBMODULES}
     return sorted(names | {f"{each}_" for each in _IN_PLACE})
+
+
+_ports.watch(_sys.modules[__name__])
