@@ -8,9 +8,12 @@ from collections.abc import Iterable
 import tenon
 from tenon import Tensor
 
+from .dtensor import DTensor, to_local
 from .experts import place_of
 from .fully_shard import ShardedParameter
 from .group import ProcessGroup
+from .mesh import DeviceMesh
+from .placements import Placement, Replicate
 from .world import world
 
 
@@ -18,25 +21,46 @@ def clip_grad_norm_(
     parameters: Iterable[Tensor], max_norm: float, group: ProcessGroup | None = None
 ) -> Tensor:
     """Scale gradients so that their 2-norm is `max_norm` at most, and return the norm before: that of the whole model,
-    the same on all ranks. Rows of sharded parameters and experts count once, on however many ranks of the group they are.
-    Every rank of the group calls it."""
+    the same on all ranks. Rows of fully_shard's parameters and experts count once, on however many ranks of the group they
+    are; so does each element of a sharded tensor, on its mesh. Every rank of the group and of the meshes calls it."""
     group = group or world()
     with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
     with tenon.no_grad():
         everywhere, parts = tenon.zeros([1]), tenon.zeros([1])
+        cut: dict[tuple[DeviceMesh, tuple[int, ...]], Tensor] = {}  # by the axes that cut them
         for param, grad in with_grads:
-            wide = grad.to(tenon.float32)
-            square = (wide * wide).sum().to("cpu")
-            copies = _copies(param, group)
+            if isinstance(grad, DTensor):
+                mesh, axes, local = _cut(grad)
+                cut[mesh, axes] = cut.get((mesh, axes), tenon.zeros([1])) + _square(local)
+                continue
+            square, copies = _square(grad), _copies(param, group)
             if copies is None:
                 everywhere = everywhere + square
             else:
                 parts = parts + square / copies
+        for (mesh, axes), square in cut.items():
+            for axis in axes:
+                square = mesh.get_group(axis).all_reduce(square)
+            everywhere = everywhere + square
         norm = tenon.sqrt(group.all_reduce(parts) + everywhere)
         scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
         for _, grad in with_grads:
-            grad.copy_(grad * scale.to(grad.dtype).to(grad.device))
+            # The parts of a sum, or of a largest element, are scaled as it is.
+            local = to_local(grad) if isinstance(grad, DTensor) else grad
+            local.copy_(local * scale.to(local.dtype).to(local.device))
         return norm.reshape([])
+
+
+def _square(grad: Tensor) -> Tensor:
+    wide = grad.to(tenon.float32)
+    return (wide * wide).sum().to("cpu")
+
+
+def _cut(grad: Tensor) -> tuple[DeviceMesh, tuple[int, ...], Tensor]:
+    """The mesh, its axes that cut the gradient, and this rank's part; sums are made first."""
+    made: list[Placement] = [Replicate() if p.is_partial() else p for p in grad.placements]
+    axes = tuple(axis for axis, placement in enumerate(made) if placement.is_shard())
+    return grad.device_mesh, axes, to_local(grad.redistribute(made))
 
 
 def _copies(param: Tensor, group: ProcessGroup) -> int | None:
