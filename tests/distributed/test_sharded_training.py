@@ -153,3 +153,158 @@ def test_what_counts_elements_by_rank_is_refused():
     with dist.local(2) as ranks:
         for one, other in ranks.run(work):
             close(one, other)
+
+
+# -- data parallel ranks beside sharded parameters
+
+
+def trained(model, rows=slice(None), steps=3, wrap=None):
+    wrapped = wrap(model) if wrap else model
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss_of(wrapped, rows).backward()
+        optimizer.step()
+    return [numbers(p) for p in model.parameters()]
+
+
+def on_a_grid(shape, wrap, plan=None):
+    """(dp, tp): each line of ranks along tp has a part of the batch."""
+
+    def work():
+        mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=("dp", "tp"))
+        tenon.manual_seed(dist.get_rank())  # DistributedDataParallel makes parameters equal
+        model = net() if plan is None else plan(net(), mesh)
+        if plan is None:
+            dist.parallelize_module(model, mesh["tp"], PLAN)
+        size = len(X) // shape[0]
+        begin = mesh.get_local_rank("dp") * size
+        return trained(model, slice(begin, begin + size), wrap=lambda m: wrap(m, mesh))
+
+    with dist.local(shape[0] * shape[1]) as ranks:
+        return ranks.run(work)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (4, 1)])
+@pytest.mark.parametrize("bucket_cap_mb", [25.0, 1e-6])
+def test_data_and_tensor_parallel(shape, bucket_cap_mb):
+    def wrap(model, mesh):
+        return dist.DistributedDataParallel(
+            model, mesh.get_group("dp"), bucket_cap_mb=bucket_cap_mb
+        )
+
+    want = trained(net())
+    for got in on_a_grid(shape, wrap):
+        for one, other in zip(got, want, strict=True):
+            close(one, other)
+
+
+def test_gradients_come_to_where_the_parameter_lies():
+    """Parameters that were distributed without a plan have gradients that are sums of parts; some ranks have no element."""
+
+    def plan(model, mesh):
+        layers = (model.norm, [dist.Replicate()]), (model.up, [dist.Shard(1)])
+        for layer, placements in (*layers, (model.down, [dist.Replicate()])):
+            for name, p in list(layer.named_parameters(recurse=False)):
+                where = placements if p.ndim == 2 else [dist.Replicate()]
+                cut = dist.distribute_tensor(p.detach(), mesh["tp"], where)
+                setattr(layer, name, nn.Parameter(cut))
+        narrow = nn.Parameter(dist.distribute_tensor(tenon.ones([1]), mesh["tp"], [dist.Shard(0)]))
+        model.down.narrow = narrow
+        model.down.register_forward_hook(lambda m, _, y: (y * m.narrow).full_tensor())
+        return model
+
+    def wrap(model, mesh):
+        return dist.DistributedDataParallel(model, mesh.get_group("dp"))
+
+    model = net()
+    model.down.narrow = nn.Parameter(tenon.ones([1]))
+    model.down.register_forward_hook(lambda m, _, y: y * m.narrow)
+    want = trained(model)
+    for got in on_a_grid((2, 2), wrap, plan):
+        for one, other in zip(got, want, strict=True):
+            close(one, other)
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = net()
+        self.spare, self.unused = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x, is_first):
+        return self.net(self.spare(x) if is_first else x)
+
+
+def test_gradients_that_add_up_and_branches():
+    """A branch that one line of ranks takes, and one that none does."""
+
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        plan = {
+            "net.up": dist.ColwiseParallel(),
+            "net.down": dist.RowwiseParallel(),
+            "spare": dist.ColwiseParallel(output_layouts=dist.Replicate()),
+            "unused": dist.ColwiseParallel(),
+        }
+        model = dist.parallelize_module(Branches(), mesh["tp"], plan)
+        ddp = dist.DistributedDataParallel(model, mesh.get_group("dp"), find_unused_parameters=True)
+        rank = mesh.get_local_rank("dp")
+        x = tenon.tensor(X[4 * rank : 4 * rank + 4])
+        with ddp.no_sync():
+            ddp(x, rank == 0).square().sum().backward()
+        ddp(x, False).square().sum().backward()
+        return [None if p.grad is None else numbers(p.grad) for p in model.parameters()]
+
+    model = Branches()
+    for rank in range(2):
+        x = tenon.tensor(X[4 * rank : 4 * rank + 4])
+        (model(x, rank == 0).square().sum() + model(x, False).square().sum()).backward()
+    want = [None if p.grad is None else p.grad.numpy() / 2 for p in model.parameters()]
+    assert want[-1] is None and want[-3] is not None
+    with dist.local(4) as ranks:
+        for got in ranks.run(work):
+            for one, other in zip(got, want, strict=True):
+                assert (one is None) == (other is None)
+                if other is not None:
+                    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_groups_and_calls_that_do_not_fit_sharded_parameters():
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        model = dist.parallelize_module(net(), mesh["tp"], PLAN)
+        for group in (None, mesh.get_group("tp")):
+            with pytest.raises(
+                ValueError,
+                match=r"without other ranks of the mesh of up.weight.*mesh.get_group\('dp'\)",
+            ):
+                dist.DistributedDataParallel(model, group)
+        with pytest.raises(
+            NotImplementedError, match="fully_shard: expected .* got up.weight of layout sharded"
+        ):
+            dist.fully_shard(model, process_group=mesh.get_group("dp"))
+        with pytest.raises(
+            NotImplementedError,
+            match=r"ZeroRedundancyOptimizer: expected .* \(10, 6\) of layout sharded",
+        ):
+            dist.ZeroRedundancyOptimizer(
+                model.parameters(), optim.SGD, lr=0.1, process_group=mesh.get_group("dp")
+            )
+        with pytest.raises(TypeError, match="expected plain tensors, got one of layout sharded"):
+            dist.all_reduce(model.up.weight.detach())
+        sums = dist.from_local(tenon.ones([2]), mesh["tp"], [dist.Partial()])
+        model.sums = nn.Parameter(sums)
+        with pytest.raises(ValueError, match=r"Shard\(dim\) and Replicate\(\) of sums, got"):
+            dist.DistributedDataParallel(model, mesh.get_group("dp"))
+        # A plain parameter beside sharded activations.
+        model = nn.Sequential({"first": nn.Linear(6, 6), "up": nn.Linear(6, 10)})
+        cut = dist.distribute_tensor(model.up.weight.detach(), mesh["tp"], [dist.Shard(0)])
+        model.up.weight = nn.Parameter(cut)
+        ddp = dist.DistributedDataParallel(model, mesh.get_group("dp"))
+        kinds = NotImplementedError, dist.CollectiveAborted  # of others, which are told
+        with pytest.raises(kinds, match="got one of layout sharded, of a parameter"):
+            ddp(tenon.ones([2, 6])).full_tensor().sum().backward()
+
+    with dist.local(4) as ranks:
+        ranks.run(work)

@@ -216,6 +216,12 @@ def _gradient_words(words: Sequence[int]) -> list[int]:
 # -- what a tensor says
 
 
+def local_of(tensor: Tensor) -> Tensor:
+    """This rank's part of a sharded tensor, without a gradient, and a plain one as it is: what other calls than operators
+    read and write."""
+    return _core.parts_of(tensor)[0].detach() if isinstance(tensor, DTensor) else tensor
+
+
 def _words(tensor: Tensor) -> list[int]:
     return list(_core.words_of(tensor)[1:9])
 
