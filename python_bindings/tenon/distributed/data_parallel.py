@@ -76,7 +76,8 @@ class DistributedDataParallel(Module):
             self._agree_on_shapes()
             for tensor in (*(p for _, p in self._named_parameters()), *module.buffers()):
                 self._broadcast(tensor)
-        tables = {id(m.weight) for m in module.modules() if getattr(m, "sparse", False) is True}
+        modules: list[Any] = list(module.modules())
+        tables = {id(m.weight) for m in modules if getattr(m, "sparse", False) is True}
         self._reducers = []
         for place in (None, *self._places):
             members = [(name, p) for name, p in named if place_of(p) == place]

@@ -12,7 +12,6 @@ from tenon.optim import LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
-from .dtensor import DTensor
 from .experts import place_of
 from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
@@ -84,11 +83,11 @@ class ZeroRedundancyOptimizer:
         for group in groups:
             given = group["params"]
             given = [given] if isinstance(given, Tensor) else list(given)
-            sharded = [param for param in given if isinstance(param, DTensor)]
-            if sharded:
+            shapes = [tuple(param.shape) for param in given if param.layout == "sharded"]
+            if shapes:
                 raise NotImplementedError(
                     "ZeroRedundancyOptimizer: expected parameters that are not divided yet, got one of shape "
-                    f"{tuple(sharded[0].shape)} of layout sharded, whose state is sharded with any optimizer"
+                    f"{shapes[0]} of layout sharded, whose state is sharded with any optimizer"
                 )
             shards = [_Shard(param, self.group) for param in given]
             experts = [s for s in shards if place_of(s.param) is not None]

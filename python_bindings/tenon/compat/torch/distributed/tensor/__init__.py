@@ -39,7 +39,7 @@ def _placements(mesh: DeviceMesh, placements: Sequence[Placement] | None) -> Seq
     return [Replicate()] * mesh.ndim if placements is None else placements
 
 
-class DTensor(metaclass=type(_dist.DTensor)):  # type: ignore[misc]
+class DTensor(_dist.DTensor):
     """What `isinstance` calls a sharded tensor, and how one is made of parts."""
 
     @staticmethod
