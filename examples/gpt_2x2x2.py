@@ -90,8 +90,8 @@ def batches(data: Tensor, count: int) -> list[tuple[Tensor, Tensor]]:
     """The same for all."""
     tenon.manual_seed(1)
     starts = [tenon.randint(0, data.shape[0] - LENGTH, [BATCH, 1]) for _ in range(count)]
-    places = [start + tenon.arange(LENGTH) for start in starts]
-    return [(data[at], data[at + 1]) for at in places]
+    indices = [start + tenon.arange(LENGTH) for start in starts]
+    return [(data[at], data[at + 1]) for at in indices]
 
 
 def part_of(tensor: Tensor) -> Tensor:
