@@ -288,3 +288,22 @@ def test_the_names_of_paddle():
             names.ProcessMesh()
 
     on_ranks(2, work)
+
+
+def test_a_whole_part_beside_sharded_tensors():
+    """Its gradient comes sharded; that of a part which is no whole has no meaning."""
+
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        w = dist.distribute_tensor(tenon.arange(8.0).reshape([4, 2]), mesh, [dist.Shard(1)])
+        whole = dist.distribute_tensor(tenon.ones([3, 4]), mesh, [dist.Replicate()])
+        whole.requires_grad_()
+        (whole.to_local() @ w).full_tensor().sum().backward()
+        rows = dist.distribute_tensor(tenon.ones([6, 4]), mesh, [dist.Shard(0)])
+        rows.requires_grad_()
+        with pytest.raises(ValueError, match="to_local: expected operators with plain tensors"):
+            (rows.to_local() @ w).full_tensor().sum().backward()
+        return whole.grad.full_tensor().tolist()
+
+    with dist.local(2) as ranks:
+        assert ranks.run(work) == [[[1.0, 5.0, 9.0, 13.0]] * 3] * 2

@@ -192,6 +192,8 @@ def test_what_does_not_fit_a_plan():
             dist.parallelize_module(
                 Gpt(), mesh, {"blocks.*.q": ColwiseParallel(), "blocks.0.*": ColwiseParallel()}
             )
+        with pytest.raises(NotImplementedError, match=r"expected Embedding\(sparse=False\)"):
+            dist.parallelize_module(nn.Embedding(4, 4, sparse=True), mesh, ColwiseParallel())
         grid = dist.init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "tp"))
         with pytest.raises(ValueError, match="expected a mesh of one axis"):
             dist.parallelize_module(Gpt(), grid, TENSOR)

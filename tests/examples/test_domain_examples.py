@@ -13,6 +13,7 @@ SCRIPTS = [
     ("classify_digits", "accuracy on 359 images", ["sklearn"]),
     ("character_gpt", "nats per character", []),
     ("mixture_gpt", "nats per character", []),
+    ("gpt_2x2x2", "losses and weights differ by", []),
     ("lstm_modules", "accuracy on", []),
     ("vae_digits", "evidence lower bound on 359 images", ["sklearn"]),
     ("graph_network", "nodes in their group", []),

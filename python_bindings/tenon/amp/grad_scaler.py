@@ -117,7 +117,7 @@ class GradScaler:
                     inverses[place] = 1.0 / self._scale_on(grad.device)
                     state.found_inf[place] = tenon.zeros([], device=grad.device)
                 found = state.found_inf[place]
-                grad = parts(grad)  # of a complex one, which are written there
+                grad = self._written(grad)
                 tenon.check_finite_and_unscale(grad, inverses[place], found, out=(grad, found))
         state.stage = _Stage.UNSCALED
 
@@ -208,12 +208,18 @@ class GradScaler:
     def _expect_whole(self, params: list[Tensor]) -> None:
         """Ranks must leave out a step together."""
         for param in params:
-            if getattr(param, "is_part", False) or getattr(param, "expert_place", None) is not None:
+            is_part = getattr(param, "is_part", False) or param.layout == "sharded"
+            if is_part or getattr(param, "expert_place", None) is not None:
                 raise ValueError(
                     "GradScaler: expected parameters that all ranks have, got one of shape "
                     f"{tuple(param.shape)} of which other ranks have other parts, and may find other numbers; use "
                     "tenon.distributed.GradScaler"
                 )
+
+    @staticmethod
+    def _written(grad: Tensor) -> Tensor:
+        """What of a gradient is read and written: of a complex one its parts."""
+        return parts(grad)
 
     def _scale_on(self, device: tenon.device) -> Tensor:
         if self._scale is None:

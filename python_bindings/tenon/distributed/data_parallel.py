@@ -13,6 +13,7 @@ from tenon.nn import Module
 
 from .buckets import MEGABYTE
 from .calls import all_gather_object
+from .dtensor import DTensor, local_of
 from .experts import ExpertParallel, ExpertPlace, place_of
 from .fully_shard import ShardedParameter
 from .group import ProcessGroup
@@ -37,6 +38,9 @@ class DistributedDataParallel(Module):
     Experts of ExpertParallel are no rank's alone: their gradients, which are sums over the tokens of all ranks, are summed
     over the ranks with the same experts and divided by the number of all ranks. Parameters of modules that fully_shard was
     called with are averaged by these.
+
+    Of sharded tensors the ranks of the group have the same parts, as those of mesh.get_group("dp") do where parameters are
+    cut over mesh["tp"]: parts are averaged.
 
     Gradients of rows (docs/sparse.md) travel as rows behind all others: those of tables of Embedding(sparse=True). They
     are gathered and added up in the order of ranks, so that they have the bits of dense ones.
@@ -64,6 +68,7 @@ class DistributedDataParallel(Module):
             raise ValueError(
                 "DistributedDataParallel: expected a module with parameters that require a gradient, got none"
             )
+        self._expect_same_parts()
         self._places = self._places_of_experts()
         self._is_syncing = True
         self._pass: int | None = None  # the backward pass that what follows belongs to
@@ -125,6 +130,24 @@ class DistributedDataParallel(Module):
                 )
         return whole
 
+    def _expect_same_parts(self) -> None:
+        """Of sharded tensors, on all ranks of the group."""
+        tensors = (*self.module.named_parameters(), *self.module.named_buffers())
+        for name, tensor in tensors:
+            if not isinstance(tensor, DTensor):
+                continue
+            mesh, group = tensor.device_mesh, self.process_group
+            ranks = {rank for axis in range(mesh.ndim) for rank in mesh.get_group(axis).ranks}
+            if ranks & set(group.ranks) != {group.ranks[group.rank]}:
+                raise ValueError(
+                    f"DistributedDataParallel: expected a process_group without other ranks of the mesh of {name}, {mesh!r}, "
+                    f"such as mesh.get_group('dp') of a mesh with one more axis, got ranks {list(group.ranks)}"
+                )
+            if any(placement.is_partial() for placement in tensor.placements):
+                raise ValueError(
+                    f"DistributedDataParallel: expected Shard(dim) and Replicate() of {name}, got {tensor.placements}"
+                )
+
     def _places_of_experts(self) -> list[ExpertPlace]:
         """Of the experts in the model, which must be divided over all ranks of the group."""
         found: list[ExpertPlace] = []
@@ -168,7 +191,9 @@ class DistributedDataParallel(Module):
         place = place_of(tensor)
         group = self.process_group if place is None else place.replicas
         if group is not None:
-            group.broadcast(tensor)
+            own = local_of(tensor)
+            if own.numel():
+                group.broadcast(own)
 
     def _agree_on_shapes(self) -> None:
         """Models that differ would be taken for each other where only the numbers of elements are equal."""
@@ -177,7 +202,7 @@ class DistributedDataParallel(Module):
             if group is None:
                 continue
             own = [
-                (name, tuple(p.shape), p.dtype.name)
+                (name, tuple(p.shape), p.dtype.name, *_placements(p))
                 for name, p in self._named_parameters()
                 if place_of(p) == place
             ]
@@ -229,3 +254,7 @@ class DistributedDataParallel(Module):
             raise RuntimeError(text)
         for reducer in self._reducers:
             reducer.finish()
+
+
+def _placements(param: Tensor) -> list[str]:
+    return [repr(param.placements)] if isinstance(param, DTensor) else []

@@ -201,10 +201,19 @@ class _ToLocal(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, grad_words: list[int]) -> Tensor:
         ctx.mesh, ctx.words, ctx.shape = mesh_with(_core.words_of(x)[0]), grad_words, tuple(x.shape)
+        ctx.is_whole = not any(_words(x)) and not any(grad_words)
         return _core.parts_of(x)[0].detach()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if grad.layout == _KIND:
+            # The plain tensor stood beside sharded ones, where it counts as Replicate().
+            if not ctx.is_whole or mesh_with(_core.words_of(grad)[0]) is not ctx.mesh:
+                raise ValueError(
+                    "to_local: expected operators with plain tensors behind it, because this rank's part is not the whole "
+                    "of every rank, got one with a sharded tensor; use the sharded tensor there"
+                )
+            return _Redistribute.apply(grad, ctx.words), None
         return _FromLocal.apply(grad, ctx.mesh, ctx.words, ctx.shape), None
 
 
@@ -214,6 +223,12 @@ def _gradient_words(words: Sequence[int]) -> list[int]:
 
 
 # -- what a tensor says
+
+
+def local_of(tensor: Tensor) -> Tensor:
+    """This rank's part of a sharded tensor, without a gradient, and a plain one as it is: what other calls than operators
+    read and write."""
+    return _core.parts_of(tensor)[0].detach() if isinstance(tensor, DTensor) else tensor
 
 
 def _words(tensor: Tensor) -> list[int]:

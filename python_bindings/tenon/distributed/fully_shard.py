@@ -21,6 +21,7 @@ from tenon.nn import Module, Parameter
 
 from . import host_group as host
 from .calls import all_gather_object
+from .dtensor import DTensor
 from .experts import place_of
 from .group import ProcessGroup
 from .prefetch import order_of
@@ -274,6 +275,11 @@ def fully_shard(
                     raise NotImplementedError(
                         f"fully_shard: expected parameters that all ranks have, got {f'{path}.{name}'.strip('.')} of an "
                         "expert, which is divided over ranks already; shard the modules around ExpertParallel"
+                    )
+                if isinstance(value, DTensor):
+                    raise NotImplementedError(
+                        f"fully_shard: expected parameters that are not divided yet, got {f'{path}.{name}'.strip('.')} of "
+                        "layout sharded; DistributedDataParallel takes models with sharded parameters"
                     )
                 if id(value) not in slots:
                     names.append((f"{path}.{name}", tuple(value.shape), value.dtype.name))

@@ -8,14 +8,17 @@ from typing import Any
 import tenon
 from tenon import Tensor, amp
 from tenon.optim import Optimizer
+from tenon.optim.optimizer import parts
 
+from .dtensor import DTensor, to_local
 from .group import ProcessGroup
 from .world import world
 
 
 class GradScaler(amp.GradScaler):
-    """tenon.amp.GradScaler for sharded parameters and experts: a gradient that is not finite on one rank of the group makes
-    all of them leave out the step, and lower the scale. Every rank of the group calls step() or unscale_()."""
+    """tenon.amp.GradScaler for parameters of fully_shard, experts and sharded tensors: a gradient that is not finite on one
+    rank of the group makes all of them leave out the step, and lower the scale. Every rank of the group calls step() or
+    unscale_()."""
 
     def __init__(
         self, *args: Any, process_group: ProcessGroup | None = None, **options: Any
@@ -35,4 +38,21 @@ class GradScaler(amp.GradScaler):
                 found[place] = whole.to(flag.device)
 
     def _expect_whole(self, params: list[Tensor]) -> None:
-        """Parts are what it is for."""
+        """Parts are what it is for, if all ranks that have some of them take part."""
+        for param in params:
+            if not isinstance(param, DTensor):
+                continue
+            ranks = {
+                rank
+                for axis in range(param.device_mesh.ndim)
+                for rank in param.device_mesh.get_group(axis).ranks
+            }
+            if not ranks <= set(self.process_group.ranks):
+                raise ValueError(
+                    f"GradScaler: expected a process_group of all ranks that have parts of the parameters, {sorted(ranks)} "
+                    f"among them, got {list(self.process_group.ranks)}"
+                )
+
+    @staticmethod
+    def _written(grad: Tensor) -> Tensor:
+        return parts(to_local(grad) if isinstance(grad, DTensor) else grad)

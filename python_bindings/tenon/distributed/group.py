@@ -367,6 +367,11 @@ class ProcessGroup:
     def _begin(self, call: str, *tensors: Tensor | None) -> None:
         """What neither programs nor gradients may miss in silence."""
         _core.record_effect(f"{type(self).__name__}.{call}()", TALKS)
+        if any(x is not None and x.layout == "sharded" for x in tensors):
+            raise TypeError(
+                f"{type(self).__name__}.{call}(): expected plain tensors, got one of layout sharded; pass x.to_local(), "
+                "or call x.redistribute()"
+            )
         if not tenon.is_grad_enabled():
             return
         if any(x is not None and x.requires_grad for x in tensors):

@@ -8,38 +8,74 @@ from collections.abc import Iterable
 import tenon
 from tenon import Tensor
 
+from .dtensor import DTensor, to_local
 from .experts import place_of
 from .fully_shard import ShardedParameter
 from .group import ProcessGroup
+from .mesh import DeviceMesh
+from .pipelines import Pipeline
+from .placements import Placement, Replicate
 from .world import world
 
 
 def clip_grad_norm_(
-    parameters: Iterable[Tensor], max_norm: float, group: ProcessGroup | None = None
+    parameters: Iterable[Tensor],
+    max_norm: float,
+    group: ProcessGroup | None = None,
+    *,
+    pipeline: Pipeline | None = None,
 ) -> Tensor:
     """Scale gradients so that their 2-norm is `max_norm` at most, and return the norm before: that of the whole model,
-    the same on all ranks. Rows of sharded parameters and experts count once, on however many ranks of the group they are.
-    Every rank of the group calls it."""
-    group = group or world()
+    the same on all ranks. Rows of fully_shard's parameters and experts count once, on however many ranks of the group they
+    are; so does each element of a sharded tensor, on its mesh. Every rank of the group and of the meshes calls it.
+
+    Of stages of a pipeline, which is given then, the norm is that of all of them; `group` are ranks with the same stages,
+    needed where these have parts of fully_shard or experts."""
+    if pipeline is None:
+        group = group or world()
     with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
     with tenon.no_grad():
         everywhere, parts = tenon.zeros([1]), tenon.zeros([1])
+        cut: dict[tuple[DeviceMesh, tuple[int, ...]], Tensor] = {}  # by the axes that cut them
         for param, grad in with_grads:
-            wide = grad.to(tenon.float32)
-            square = (wide * wide).sum().to("cpu")
-            copies = _copies(param, group)
+            counts = 1.0 if pipeline is None or pipeline.counts(param) else 0.0
+            if isinstance(grad, DTensor):
+                mesh, axes, local = _cut(grad)
+                before = cut.get((mesh, axes), tenon.zeros([1]))
+                cut[mesh, axes] = before + _square(local) * counts
+                continue
+            square, copies = _square(grad) * counts, _copies(param, group)
             if copies is None:
                 everywhere = everywhere + square
             else:
                 parts = parts + square / copies
-        norm = tenon.sqrt(group.all_reduce(parts) + everywhere)
+        for (mesh, axes), square in cut.items():
+            for axis in axes:
+                square = mesh.get_group(axis).all_reduce(square)
+            everywhere = everywhere + square
+        square = everywhere if group is None else group.all_reduce(parts) + everywhere
+        norm = tenon.sqrt(square if pipeline is None else pipeline.group.all_reduce(square))
         scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
         for _, grad in with_grads:
-            grad.copy_(grad * scale.to(grad.dtype).to(grad.device))
+            # The parts of a sum, or of a largest element, are scaled as it is.
+            local = to_local(grad) if isinstance(grad, DTensor) else grad
+            local.copy_(local * scale.to(local.dtype).to(local.device))
         return norm.reshape([])
 
 
-def _copies(param: Tensor, group: ProcessGroup) -> int | None:
+def _square(grad: Tensor) -> Tensor:
+    wide = grad.to(tenon.float32)
+    return (wide * wide).sum().to("cpu")
+
+
+def _cut(grad: Tensor) -> tuple[DeviceMesh, tuple[int, ...], Tensor]:
+    """The mesh, its axes that cut the gradient, and this rank's part; sums are made first."""
+    made: list[Placement] = [Replicate() if p.is_partial() else p for p in grad.placements]
+    axes = tuple(axis for axis, placement in enumerate(made) if placement.is_shard())
+    return grad.device_mesh, axes, to_local(grad.redistribute(made))
+
+
+def _copies(param: Tensor, group: ProcessGroup | None) -> int | None:
     """On how many ranks of the group the elements of a part are; None: on all."""
     place = place_of(param)
     if isinstance(param, ShardedParameter):
@@ -48,6 +84,11 @@ def _copies(param: Tensor, group: ProcessGroup) -> int | None:
         parts, ranks = place.group.size, set(place.group.ranks)
     else:
         return None
+    if group is None:
+        raise ValueError(
+            "clip_grad_norm_: expected the group of all ranks that have the same stages of the pipeline, because other "
+            f"ranks have other parts of a parameter of shape {tuple(param.shape)}, got none"
+        )
     if not ranks <= set(group.ranks) or group.size % parts:
         raise ValueError(
             f"clip_grad_norm_: expected a group of all ranks that have parts of the parameters, {sorted(ranks)} among "

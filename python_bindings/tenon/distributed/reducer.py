@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import tenon
 from tenon import Tensor
 
 from .buckets import buckets_of
+from .dtensor import DTensor, local_of, redistribute
 from .failed_pass import settle_failed_pass
 from .gathered_rows import gathered_rows
 from .group import ProcessGroup
@@ -41,6 +42,9 @@ class Reducer:
         if rest > 1:
             for param in self._params:
                 param.register_hook(lambda grad: grad / rest)
+        for param in self._params:
+            if isinstance(param, DTensor):
+                param.register_hook(_placed_as(param))
         self._of_rows = list(of_rows)
         self._has_order = False
         # Gradients come from the last layer first.
@@ -97,14 +101,14 @@ class Reducer:
                 start = 0
                 for index in members:
                     param = self._params[index]
-                    part = flat[start : start + param.numel()].reshape(param.shape)
-                    start += param.numel()
+                    own = local_of(param)
+                    part = flat[start : start + own.numel()].reshape(own.shape)
+                    start += own.numel()
                     if not used[index]:
                         continue
                     if param.grad is None:
-                        param.grad = part.clone()
-                    else:
-                        param.grad.copy_(part)
+                        param.grad = tenon.zeros_like(param)
+                    local_of(param.grad).copy_(part)
             if self._holders is not None:
                 rows = [(index, self._params[index]) for index in self._of_rows if used[index]]
                 for index, grad in gathered_rows(rows, self._holders):
@@ -118,7 +122,7 @@ class Reducer:
 
     def _set_buckets(self, order: list[int]) -> None:
         order = [index for index in order if index not in self._of_rows]
-        groups = buckets_of([self._params[index] for index in order], self._bytes)
+        groups = buckets_of([local_of(self._params[index]) for index in order], self._bytes)
         self._buckets = [[order[place] for place in group] for group in groups]
         self._bucket_of = {index: b for b, group in enumerate(self._buckets) for index in group}
 
@@ -136,20 +140,26 @@ class Reducer:
             for index in members:
                 param = self._params[index]
                 grad = param.grad
-                if grad is not None and grad.layout != "strided":
-                    self._refuse_rows(index, self._holders)
-                part = tenon.zeros_like(param) if grad is None else grad
+                if grad is not None and grad.layout != param.layout:
+                    self._refuse_layout(index, grad.layout, self._holders)
+                if isinstance(grad, DTensor) and grad.placements != param.placements:
+                    # Operators leave an axis of one element whole, and so it came to all ranks.
+                    param.grad = grad = redistribute(grad, placements=param.placements)
+                part = tenon.zeros_like(local_of(param)) if grad is None else local_of(grad)
                 parts.append(part.detach().reshape([-1]))
             # A copy, also of one gradient: the program may read .grad meanwhile.
             flat = tenon.concat(parts) if len(parts) > 1 else parts[0].clone()
+            if flat.numel() == 0:  # parts of sharded tensors without an element
+                return
             work = self._holders.all_reduce(flat, "mean", flat, async_op=True)
         self._works[bucket] = (members, flat, work)
 
-    def _refuse_rows(self, index: int, holders: ProcessGroup) -> NoReturn:
-        text = (
-            f"{OWNER}: expected a dense gradient of {self._names[index]!r}, got one of rows, which travels for tables of "
-            "Embedding(sparse=True) alone"
-        )
+    def _refuse_layout(self, index: int, layout: str, holders: ProcessGroup) -> NoReturn:
+        text = f"{OWNER}: expected a dense gradient of {self._names[index]!r}, got one of "
+        if layout == "sharded":
+            text += "layout sharded, of a parameter that is not; distribute the parameter over the same mesh"
+        else:
+            text += "rows, which travels for tables of Embedding(sparse=True) alone"
         holders.abort(text)
         raise NotImplementedError(text)
 
@@ -180,3 +190,12 @@ class Reducer:
         with tenon.no_grad():
             self._holders.broadcast(told)
         self._set_buckets(told.tolist())
+
+
+def _placed_as(param: Tensor) -> Callable[[Tensor], Tensor]:
+    """A hook: parts of gradients are those of the parameter's elements."""
+
+    def place(grad: Tensor) -> Tensor:
+        return redistribute(grad, placements=param.placements)
+
+    return place

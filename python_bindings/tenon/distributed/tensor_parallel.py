@@ -64,6 +64,10 @@ class ColwiseParallel(ParallelStyle):
 
     def placements_of(self, module: nn.Module, name: str) -> Placement:
         if isinstance(module, nn.Embedding):
+            if module.sparse:
+                raise NotImplementedError(
+                    "ColwiseParallel: expected Embedding(sparse=False), got a table whose gradients are rows"
+                )
             return Shard(1)
         _expect(module, nn.Linear, self)
         return Shard(0)

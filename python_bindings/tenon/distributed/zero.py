@@ -82,10 +82,14 @@ class ZeroRedundancyOptimizer:
         inner_groups = []
         for group in groups:
             given = group["params"]
-            shards = [
-                _Shard(param, self.group)
-                for param in ([given] if isinstance(given, Tensor) else given)
-            ]
+            given = [given] if isinstance(given, Tensor) else list(given)
+            shapes = [tuple(param.shape) for param in given if param.layout == "sharded"]
+            if shapes:
+                raise NotImplementedError(
+                    "ZeroRedundancyOptimizer: expected parameters that are not divided yet, got one of shape "
+                    f"{shapes[0]} of layout sharded, whose state is sharded with any optimizer"
+                )
+            shards = [_Shard(param, self.group) for param in given]
             experts = [s for s in shards if place_of(s.param) is not None]
             if experts:
                 raise NotImplementedError(

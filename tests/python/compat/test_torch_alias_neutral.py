@@ -28,7 +28,7 @@ OTHERS = {
     "cli": {"plugins", "statistics", "arguments", "each"},
     "nn/transformer.py": {"self"},
     "vision/ops/priors.py": {"distances"},
-    "compat/torch/distributed.py": {"_dist", "chosen"},
+    "compat/torch/distributed": {"_dist", "chosen"},
     "compat/torch": {"_functions", "_arrays", "_copies", "_torch", "_indices"},
     "": {
         "builtins",

@@ -16,11 +16,13 @@ from tenon.nn import Module, Parameter
 from tenon.optim import Optimizer
 
 from ..data_parallel import DistributedDataParallel
+from ..dtensor import DTensor, to_local
 from ..fully_shard import ShardedParameter
 from ..pipelines import Pipeline
 from ..zero import ZeroRedundancyOptimizer
 from .boxes import Box, Piece, whole
 from .reader import Reader
+from .sharded import part_of, read_sharded
 from .values import decoded, encoded
 
 
@@ -223,6 +225,10 @@ def _own_piece(tensor: Tensor, param: Tensor | None) -> Piece | None:
 
 
 def _replica(tensor: Tensor) -> Piece:
+    """Of a sharded tensor this rank's part, which shares memory with it."""
+    if isinstance(tensor, DTensor):
+        whole_shape, offset = part_of(tensor)
+        return Piece(to_local(tensor.detach()), whole_shape, offset)
     return Piece(tensor.detach(), tuple(tensor.shape), (0,) * tensor.ndim)
 
 
@@ -268,6 +274,8 @@ class _OptimizerState:
                 full = f"{self._path}.state.{name}.{key}"
                 if not isinstance(value, Tensor):
                     found.add_value(full, value)
+                elif isinstance(value, DTensor):
+                    found.add(full, _replica(value))
                 elif value.ndim and tuple(value.shape[: param.ndim]) == tuple(param.shape):
                     # Complex numbers have their two parts as one more axis.
                     more = tuple(value.shape[param.ndim :])
@@ -322,9 +330,18 @@ class _OptimizerState:
         source.asked.add(full)
         stored = source.reader.manifest.tensors[full].shape
         _, shape, offset = self._places[id(param)]
-        if key == "step" or stored[: len(shape)] != shape:  # not of the parameter's shape
-            return lambda: source.reader.read(full, whole(stored))
         more = stored[len(shape) :]
+        has_shape = stored[: len(shape)] == shape
+        if isinstance(param, DTensor) and has_shape and shape and key != "step":
+            # Where the parameter lies.
+            return lambda: read_sharded(
+                lambda box: source.reader.read(full, box),
+                stored,
+                param.device_mesh,
+                param.placements,
+            )
+        if key == "step" or not has_shape:
+            return lambda: source.reader.read(full, whole(stored))
         if not shape and param.ndim:  # one row, as ZeRO counts a number
             return lambda: source.reader.read(full, whole(stored)).reshape([1, *more])
         box = Box(offset + (0,) * len(more), tuple(param.shape) + more)

@@ -13,6 +13,7 @@ from tenon import Tensor
 from tenon.nn import Module, Parameter
 
 from ..calls import all_gather_object
+from ..dtensor import DTensor, full_tensor, local_of
 from ..errors import CollectiveError
 from ..group import ProcessGroup
 from ..world import world
@@ -163,6 +164,11 @@ class Pipeline:
         joined = [tenon.concat(list(parts), 0) for parts in zip(*found, strict=True)]
         return joined[0] if len(joined) == 1 else tuple(joined)
 
+    def counts(self, param: Tensor) -> bool:
+        """Whether a parameter counts on this rank, where each is to count once: of tied ones, that several ranks have, the
+        first one's."""
+        return all(part.rank == 0 for part, tied in self._ties if tied is param)
+
     # -- how
 
     def _begin(self, what: str, inputs: tuple[Tensor | None, ...]) -> tuple[int, Mail]:
@@ -288,7 +294,7 @@ class Pipeline:
         if action.stage > 0:
             with tenon.no_grad():
                 told = tuple(
-                    tenon.zeros_like(x) if g is None else g.contiguous()
+                    tenon.zeros_like(x) if g is None else _as_plain(g).contiguous()
                     for x, g in zip(inputs, found, strict=True)
                 )
             mail.send(Message(BACKWARD, action.stage - 1, action.microbatch), told)
@@ -342,7 +348,7 @@ class Pipeline:
                 part = self.group.part(sorted(users))
                 if part is not None:
                     with tenon.no_grad():
-                        part.broadcast(params[key])
+                        part.broadcast(local_of(params[key]))
                     ties.append((part, params[key]))
         return ties
 
@@ -359,7 +365,12 @@ class Pipeline:
             for (part, param), before in zip(self._ties, added_before, strict=True):
                 if param.requires_grad:
                     grad = tenon.zeros_like(param) if param.grad is None else param.grad
-                    param.grad = part.all_reduce(grad.contiguous())
+                    if isinstance(grad, DTensor):
+                        own = local_of(grad)
+                        own.copy_(part.all_reduce(own.contiguous()))
+                        param.grad = grad
+                    else:
+                        param.grad = part.all_reduce(grad.contiguous())
                     add_gradient(param, before)
 
 
@@ -376,6 +387,11 @@ def _told(group: ProcessGroup, call: str) -> Iterator[list[str]]:
             f"pipeline: rank {group.rank} failed in {where[0]} of {call}(): {type(error).__name__}: {error}"
         )
         raise
+
+
+def _as_plain(grad: Tensor) -> Tensor:
+    """What stages hand on is plain. Beside sharded tensors it counts as whole on every rank, and its gradient is sharded."""
+    return full_tensor(grad) if isinstance(grad, DTensor) else grad
 
 
 def _sizes(rows: int, count: int) -> list[int]:

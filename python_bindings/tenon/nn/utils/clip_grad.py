@@ -73,6 +73,12 @@ def clip_grad_norm_(
                 f"{tuple(param.shape)} of which other ranks have other parts; use "
                 "tenon.distributed.clip_grad_norm_, which counts each element once"
             )
+    layouts = {grad.layout for grad in _grads(params)}
+    if "sharded" in layouts and len(layouts) > 1:
+        raise ValueError(
+            "clip_grad_norm_: expected gradients that all are sharded tensors, or none, got both; use "
+            "tenon.distributed.clip_grad_norm_, which counts each element once"
+        )
     norm = get_total_norm(_grads(params), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(params, max_norm, norm)
     return norm

@@ -67,8 +67,13 @@ from tenon.distributed import (
 )
 from tenon.distributed import TcpStore as _TcpStore
 
+from . import device_mesh as device_mesh
+from . import tensor as tensor
+from .device_mesh import DeviceMesh, init_device_mesh
+
 __all__ = [
     "Backend",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -111,6 +116,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",
