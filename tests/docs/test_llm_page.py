@@ -16,12 +16,12 @@ def test_the_programs_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(f"{ROOT}/tests/python/llm")
     from tiny_model import folder_of
 
-    folder = folder_of(tmp_path)
+    folder = folder_of(tmp_path, width=64)  # whose rows are whole blocks
     template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}))
     scope = {"tenon": tenon, "folder": folder}
     programs = [text for language, text in blocks("llm.md") if language == "python"]
-    assert len(programs) == 3
+    assert len(programs) == 4
     for program in programs:
         exec(program, scope)
     assert scope["model"].chat_prompt([{"role": "user", "content": "Hello"}]) == scope[

@@ -365,11 +365,8 @@ def test_without_streams_of_the_runtime_there_are_none(tmp_path):
     output = run(
         """
         x = tenon.ones(4, device="kunlun")
-        try:
-            tenon.Stream("kunlun")
-        except Exception as error:
-            print(error)
+        print(tenon.runtime.capabilities("kunlun"))
         """,
         TENON_KUNLUN_RUNTIME=library,
     )
-    assert "kunlun" in output and "stream" in output, output
+    assert output.startswith("kunlun:0: ") and "streams" not in output, output

@@ -25,6 +25,7 @@ def test_two_keywords_of_an_operator_for_one_parameter():
 
 # Parameters that no line reads, as every value of theirs is served by the same result.
 WITHOUT_EFFECT = {
+    "cls",  # of a property of a class
     "sorted",  # elements are in order, also where any order would do
     "stable",  # orders are stable, also where any would do
     "_stacklevel",  # of PyTorch's warnings
@@ -33,7 +34,6 @@ WITHOUT_EFFECT = {
 # Under the alias, in _alias/, where functions also have the signatures that Python's protocols give them.
 WITHOUT_EFFECT_UNDER_ALIAS = {
     "self",
-    "cls",
     "name",  # of a function that is made for a module
     "path",  # of finders of modules
     "target",

@@ -13,9 +13,9 @@ index_put equal median mode kthvalue unique norm quantile cummax cummin take sor
 WITHOUT_ARGUMENTS = ["max", "min", "type"]
 # Receivers that are no tensors, by module.
 OTHERS = {
-    "distributed": {"group", "self._turn", "turn", "ctx.group", "group or world()"},
+    "distributed": {"group", "self._turn", "turn", "ctx.group", "group or world()", "reducer"},
     "distributed/checkpoint": {"box", "piece.box", "first", "other", "both"},
-    "distributed/fully_shard.py": {"self", "unit", "ctx.unit"},
+    "distributed/fully_shard.py": {"self", "unit", "ctx.unit", "order_of(self.group)"},
     "distributed/pipelines": {"mail"},
     "text/strings.py": {"each"},
     "llm": {"row", "cursor", "fields", "self", "asyncio", "allowed", "found"},
@@ -29,7 +29,7 @@ OTHERS = {
     "nn/transformer.py": {"self"},
     "vision/ops/priors.py": {"distances"},
     "compat/torch/distributed": {"_dist", "chosen"},
-    "compat/torch": {"_functions", "_arrays", "_copies", "_torch", "_indices"},
+    "compat/torch": {"_functions", "_arrays", "_copies", "_torch", "_indices", "of", "chosen"},
     "": {
         "builtins",
         "F",
@@ -49,7 +49,8 @@ OTHERS = {
 # What is no tensor and has a size: layers, groups of ranks, structs, pictures, parts of files.
 SIZES_OF_OTHERS = set(
     """self group call shape picture image found environment self.communicator self.group call.outputs RECORD _DESCRIPTOR LENGTH
-    _BEHIND_HEAD _HEAD known place self.experts everyone self._turn turn header""".split()
+    _BEHIND_HEAD _HEAD known place self.experts everyone self._turn turn header self.process_group place.group self.replicas param.group
+    holders ring.group""".split()
 )
 
 

@@ -45,22 +45,24 @@ def byte_tokenizer():
     }
 
 
-def folder_of(path):
+def folder_of(path, width=16):
     """Writes the model to `path`, which it returns."""
+    wide = 3 * width // 2
     numbers = numpy.random.default_rng(3)
-    shapes = {"model.embed_tokens": (256, 16), "lm_head": (256, 16), "model.norm": (16,)}
+    shapes = {"model.embed_tokens": (256, width), "lm_head": (256, width), "model.norm": (width,)}
     for layer in range(2):
         at = f"model.layers.{layer}"
-        shapes |= {f"{at}.input_layernorm": (16,), f"{at}.post_attention_layernorm": (16,)}
-        shapes |= {f"{at}.self_attn.{name}_proj": (16, 16) for name in "qo"}
-        shapes |= {f"{at}.self_attn.{name}_proj": (8, 16) for name in "kv"}
-        shapes |= {f"{at}.mlp.{name}_proj": (24, 16) for name in ("gate", "up")}
-        shapes[f"{at}.mlp.down_proj"] = (16, 24)
+        shapes |= {f"{at}.input_layernorm": (width,), f"{at}.post_attention_layernorm": (width,)}
+        shapes |= {f"{at}.self_attn.{name}_proj": (width, width) for name in "qo"}
+        shapes |= {f"{at}.self_attn.{name}_proj": (width // 2, width) for name in "kv"}
+        shapes |= {f"{at}.mlp.{name}_proj": (wide, width) for name in ("gate", "up")}
+        shapes[f"{at}.mlp.down_proj"] = (width, wide)
     tensors = {
         f"{name}.weight": tenon.from_numpy(numbers.normal(0, 0.5, shape).astype(numpy.float32))
         for name, shape in shapes.items()
     }
+    config = CONFIG | {"hidden_size": width, "intermediate_size": wide}
     safetensors.write(path / "model.safetensors", tensors)
-    (path / "config.json").write_text(json.dumps(CONFIG))
+    (path / "config.json").write_text(json.dumps(config))
     (path / "tokenizer.json").write_text(json.dumps(byte_tokenizer()))
     return path

@@ -359,9 +359,16 @@ def TCPStore(
     wait_for_workers: bool = True,
     **options: Any,
 ) -> TcpStore:
-    """The store at a server, which the rank that is_master serves until the group is destroyed. Nothing here waits for
-    the other ranks; `get` and `wait` do."""
+    """The store at a server, which the rank that is_master serves until the group is destroyed. With `world_size` it is
+    there when that many have come, unless wait_for_workers is False."""
     only("TCPStore", **{name: (value, None) for name, value in options.items()})
     if is_master:
         servers.append(_dist.serve_store(host_name, port))
-    return TcpStore(host_name, port, timeout=timeout.total_seconds())
+    limit = timeout.total_seconds()
+    store = TcpStore(host_name, port, timeout=limit)
+    if world_size is not None and wait_for_workers:
+        come = store.add("TCPStore/workers", 1)
+        if come % world_size == 0:
+            store.set(f"TCPStore/all/{come // world_size}", b"")
+        store.get(f"TCPStore/all/{-(-come // world_size)}", limit)
+    return store
