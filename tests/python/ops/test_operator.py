@@ -148,12 +148,15 @@ def test_in_place_forms():
         ("tenon.zeros((1,), dtype=7)", r"argument 'dtype': expected dtype or None, got int"),
         ("tenon.zeros((1,), device=7)", r"argument 'device': expected device or None, got int"),
         ("tenon.zeros((1,), tenon.int8)", r"positional|list of ints"),
-        ("tenon.full((1,), x)", r"argument 'value': expected number, got tenon.Tensor"),
+        (
+            "tenon.full((1,), x)",
+            r"a number or a tensor without axes as fill_value, got one of shape",
+        ),
     ],
 )
 def test_wrong_arguments_are_explained(call, text):
     x = tenon.tensor([1.0])
-    with pytest.raises(TypeError, match=text):
+    with pytest.raises((TypeError, ValueError), match=text):
         eval(call, {"tenon": tenon, "np": np, "x": x})
 
 
