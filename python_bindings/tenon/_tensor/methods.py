@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods of Tensor that are made of operators: conversions by the name of the dtype, new tensors like
-a tensor, and fills by random numbers. Other names of operators' methods are not here: `names:` of
+a tensor, and fills by random numbers (random_fills.py). Other names of operators' methods are not here: `names:` of
 the operator files has them. Nor are methods that are functions of another library, of which
 opdefs/names/names.yaml has a list under `methods`: __getattr__() makes them.
 
@@ -18,6 +18,14 @@ from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
 from tenon._tensor.arguments import one_sequence as _one_sequence
+from tenon._tensor.random_fills import bernoulli_ as bernoulli_
+from tenon._tensor.random_fills import cauchy_ as cauchy_
+from tenon._tensor.random_fills import exponential_ as exponential_
+from tenon._tensor.random_fills import geometric_ as geometric_
+from tenon._tensor.random_fills import log_normal_ as log_normal_
+from tenon._tensor.random_fills import normal_ as normal_
+from tenon._tensor.random_fills import random_ as random_
+from tenon._tensor.random_fills import uniform_ as uniform_
 
 # -- dtypes ----------------------------------------------------------------------------------------
 
@@ -495,95 +503,6 @@ def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
     """Overwrite each element by what a Python function makes of it: slow, for tests and tables."""
     values = [function(value) for value in self.detach().cpu().reshape(-1).tolist()]
     return self.copy_(_core.tensor(values, dtype=self.dtype).reshape(self.shape))
-
-
-# -- random fills ----------------------------------------------------------------------------------
-
-
-def _fill(self: Tensor, generator: Any, values: Callable[[], Tensor]) -> Tensor:
-    if generator is None:
-        return self.copy_(values())
-    with generator:
-        return self.copy_(values())
-
-
-def _float_dtype(self: Tensor) -> Any:
-    return self.dtype if self.dtype.is_floating_point else _core.float32
-
-
-def uniform_(
-    self: Tensor,
-    low: builtins.float = 0.0,
-    high: builtins.float = 1.0,
-    *,
-    generator: Any = None,
-) -> Tensor:
-    """Overwrite with uniform numbers in [low, high)."""
-    like = {"dtype": _float_dtype(self), "device": self.device}
-    return _fill(self, generator, lambda: _operator("uniform")(self.shape, low, high, **like))
-
-
-def normal_(
-    self: Tensor,
-    mean: builtins.float = 0.0,
-    std: builtins.float = 1.0,
-    *,
-    generator: Any = None,
-) -> Tensor:
-    """Overwrite with normal numbers."""
-    like = {"dtype": _float_dtype(self), "device": self.device}
-    return _fill(self, generator, lambda: _operator("normal")(self.shape, mean, std, **like))
-
-
-def random_(
-    self: Tensor,
-    low: builtins.int = 0,
-    high: builtins.int | None = None,
-    *,
-    generator: Any = None,
-) -> Tensor:
-    """Overwrite with whole numbers from `low` to `high` - 1: random_(high) or random_(low, high).
-    Without limits, all that the dtype holds from 0 on without gaps."""
-    if high is None and low:
-        low, high = 0, low
-    if high is None:
-        from tenon._tensor.array_api import finfo, iinfo  # few programs need it
-
-        if self.dtype.name == "bool":
-            high = 2
-        elif self.dtype.is_integer:
-            high = min(iinfo(self.dtype).max, 2**63 - 2) + 1
-        else:
-            high = min(builtins.int(2 / finfo(self.dtype).eps) + 1, 2**63 - 1)
-    limits = (low, high)
-    return _fill(
-        self, generator, lambda: _operator("randint")(*limits, self.shape, device=self.device)
-    )
-
-
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Overwrite with 1 with probability `p`, a number or a tensor, and else 0."""
-    chance = p if isinstance(p, Tensor) else self.new_full((), p, dtype=_float_dtype(self))
-    return _fill(self, generator, lambda: _operator("bernoulli")(chance.expand(self.shape)))
-
-
-def _sampled(name: str, doc: str) -> Callable[..., Tensor]:
-    def method(self: Tensor, *parameters: Any, generator: Any = None) -> Tensor:
-        from tenon._tensor import samplers  # few programs need it
-
-        sampler = getattr(samplers, name)
-        like = {"shape": self.shape, "dtype": _float_dtype(self), "device": self.device}
-        return _fill(self, generator, lambda: sampler(*parameters, **like))
-
-    method.__name__ = f"{name}_"
-    method.__doc__ = f"Overwrite with {doc}, of the parameters of tenon.random.{name}()."
-    return method
-
-
-exponential_ = _sampled("exponential", "exponential numbers")
-geometric_ = _sampled("geometric", "numbers of trials up to the first success")
-cauchy_ = _sampled("cauchy", "Cauchy numbers")
-log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
 def written(name: str, target: Tensor, result: Tensor) -> Tensor:

@@ -60,11 +60,10 @@ def copied_ahead(batches: Iterator[Any], device: Any, pin_memory: bool = False) 
     """The batches with their tensors on `device`. Where it has streams, the next batch is copied on one
     of its own while the program computes; elsewhere each is copied as it is taken. `pin_memory`: by way of
     pinned memory, from which a device copies without holding up the thread."""
-    try:
-        stream = tenon.Stream(device)
-    except NotImplementedError:
+    if not tenon.runtime.capabilities(device).streams:
         yield from (map_tensors(lambda tensor: tensor.to(device), batch) for batch in batches)
         return
+    stream = tenon.Stream(device)
     pool = PinnedPool(device) if pin_memory else None
     ahead: _Ahead | None = None
     try:

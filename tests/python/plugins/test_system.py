@@ -38,8 +38,11 @@ def test_every_module_imports_without_numpy():
         import tenon
 
         for module in pkgutil.walk_packages(tenon.__path__, "tenon."):
-            if not module.name.endswith("__main__"):
-                __import__(module.name)
+            if module.name.endswith("__main__"):
+                continue
+            if module.name == "tenon.compat.einops":  # which is einops' and needs it
+                continue
+            __import__(module.name)
 
         try:
             tenon.text.StringTensor(["a"])
