@@ -143,6 +143,18 @@ def test_wrong_offsets_are_refused():
         tenon.text_take(text, tenon.tensor([0, 2]), tenon.tensor([1]))
 
 
+@pytest.mark.parametrize(
+    "name", ["text_lower", "text_upper", "text_split", "text_find", "text_hash"]
+)
+def test_no_offsets_are_refused(name):
+    text, none = tenon.tensor([104, 105], dtype=tenon.uint8), tenon.zeros([0], dtype=tenon.int64)
+    arguments = ["h"] if name == "text_find" else []
+    with pytest.raises(ValueError, match="one more offset than there are strings, got shapes"):
+        getattr(tenon, name)(text, none, *arguments)
+    with pytest.raises(TypeError, match="expected offsets of dtype integer, got float32"):
+        getattr(tenon, name)(text, tenon.tensor([0.0, 2.0]), *arguments)
+
+
 def test_exchange_with_arrow_shares_memory():
     for kind in (pyarrow.string(), pyarrow.large_string()):
         array = pyarrow.array(["x", "Äb", "", "日本"], kind)

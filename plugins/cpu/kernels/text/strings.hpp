@@ -30,6 +30,12 @@ inline tenon_status read_strings(tenon_ctx* ctx, const char* op, const tenon_ten
   const int64_t most = text->numel, count = offsets->numel;
   tenon_status status = expect_dtype(op, "offsets", offsets, shapes::kIntegers, "integer", err);
   if (status != TENON_OK) return status;
+  if (text->ndim != 1 || offsets->ndim != 1 || count == 0)
+    return fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "[%s] expected bytes as a vector and one more offset than there are strings, "
+        "got shapes %s and %s",
+        op, shape_text(*text).c_str(), shape_text(*offsets).c_str());
   out->bytes = data_of<uint8_t>(text);
   out->count = count - 1;
   with_index_type(offsets, [&]<class P>(const P* from) {
