@@ -216,10 +216,10 @@ def test_torch_stores(monkeypatch):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     first = d.TCPStore("127.0.0.1", port, 2, is_master=True, wait_for_workers=False)
-    soon = datetime.timedelta(seconds=0.05)
+    soon = datetime.timedelta(seconds=1)
     with pytest.raises(TimeoutError, match="TCPStore/all/1"):
         d.TCPStore("127.0.0.1", port, 2, timeout=soon)
-    assert isinstance(d.TCPStore("127.0.0.1", port, 2, timeout=soon), d.Store)  # the second
+    assert isinstance(d.TCPStore("127.0.0.1", port, 2), d.Store)  # the second
     first.set("key", b"value")
     assert d.TCPStore("127.0.0.1", port).get("key", 10.0) == b"value"
     assert isinstance(d.HashStore(), d.Store)
