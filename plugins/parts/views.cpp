@@ -39,10 +39,10 @@ Tensor bsr_transposed(Scope& scope, const Tensor& x) {
       run(scope, op::subtract, {boxed(int64_t{1}), box(numbers(scope, 2, coo.parts[0]))});
   const Tensor blocks =
       run(scope, op::clone, {box(run(scope, op::transpose, {box(coo.values())}))});
-  const Tensor turned =
+  const Tensor transposed =
       compose(scope, &kCoo, {pairs->shape[1], pairs->shape[0], pairs->shape[3], pairs->shape[2]},
               {select_rows(scope, coo.parts[0], order), blocks});
-  return of_pairs(scope, coalesced(scope, turned), &kBsr, {x->shape[1], x->shape[0]});
+  return of_pairs(scope, coalesced(scope, transposed), &kBsr, {x->shape[1], x->shape[0]});
 }
 
 Result transposed(Scope& scope, const Tensor& x) {

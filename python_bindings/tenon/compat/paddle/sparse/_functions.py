@@ -204,8 +204,8 @@ def transpose(x: Tensor, perm: Sequence[int], name: Any = None) -> Tensor:
             f"sparse.transpose(): expected an order of {x.ndim} axes, got {list(perm)}"
         )
     if x.layout == "csr":
-        turned = _core.operator("permute")(x, axes)
-        return _core.convert_layout(turned, "csr")
+        transposed = _core.operator("permute")(x, axes)
+        return _core.convert_layout(transposed, "csr")
     indices, values = x.indices(), x.values()
     indexed = indices.shape[0]
     if any((axis < indexed) != (place < indexed) for place, axis in enumerate(axes)):
@@ -216,8 +216,8 @@ def transpose(x: Tensor, perm: Sequence[int], name: Any = None) -> Tensor:
     rows = tenon.stack([indices[axis] for axis in axes[:indexed]])
     inner = [0, *(axis - indexed + 1 for axis in axes[indexed:])]
     shape = [x.shape[axis] for axis in axes]
-    turned = _core.operator("permute")(values, inner)
-    return _core.compose("coo", shape, [rows, turned]).coalesce()
+    transposed = _core.operator("permute")(values, inner)
+    return _core.compose("coo", shape, [rows, transposed]).coalesce()
 
 
 def reshape(x: Tensor, shape: Sequence[int], name: Any = None) -> Tensor:
