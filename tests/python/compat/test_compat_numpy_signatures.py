@@ -208,8 +208,8 @@ def test_out_is_written_and_returned():
     "call, text",
     [
         (lambda: tnp.sum([1.0], keepdims="yes"), "expected keepdims True or False, got 'yes'"),
-        (lambda: tnp.sum([1.0], nonsense=1), "unexpected keyword argument 'nonsense'"),
-        (lambda: tnp.sin(1.0, casting="no"), "expected `casting` to be left out"),
+        (lambda: tnp.sum([1.0], nonsense=1), "unknown keyword 'nonsense'"),
+        (lambda: tnp.sin(1.0, casting="no"), "expected casting='same_kind', got 'no'"),
         (lambda: tnp.sin(1.0, where=[True]), "expected `out` beside `where`"),
         (lambda: tnp.max([1.0], where=[True]), "expected `initial` beside `where`"),
         (lambda: tnp.quantile([1.0], 0.5, method="hazen"), "expected a method of linear"),

@@ -269,7 +269,7 @@ def test_call(call, values, dtypes):
 def test_keywords_of_all_and_labels():
     x = t(M)
     assert paddle.sum(input=x, dim=1, keepdim=True, name="label").shape == (2, 1)
-    with pytest.raises(TypeError, match="expected one of `x` and `input`, got both"):
+    with pytest.raises(TypeError, match="expected one value for 'x', got two; 'input' is another"):
         paddle.sum(x=x, input=x)
     out = paddle.zeros([2])
     assert paddle.sum(x, 1, out=out) is out and out.tolist() == [4.0, 2.5]
@@ -289,7 +289,7 @@ def test_running_statistics_keep_momentum():
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda: paddle.pdist(t(M), compute_mode="bogus"), "unexpected keyword argument"),
+        (lambda: paddle.pdist(t(M), compute_mode="bogus"), "unknown keyword"),
         (lambda: paddle.cdist(t(M), t(M), compute_mode="bogus"), "expected compute_mode of"),
         (lambda: paddle.shard_index(t([1, 2]), 20, 2, 0), "expected indices of shape \\[..., 1\\]"),
         (lambda: paddle.shard_index(t([[1]] * 2), 20, 2, 2), "expected a shard_id from 0 to 1"),
@@ -299,12 +299,12 @@ def test_running_statistics_keep_momentum():
         (lambda: paddle.var(t([1, 2])), "expected a tensor of floats, got int64"),
         (lambda: paddle.crop(t(M), [3, 3]), "expected a part of shape"),
         (lambda: paddle.reshape(t([1.0]), [1, 0]), "expected 0 for an axis of x"),
-        (lambda: paddle.sort(t(M), stable="yes"), "expected `stable` to be a bool, got 'yes'"),
+        (lambda: paddle.sort(t(M), stable="yes"), "expected True or False for 'stable', got 'yes'"),
         (lambda: paddle.uniform([2], seed=3), "expected seed=0"),
         (lambda: paddle.linalg.lstsq(t(M), t(M), driver="bogus"), "expected driver 'gels'"),
         (lambda: paddle.linalg.lu(t(M), False), "expected pivot=True"),
         (lambda: paddle.nn.functional.layer_norm(t(M), 2), "expected the last axes of x"),
-        (lambda: paddle.nn.functional.relu(t(M), inplace=True), "unexpected keyword argument"),
+        (lambda: paddle.nn.functional.relu(t(M), inplace=True), "unknown keyword"),
         (lambda: paddle.nn.functional.kl_div(t(M), t(M), "bogus"), "expected reduction 'mean'"),
         (
             lambda: paddle.nn.functional.cross_entropy(t(M), t([3, 0])),

@@ -11,7 +11,7 @@ results are tensors: float(...) or .item() gives a number (docs/compat_namespace
 import importlib
 from typing import Any
 
-from tenon.compat._signature import SignedNamespace
+from tenon.compat._signed import SignedNamespace
 
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"

@@ -11,7 +11,9 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon._spellings import SPELLINGS
-from tenon.compat._signature import bound, check_out, deliver, table
+from tenon.compat._out import check_out, deliver
+from tenon.compat._signature import table
+from tenon.compat._signed import bound
 from tenon.compat.numpy._convert import (
     as_tensor,
     common_dtype,

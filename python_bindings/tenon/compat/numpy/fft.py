@@ -9,7 +9,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
-from tenon.compat._signature import bound
+from tenon.compat._signed import bound
 from tenon.compat.numpy._convert import as_float, as_tensor, kind_of
 from tenon.compat.numpy._signatures import FFT
 

@@ -10,7 +10,8 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
-from tenon.compat._signature import LEFT_OUT, bound
+from tenon.compat._signature import LEFT_OUT
+from tenon.compat._signed import bound
 from tenon.compat.numpy import _functions as base
 from tenon.compat.numpy import _reductions as reductions
 from tenon.compat.numpy._convert import as_float, as_tensor, unified

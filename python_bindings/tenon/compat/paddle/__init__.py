@@ -12,7 +12,7 @@ import importlib as _importlib
 import os as _os
 from typing import Any as _Any
 
-from tenon.compat._signature import SignedNamespace as _Namespace
+from tenon.compat._signed import SignedNamespace as _Namespace
 from tenon.compat.paddle._attributes import ParamAttr
 from tenon.compat.paddle._device import (
     _load_for_unknown_device,  # noqa: F401

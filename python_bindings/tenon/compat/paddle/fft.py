@@ -8,7 +8,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat._signature import bound
+from tenon.compat._signed import bound
 from tenon.compat.paddle._signatures import FFT
 
 

@@ -11,7 +11,7 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
-from tenon.compat._signature import bound
+from tenon.compat._signed import bound
 from tenon.compat.numpy._functions import cov as weighted_cov
 from tenon.compat.paddle import _composed as composed
 from tenon.compat.paddle._signatures import LINALG

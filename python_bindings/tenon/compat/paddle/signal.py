@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tenon
 from tenon._core import Tensor
-from tenon.compat._signature import bound
+from tenon.compat._signed import bound
 from tenon.compat.paddle._signatures import SIGNAL
 
 

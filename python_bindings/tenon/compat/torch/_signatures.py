@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenon._spellings import KEYWORDS, SIGNATURES
-from tenon.compat._calls import by_signature, signature
+from tenon.compat._calls import by_signature
+from tenon.compat._signature import parse
 from tenon.compat.torch._options import FACTORY_OPTIONS, OPTIONS
 
 _WRITTEN_OUT = """
@@ -108,7 +109,7 @@ _OPTIONS_OF = {option: set(names.split()) for option, names in _MORE.items()}
 def of(name: str, function: Callable[..., Any]) -> inspect.Signature:
     """PyTorch's signature of the function with this dotted name."""
     if name in _TEXTS:
-        return signature(_TEXTS[name])
+        return parse(_TEXTS[name])
     own = inspect.signature(function)
     more = [option for option, names in _OPTIONS_OF.items() if name in names]
     if name.startswith(_PREFIXES_WITH_OUT) and name not in _WITHOUT_OUT:
@@ -138,7 +139,7 @@ def adapted(name: str, function: Any) -> Any:
     except ValueError:  # a function of C without a signature
         return function
     options = OPTIONS | FACTORY_OPTIONS if "layout" in theirs.parameters else OPTIONS
-    return by_signature(name, function, theirs, KEYWORDS, SYNONYMS, options)
+    return by_signature(name, function, theirs, words=KEYWORDS, synonyms=SYNONYMS, options=options)
 
 
 def adapt_all(space: str, names: Iterable[str], module: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
-from tenon.compat._signature import bound, table
+from tenon.compat._signature import table
+from tenon.compat._signed import bound
 from tenon.compat.paddle._attributes import ParamAttr
 from tenon.compat.paddle.nn import functional, initializer
 

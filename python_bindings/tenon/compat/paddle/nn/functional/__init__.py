@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 import tenon
-from tenon.compat._signature import bound
+from tenon.compat._signed import bound
 from tenon.compat.paddle.nn.functional._signatures import FUNCTIONS
 
 _MODULES = "_activations _convolutions _images _losses _normalization _pooling".split()
