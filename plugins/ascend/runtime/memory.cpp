@@ -1,26 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a device: raw allocations, copies, fills.
-#include <algorithm>
-#include <cstring>
-#include <new>
+#include <tenon/device_memory.hpp>
 
 #include "device.hpp"
 
 namespace ascend {
 namespace {
 
-// What aclrtMalloc aligns to; more is found inside a larger allocation.
-constexpr uint64_t kAlignment = 512;
+constexpr uint64_t kAlignment = 512;  // of aclrtMalloc
 
-// A pattern is written on the host up to this size, and doubled on the device from there.
-constexpr uint64_t kFirstFill = 4096;
+CopyKind kind_of(int32_t direction) {
+  return direction == TENON_COPY_HOST_TO_DEVICE   ? kHostToDevice
+         : direction == TENON_COPY_DEVICE_TO_HOST ? kDeviceToHost
+                                                  : kDeviceToDevice;
+}
 
-// Copies on one stream. Without a stream each copy has finished when it returns.
-class Copies {
+// AscendCL on one stream. Without a stream each copy has finished when it returns.
+class Driver {
  public:
-  Copies(tenon_stream stream, tenon_err* err) : stream_(stream), err_(err) {}
+  Driver(tenon_stream stream, tenon_err* err) : stream_(stream), err_(err) {}
 
-  tenon_status copy(void* dst, const void* src, uint64_t bytes, CopyKind kind) const {
+  tenon_status allocate(void** out, uint64_t bytes, bool is_pinned) const {
+    // With a stream it is for a copy onto itself.
+    if (const tenon_status status = refuse_captured(stream_, "a copy onto itself", err_))
+      return status;
+    const int error =
+        is_pinned ? acl.aclrtMallocHost(out, bytes) : acl.aclrtMalloc(out, bytes, kHugeFirst);
+    return error ? fail_acl(err_, is_pinned ? "aclrtMallocHost" : "aclrtMalloc", error) : TENON_OK;
+  }
+  void release(void* memory, bool is_pinned) const {
+    is_pinned ? acl.aclrtFreeHost(memory) : acl.aclrtFree(memory);
+  }
+
+  tenon_status copy(void* dst, const void* src, uint64_t bytes, int32_t direction) const {
+    const CopyKind kind = kind_of(direction);
     const int error = stream_ ? acl.aclrtMemcpyAsync(dst, bytes, src, bytes, kind, stream_->stream)
                               : acl.aclrtMemcpy(dst, bytes, src, bytes, kind);
     if (error) return fail_acl(err_, stream_ ? "aclrtMemcpyAsync" : "aclrtMemcpy", error);
@@ -36,7 +49,7 @@ class Copies {
     if (is_captured())
       if (const tenon_status status = captured_host_memory(stream_, src, bytes, &from, err_))
         return status;
-    return copy(dst, from, bytes, kHostToDevice);
+    return copy(dst, from, bytes, TENON_COPY_HOST_TO_DEVICE);
   }
 
   tenon_status wait() const {
@@ -44,41 +57,10 @@ class Copies {
     return error ? fail_acl(err_, "aclrtSynchronizeStream", error) : TENON_OK;
   }
 
-  // AscendCL does not say what a copy of overlapping ranges does, so one goes through other memory.
-  tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes) const {
-    if (const tenon_status status = refuse_captured(stream_, "a copy onto itself", err_))
-      return status;
-    void* between = nullptr;
-    if (const int error = acl.aclrtMalloc(&between, bytes, kHugeFirst))
-      return fail_acl(err_, "aclrtMalloc", error);
-    tenon_status status = copy(between, src, bytes, kDeviceToDevice);
-    if (!status) status = copy(dst, between, bytes, kDeviceToDevice);
-    const tenon_status waited = wait();  // also after a failure: a copy may be under way
-    acl.aclrtFree(between);
-    return status ? status : waited;
-  }
-
  private:
   tenon_stream stream_;
   tenon_err* err_;
 };
-
-tenon_status copy_bytes(const tenon_copy_request* request, tenon_err* err) {
-  const Copies copies(request->stream, err);
-  const auto dst = reinterpret_cast<uintptr_t>(request->dst);
-  const auto src = reinterpret_cast<uintptr_t>(request->src);
-  switch (request->direction) {
-    case TENON_COPY_HOST_TO_DEVICE:
-      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
-    case TENON_COPY_DEVICE_TO_HOST:
-      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
-    default:
-      if (dst == src) return TENON_OK;
-      if (dst < src + request->bytes && src < dst + request->bytes)
-        return copies.copy_overlapping(request->dst, request->src, request->bytes);
-      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
-  }
-}
 
 tenon_status fill_bytes(char* to, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
                         tenon_stream stream, tenon_err* err) {
@@ -88,15 +70,7 @@ tenon_status fill_bytes(char* to, uint64_t bytes, const void* pattern, uint32_t 
                              : acl.aclrtMemset(to, bytes, value, bytes);
     return error ? fail_acl(err, stream ? "aclrtMemsetAsync" : "aclrtMemset", error) : TENON_OK;
   }
-  const Copies copies(stream, err);
-  char first[kFirstFill];  // a multiple of every size of a pattern
-  uint64_t done = std::min(bytes, kFirstFill);
-  for (uint64_t at = 0; at < done; at += pattern_bytes)
-    std::memcpy(first + at, pattern, pattern_bytes);
-  tenon_status status = copies.copy_to_device(to, first, done);
-  for (; !status && done < bytes; done = std::min(bytes, done * 2))
-    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
-  return status;
+  return tenon::fill_range(Driver(stream, err), to, bytes, pattern, pattern_bytes);
 }
 
 }  // namespace
@@ -105,33 +79,14 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
                    tenon_err* err) {
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (const tenon_status status = make_current(device, err)) return status;
-  if (request->kind == TENON_ALLOC_MANAGED)
-    return tenon::fail(
-        err, TENON_UNSUPPORTED,
-        "ascend: expected device or pinned memory, got a request for managed memory, "
-        "which AscendCL does not have");
-  const bool is_pinned = request->kind == TENON_ALLOC_PINNED;
-  const uint64_t room = request->bytes + (request->align > kAlignment ? request->align : 0);
-  if (room < request->bytes)
-    return tenon::fail(err, TENON_OUT_OF_MEMORY, "ascend: the size overflows 64 bits");
-  void* memory = nullptr;
-  const int error =
-      is_pinned ? acl.aclrtMallocHost(&memory, room) : acl.aclrtMalloc(&memory, room, kHugeFirst);
-  if (error) return fail_acl(err, is_pinned ? "aclrtMallocHost" : "aclrtMalloc", error);
-  try {
-    *out = device->memory.align(memory, request->align, is_pinned);
-  } catch (const std::bad_alloc&) {
-    is_pinned ? acl.aclrtFreeHost(memory) : acl.aclrtFree(memory);
-    return tenon::fail_host_memory(err);
-  }
-  return TENON_OK;
+  return tenon::allocate_aligned(Driver(nullptr, err), device->memory, *request, kAlignment,
+                                 "ascend", "AscendCL", out, err);
 }
 
 void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
   acl.aclrtSetDevice(device->index);
   if (stream) acl.aclrtSynchronizeStream(stream->stream);  // its work may use the memory
-  const tenon::AlignedMemory::Origin origin = device->memory.take(memory);
-  origin.is_pinned ? acl.aclrtFreeHost(origin.memory) : acl.aclrtFree(origin.memory);
+  tenon::release_aligned(Driver(nullptr, nullptr), device->memory, memory);
 }
 
 tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
@@ -145,7 +100,8 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
             refuse_captured(request->stream, "a copy between host and device", err))
       return status;
   Profile::Scope profile(device, request->stream, TENON_PROFILE_COPY, request->bytes);
-  const tenon_status status = copy_bytes(request, err);
+  const tenon_status status = tenon::copy_range(Driver(request->stream, err), request->dst,
+                                                request->src, request->bytes, request->direction);
   if (!status) profile.finish("copy");
   return status;
 }
@@ -165,7 +121,7 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
 tenon_status copy_captured(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
   if (!request->stream || !request->stream->capturing) return copy(device, request, err);
   if (const tenon_status status = make_current(device, err)) return status;
-  return Copies(request->stream, err).copy_to_device(request->dst, request->src, request->bytes);
+  return Driver(request->stream, err).copy_to_device(request->dst, request->src, request->bytes);
 }
 
 }  // namespace ascend

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dnn/cudnn.hpp"
 
-#include <iterator>
-
 #include "runtime/library.hpp"
 #include "runtime/vendor.hpp"
 
@@ -15,25 +13,19 @@ constexpr Symbol kSymbols[] = {
 #undef TENON_CUDNN_SYMBOL
 };
 
-struct Opened {
-  Library functions = {};
-  KernelLibrary library =
-      open_kernel_library(vendor::kDnn, vendor::kDnnVariable, vendor::kDnnNames,
-                          vendor::kInstallDnn, kSymbols, std::size(kSymbols), &functions);
-};
-
-const Opened& opened() {
-  static const Opened* instance = new Opened;  // the library stays open until the process ends
-  return *instance;
+const KernelTable<Library>& opened() {
+  static const auto* table = new KernelTable<Library>{
+      {vendor::kDnn, vendor::kDnnVariable, vendor::kDnnNames, vendor::kInstallDnn, kSymbols}};
+  return *table;
 }
 
 }  // namespace
 
-const Library* library() { return opened().library ? &opened().functions : nullptr; }
+const Library* library() { return opened().functions(); }
 
 bool is_available() { return library() != nullptr; }
-const char* library_name() { return library() ? opened().library.name.c_str() : nullptr; }
-const char* library_problem() { return library() ? nullptr : opened().library.problem.c_str(); }
+const char* library_name() { return opened().name(); }
+const char* library_problem() { return opened().problem(); }
 const char* error_text(Status status) { return library()->error_text(status); }
 
 Status create_handle(Handle* out) { return library()->create(out); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blas/blas.hpp"
 
-#include <iterator>
-
 #include "runtime/library.hpp"
 
 namespace gpu::blas {
@@ -15,16 +13,10 @@ constexpr Symbol kSymbols[] = {
 #undef TENON_GPU_SYMBOL
 };
 
-struct Opened {
-  Library functions = {};
-  KernelLibrary library =
-      open_kernel_library(vendor::kBlas, vendor::kBlasVariable, vendor::kBlasNames,
-                          vendor::kInstallBlas, kSymbols, std::size(kSymbols), &functions);
-};
-
-const Opened& opened() {
-  static const Opened* instance = new Opened;  // the library stays open until the process ends
-  return *instance;
+const KernelTable<Library>& opened() {
+  static const auto* table = new KernelTable<Library>{
+      {vendor::kBlas, vendor::kBlasVariable, vendor::kBlasNames, vendor::kInstallBlas, kSymbols}};
+  return *table;
 }
 
 }  // namespace
@@ -48,8 +40,8 @@ int data_type(int dtype) {
   }
 }
 
-const Library* library() { return opened().library ? &opened().functions : nullptr; }
-const char* library_name() { return library() ? opened().library.name.c_str() : nullptr; }
-const char* library_problem() { return library() ? nullptr : opened().library.problem.c_str(); }
+const Library* library() { return opened().functions(); }
+const char* library_name() { return opened().name(); }
+const char* library_problem() { return opened().problem(); }
 
 }  // namespace gpu::blas

@@ -57,21 +57,27 @@ void* open_library(const char* variable, const char* names, std::string* why) {
   return nullptr;
 }
 
-KernelLibrary open_kernel_library(const char* title, const char* variable, const char* names,
-                                  const char* how_to_install, const Symbol* symbols, size_t count,
-                                  void* table) {
-  KernelLibrary opened;
-  std::string why;
-  void* library = open_library(variable, names, &why);
-  const char* missing = library ? tenon::find_symbols(library, symbols, count, table) : nullptr;
-  if (!library)
-    opened.problem = std::string(title) + " was not found (" + why + "); " + how_to_install;
-  else if (missing)
-    opened.problem = std::string(title) + " lacks " + missing + "; " + how_to_install;
-  else
-    opened.name = std::string(title) + " (" + file_name(library) + ")";
-  log(opened ? 0 : 2, "%s", (opened ? opened.name : opened.problem).c_str());
-  return opened;
+Opening open_kernel_libraries(std::initializer_list<KernelLibrary> libraries, void* table) {
+  Opening opening;
+  for (const KernelLibrary& each : libraries) {
+    std::string why;
+    void* library = open_library(each.variable, each.names, &why);
+    const char* missing =
+        library ? tenon::find_symbols(library, each.symbols.data(), each.symbols.size(), table)
+                : nullptr;
+    const std::string text =
+        !library  ? std::string(each.title) + " was not found (" + why + "); " + each.how_to_install
+        : missing ? std::string(each.title) + " lacks " + missing + "; " + each.how_to_install
+                  : std::string(each.title) + " (" + file_name(library) + ")";
+    const bool is_open = library && !missing;
+    log(is_open ? 0 : 2, "%s", text.c_str());
+    if (is_open)
+      opening.name += (opening.name.empty() ? "" : ", ") + text;
+    else if (opening.problem.empty())
+      opening.problem = text;
+  }
+  if (!opening.problem.empty()) opening.name.clear();
+  return opening;
 }
 
 }  // namespace gpu

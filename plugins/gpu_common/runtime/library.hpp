@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <initializer_list>
+#include <span>
 #include <string>
 
 namespace gpu {
@@ -22,17 +24,43 @@ using tenon::Symbol;
 // library stays open.
 void* open_library(const char* variable, const char* names, std::string* why);
 
-// A library of kernels, which a device can do without. Exactly one of the texts is empty.
+// A library of kernels, which a device can do without: how texts name it, where open_library finds it, and what is
+// taken from it.
 struct KernelLibrary {
-  std::string name;     // "cuBLASLt (libcublasLt.so.13.1.0)"
-  std::string problem;  // what is missing, and how to install it
-
-  explicit operator bool() const { return problem.empty(); }
+  const char *title, *variable, *names, *how_to_install;
+  std::span<const Symbol> symbols;
 };
 
-// Opens it as open_library does and fills `table`. `title` names it in texts.
-KernelLibrary open_kernel_library(const char* title, const char* variable, const char* names,
-                                  const char* how_to_install, const Symbol* symbols, size_t count,
-                                  void* table);
+// What came of opening libraries. Exactly one of the texts is empty.
+struct Opening {
+  std::string name;     // "cuBLASLt (libcublasLt.so.13.1.0)", of several with commas between
+  std::string problem;  // what is missing first, and how to install it
+};
+
+// Opens each and fills `table` with the symbols of all.
+Opening open_kernel_libraries(std::initializer_list<KernelLibrary> libraries, void* table);
+
+// The functions of one library of kernels, or of several that are of use only together. They stay open until the process
+// ends, so that tables are not destroyed: `static const auto* table = new KernelTable<Library>{...}`.
+template <class Functions>
+class KernelTable {
+ public:
+  KernelTable(std::initializer_list<KernelLibrary> libraries)
+      : opening_(open_kernel_libraries(libraries, &functions_)) {}
+  KernelTable(const KernelTable&) = delete;
+  KernelTable& operator=(const KernelTable&) = delete;
+
+  // NULL: something is missing.
+  const Functions* functions() const { return opening_.problem.empty() ? &functions_ : nullptr; }
+  const char* name() const { return opening_.problem.empty() ? opening_.name.c_str() : nullptr; }
+  // NULL: nothing is.
+  const char* problem() const {
+    return opening_.problem.empty() ? nullptr : opening_.problem.c_str();
+  }
+
+ private:
+  Functions functions_ = {};
+  Opening opening_;
+};
 
 }  // namespace gpu

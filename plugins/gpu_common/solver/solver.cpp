@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solver/solver.hpp"
 
-#include <iterator>
-
 #include "runtime/library.hpp"
 
 namespace gpu::solver {
@@ -40,34 +38,19 @@ constexpr Symbol kSolverSymbols[] = {
 constexpr Symbol kBlasSymbols[] = {TENON_GPU_DENSE_BLAS_FUNCTIONS(TENON_GPU_BLAS_FUNCTION)
                                        TENON_GPU_DENSE_BLAS_ROUTINES(TENON_GPU_BLAS_ROUTINE)};
 
-struct Opened {
-  Library functions = {};
-  KernelLibrary solver = open_kernel_library(vendor::kSolver, vendor::kSolverVariable,
-                                             vendor::kSolverNames, vendor::kInstallSolver,
-                                             kSolverSymbols, std::size(kSolverSymbols), &functions);
-  KernelLibrary blas = open_kernel_library(vendor::kDenseBlas, vendor::kDenseBlasVariable,
-                                           vendor::kDenseBlasNames, vendor::kInstallDenseBlas,
-                                           kBlasSymbols, std::size(kBlasSymbols), &functions);
-};
-
-const Opened& opened() {
-  static const Opened* instance = new Opened;  // the libraries stay open until the process ends
-  return *instance;
+const KernelTable<Library>& opened() {
+  static const auto* table =
+      new KernelTable<Library>{{vendor::kSolver, vendor::kSolverVariable, vendor::kSolverNames,
+                                vendor::kInstallSolver, kSolverSymbols},
+                               {vendor::kDenseBlas, vendor::kDenseBlasVariable,
+                                vendor::kDenseBlasNames, vendor::kInstallDenseBlas, kBlasSymbols}};
+  return *table;
 }
 
 }  // namespace
 
-const Library* library() {
-  return opened().solver && opened().blas ? &opened().functions : nullptr;
-}
-const char* library_name() {
-  static const std::string* names =
-      new std::string(opened().solver.name + ", " + opened().blas.name);
-  return library() ? names->c_str() : nullptr;
-}
-const char* library_problem() {
-  if (library()) return nullptr;
-  return (opened().solver ? opened().blas : opened().solver).problem.c_str();
-}
+const Library* library() { return opened().functions(); }
+const char* library_name() { return opened().name(); }
+const char* library_problem() { return opened().problem(); }
 
 }  // namespace gpu::solver
