@@ -3,6 +3,8 @@
 
 import pathlib
 import runpy
+import subprocess
+import sys
 
 import pytest
 
@@ -117,3 +119,14 @@ def test_operators_and_types_lead_nowhere(package_of_names):
         "def f(x: tenon.jit.Program) -> tenon.Tensor:\n    return tenon.exp(x)\n"
     )
     assert package_of_names("ops/schema.py", text) == []
+
+
+def test_the_pictures_have_every_room_and_no_unexplained_arrow_upward(tmp_path):
+    subprocess.run([sys.executable, ROOT / "scripts" / "room_pictures.py", tmp_path], check=True)
+    python, graph = ((tmp_path / f"rooms_{each}.svg").read_text() for each in ("python", "graph"))
+    for room in ("_tensor", "nn", "jit", "torch"):
+        assert f">{room}</text>" in python
+    for folder in (ROOT / "plugins" / "graph").iterdir():
+        if folder.is_dir() and folder.name != "tests":
+            assert f">{folder.name}</text>" in graph
+    assert ", 0 upward" in graph
