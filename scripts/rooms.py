@@ -18,8 +18,8 @@ from pathlib import Path
 # Rooms (folders, and public modules that are one file) from the ground up. A room imports those of floors below.
 FLOORS = [
     "_core _operators _spellings _aten_calls _paddle_calls",  # the compiled half, and what the build generates
-    "_tensor fft host io plugins",
-    "autograd ops random runtime signal text",
+    "_tensor fft host plugins",
+    "autograd io ops random runtime signal text",
     "collective linalg multiprocessing",
     "array_api data metrics nn",
     "audio distributions func geometric jit optim profiler testing vision",

@@ -2,15 +2,15 @@
 // Facts about element types, and the one promotion rule.
 #pragma once
 
-#include <tenon/abi.h>
+#include <tenon/dtypes.h>
 
 #include <string_view>
 
 namespace tenon::core {
 
-// kStorage: no operator computes with it.
-enum class DtypeClass : uint8_t { kBool, kUnsigned, kSigned, kFloating, kComplex, kStorage };
+using tenon::DtypeClass;
 
+// What calls look up: 16 bytes a dtype, where the whole row has 48.
 struct DtypeInfo {
   const char* name;
   uint8_t size;  // bytes
@@ -18,31 +18,10 @@ struct DtypeInfo {
   tenon_dl_dtype dl;
 };
 
-inline constexpr DtypeInfo kDtypes[TENON_DTYPE_COUNT] = {
-    {"bool", 1, DtypeClass::kBool, {6, 8, 1}},
-    {"uint8", 1, DtypeClass::kUnsigned, {1, 8, 1}},
-    {"int8", 1, DtypeClass::kSigned, {0, 8, 1}},
-    {"uint16", 2, DtypeClass::kUnsigned, {1, 16, 1}},
-    {"int16", 2, DtypeClass::kSigned, {0, 16, 1}},
-    {"uint32", 4, DtypeClass::kUnsigned, {1, 32, 1}},
-    {"int32", 4, DtypeClass::kSigned, {0, 32, 1}},
-    {"uint64", 8, DtypeClass::kUnsigned, {1, 64, 1}},
-    {"int64", 8, DtypeClass::kSigned, {0, 64, 1}},
-    {"float8_e4m3", 1, DtypeClass::kFloating, {10, 8, 1}},
-    {"float8_e5m2", 1, DtypeClass::kFloating, {12, 8, 1}},
-    {"float16", 2, DtypeClass::kFloating, {2, 16, 1}},
-    {"bfloat16", 2, DtypeClass::kFloating, {4, 16, 1}},
-    {"float32", 4, DtypeClass::kFloating, {2, 32, 1}},
-    {"float64", 8, DtypeClass::kFloating, {2, 64, 1}},
-    {"complex64", 8, DtypeClass::kComplex, {5, 64, 1}},
-    {"complex128", 16, DtypeClass::kComplex, {5, 128, 1}},
-    {"float8_e4m3fnuz", 1, DtypeClass::kStorage, {11, 8, 1}},
-    {"float8_e5m2fnuz", 1, DtypeClass::kStorage, {13, 8, 1}},
-    {"float8_e8m0", 1, DtypeClass::kStorage, {14, 8, 1}},
-    {"float4_e2m1_x2", 1, DtypeClass::kStorage, {17, 4, 2}},
-    {"int4_x2", 1, DtypeClass::kStorage, {0, 4, 2}},
-    {"uint4_x2", 1, DtypeClass::kStorage, {1, 4, 2}},
-};
+#define TENON_DTYPE_INFO(id, name, suffix, type_class, size, code, bits, lanes, ...) \
+  {name, size, DtypeClass::k##type_class, {TENON_DL_##code, bits, lanes}},
+inline constexpr DtypeInfo kDtypes[TENON_DTYPE_COUNT] = {TENON_DTYPES(TENON_DTYPE_INFO)};
+#undef TENON_DTYPE_INFO
 
 constexpr bool is_dtype(int64_t dtype) { return dtype >= 0 && dtype < TENON_DTYPE_COUNT; }
 constexpr uint32_t dtype_size(int32_t dtype) { return kDtypes[dtype].size; }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numbers.hpp"
 
+#include <tenon/dtypes.h>
 #include <tenon/storage_float.hpp>
 
-#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstdio>
+#include <cstring>
 
 namespace tenon::validation {
 namespace {
@@ -30,27 +31,29 @@ std::string text_of(std::complex<double> value) {
   return text;
 }
 
-// A byte of a dtype that is stored only; of two numbers in a byte their bits.
-double stored(int32_t dtype, unsigned char bits) {
+// An element of a dtype that is stored only; of two numbers in a byte their bits.
+double stored(int32_t dtype, const unsigned char* at) {
   switch (dtype) {
-    case TENON_DTYPE_F8E4M3FNUZ:
-      return std::bit_cast<Float8E4M3Fnuz>(bits);
-    case TENON_DTYPE_F8E5M2FNUZ:
-      return std::bit_cast<Float8E5M2Fnuz>(bits);
-    case TENON_DTYPE_F8E8M0:
-      return std::bit_cast<Float8E8M0>(bits);
+#define TENON_CASE(id, Type)                                       \
+  case TENON_DTYPE_##id: {                                         \
+    Type element;                                                  \
+    std::memcpy(static_cast<void*>(&element), at, sizeof element); \
+    return static_cast<float>(element);                            \
+  }
+    TENON_SMALL_FLOATS(TENON_CASE)
+#undef TENON_CASE
     default:
-      return bits;
+      return *at;
   }
 }
 
 // visit(index, element) until it returns true; the elements may be anywhere in memory.
 template <class Visit>
 void for_each(int32_t dtype, const std::vector<unsigned char>& elements, Visit&& visit) {
-  if (dtype > TENON_DTYPE_C128) {
-    for (size_t at = 0; at < elements.size(); ++at)
-      if (visit(static_cast<int64_t>(at), std::complex<double>(stored(dtype, elements[at]))))
-        return;
+  const DtypeRow& row = kDtypeTable[dtype];
+  if (row.type_class == DtypeClass::kStorage) {
+    for (size_t at = 0; at < elements.size(); at += row.size)
+      if (visit(static_cast<int64_t>(at / row.size), stored(dtype, elements.data() + at))) return;
     return;
   }
   dispatch<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,

@@ -3,6 +3,8 @@
 // older unversioned ones for those who know nothing else.
 #include "dlpack.hpp"
 
+#include <tenon/dtypes.h>
+
 #include <cstring>
 #include <new>
 
@@ -107,47 +109,18 @@ void drop_import(void* user) {
   if (python.is_alive() && managed->deleter) managed->deleter(managed);
 }
 
+constexpr uint32_t packed(tenon_dl_dtype type) {
+  return uint32_t{type.code} << 24 | uint32_t{type.bits} << 16 | type.lanes;
+}
+
+// -1: no dtype of ours.
 int32_t dtype_of(tenon_dl_dtype wanted) {
-  if (wanted.lanes == 2 && wanted.bits == 4)
-    return wanted.code == 0    ? TENON_DTYPE_I4X2
-           : wanted.code == 1  ? TENON_DTYPE_U4X2
-           : wanted.code == 17 ? TENON_DTYPE_F4E2M1X2
-                               : -1;
-  if (wanted.lanes != 1) return -1;
-  switch (wanted.code) {
-    case 0:
-      return wanted.bits == 8    ? TENON_DTYPE_I8
-             : wanted.bits == 16 ? TENON_DTYPE_I16
-             : wanted.bits == 32 ? TENON_DTYPE_I32
-             : wanted.bits == 64 ? TENON_DTYPE_I64
-                                 : -1;
-    case 1:
-      return wanted.bits == 8    ? TENON_DTYPE_U8
-             : wanted.bits == 16 ? TENON_DTYPE_U16
-             : wanted.bits == 32 ? TENON_DTYPE_U32
-             : wanted.bits == 64 ? TENON_DTYPE_U64
-                                 : -1;
-    case 2:
-      return wanted.bits == 16   ? TENON_DTYPE_F16
-             : wanted.bits == 32 ? TENON_DTYPE_F32
-             : wanted.bits == 64 ? TENON_DTYPE_F64
-                                 : -1;
-    case 4:
-      return wanted.bits == 16 ? TENON_DTYPE_BF16 : -1;
-    case 5:
-      return wanted.bits == 64 ? TENON_DTYPE_C64 : wanted.bits == 128 ? TENON_DTYPE_C128 : -1;
-    case 6:
-      return wanted.bits == 8 ? TENON_DTYPE_BOOL : -1;
-    case 10:
-      return TENON_DTYPE_F8E4M3;
-    case 11:
-      return TENON_DTYPE_F8E4M3FNUZ;
-    case 12:
-      return TENON_DTYPE_F8E5M2;
-    case 13:
-      return TENON_DTYPE_F8E5M2FNUZ;
-    case 14:
-      return TENON_DTYPE_F8E8M0;
+  switch (packed(wanted)) {
+#define TENON_CASE(id, name, suffix, type_class, size, code, bits, lanes, ...) \
+  case packed({TENON_DL_##code, bits, lanes}):                                 \
+    return TENON_DTYPE_##id;
+    TENON_DTYPES(TENON_CASE)
+#undef TENON_CASE
     default:
       return -1;
   }

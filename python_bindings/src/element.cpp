@@ -30,38 +30,6 @@ bool store(void* memory, T value) {
   return true;
 }
 
-// A binary floating format with sign, `exponent_bits` and `mantissa_bits`, as a double: exact.
-double decode_small_float(uint32_t bits, int exponent_bits, int mantissa_bits) {
-  uint32_t mantissa_mask = (1u << mantissa_bits) - 1, exponent_mask = (1u << exponent_bits) - 1;
-  uint32_t mantissa = bits & mantissa_mask, exponent = bits >> mantissa_bits & exponent_mask;
-  int bias = static_cast<int>(exponent_mask >> 1);
-  double magnitude;
-  if (exponent == exponent_mask)
-    magnitude = mantissa ? std::numeric_limits<double>::quiet_NaN()
-                         : std::numeric_limits<double>::infinity();
-  else if (exponent == 0)
-    magnitude = std::ldexp(mantissa, 1 - bias - mantissa_bits);
-  else
-    magnitude = std::ldexp(mantissa | (1u << mantissa_bits),
-                           static_cast<int>(exponent) - bias - mantissa_bits);
-  return bits >> (exponent_bits + mantissa_bits) & 1 ? -magnitude : magnitude;
-}
-
-// OCP E4M3FN has no infinity: the top exponent holds numbers, but for S.1111.111.
-double decode_e4m3(uint8_t bits) {
-  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
-  if ((bits & 0x78) != 0x78) return decode_small_float(bits, 4, 3);
-  double magnitude = std::ldexp(8 + (bits & 7), 15 - 7 - 3);
-  return bits & 0x80 ? -magnitude : magnitude;
-}
-
-double decode_bfloat16(uint16_t bits) {
-  uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
-
 template <class T>
 bool write_integer(void* memory, int32_t dtype, PyObject* number) {
   if (PyFloat_Check(number)) {  // towards zero, as NumPy does
@@ -143,20 +111,11 @@ PyObject* read_element(const void* memory, int32_t dtype) {
       return PyLong_FromUnsignedLongLong(load<uint64_t>(memory));
     case TENON_DTYPE_I64:
       return PyLong_FromLongLong(load<int64_t>(memory));
-    case TENON_DTYPE_F8E4M3:
-      return PyFloat_FromDouble(decode_e4m3(load<uint8_t>(memory)));
-    case TENON_DTYPE_F8E5M2:
-      return PyFloat_FromDouble(decode_small_float(load<uint8_t>(memory), 5, 2));
-    case TENON_DTYPE_F16:
-      return PyFloat_FromDouble(decode_small_float(load<uint16_t>(memory), 5, 10));
-    case TENON_DTYPE_BF16:
-      return PyFloat_FromDouble(decode_bfloat16(load<uint16_t>(memory)));
-    case TENON_DTYPE_F8E4M3FNUZ:
-      return PyFloat_FromDouble(load<Float8E4M3Fnuz>(memory));
-    case TENON_DTYPE_F8E5M2FNUZ:
-      return PyFloat_FromDouble(load<Float8E5M2Fnuz>(memory));
-    case TENON_DTYPE_F8E8M0:
-      return PyFloat_FromDouble(load<Float8E8M0>(memory));
+#define TENON_CASE(id, Type) \
+  case TENON_DTYPE_##id:     \
+    return PyFloat_FromDouble(load<Type>(memory));
+      TENON_SMALL_FLOATS(TENON_CASE)
+#undef TENON_CASE
     case TENON_DTYPE_F64:
       return PyFloat_FromDouble(load<double>(memory));
     case TENON_DTYPE_C64: {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Methods of tenon.Tensor that are no operators.
+#include <tenon/dtypes.h>
+
 #include <cstring>
 
 #include "autograd_methods.hpp"
@@ -172,10 +174,10 @@ PyObject* share_with_numpy(PyObject* self) {
     reason = "it is not on the host; use .to('cpu').numpy()";
   else if (autograd && autograd->requires_grad(tensor))
     reason = "it requires grad; use .detach().numpy()";
-  else if (tensor->dtype >= TENON_DTYPE_F4E2M1X2)
+  else if (tensor->dl_dtype.lanes > 1)
     reason = "NumPy has no such dtype; use .unpack().numpy()";
-  else if (tensor->dtype == TENON_DTYPE_BF16 || tensor->dtype == TENON_DTYPE_F8E4M3 ||
-           tensor->dtype == TENON_DTYPE_F8E5M2 || tensor->dtype >= TENON_DTYPE_F8E4M3FNUZ)
+  else if (tensor->dl_dtype.code > TENON_DL_FLOAT && tensor->dl_dtype.code != TENON_DL_COMPLEX &&
+           tensor->dl_dtype.code != TENON_DL_BOOL)
     reason = "NumPy has no such dtype; use .to(tenon.float32).numpy()";
   if (reason) {
     PyObject* device = device_object(tensor->device);

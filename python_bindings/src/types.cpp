@@ -2,6 +2,7 @@
 #include "types.hpp"
 
 #include <nanobind/stl/string.h>
+#include <tenon/dtypes.h>
 
 #include <array>
 #include <cstdlib>
@@ -23,20 +24,59 @@ PyTypeObject* dtype_type;
 PyTypeObject* device_type;
 PyObject* dtype_objects[TENON_DTYPE_COUNT];
 
-bool is_floating(int32_t id) { return id >= TENON_DTYPE_F8E4M3 && id <= TENON_DTYPE_F64; }
-bool is_complex(int32_t id) { return id == TENON_DTYPE_C64 || id == TENON_DTYPE_C128; }
-bool is_integer(int32_t id) { return id >= TENON_DTYPE_U8 && id <= TENON_DTYPE_I64; }
+bool is_floating(int32_t id) { return kDtypeTable[id].type_class == DtypeClass::kFloating; }
+bool is_complex(int32_t id) { return kDtypeTable[id].type_class == DtypeClass::kComplex; }
+bool is_integer(int32_t id) {
+  return kDtypeTable[id].type_class == DtypeClass::kUnsigned ||
+         kDtypeTable[id].type_class == DtypeClass::kSigned;
+}
+
+// The class of a dtype as Python has it.
+const char* class_name(DtypeClass type_class) {
+  switch (type_class) {
+    case DtypeClass::kBool:
+      return "bool";
+    case DtypeClass::kUnsigned:
+      return "unsigned";
+    case DtypeClass::kSigned:
+      return "signed";
+    case DtypeClass::kFloating:
+      return "floating";
+    case DtypeClass::kComplex:
+      return "complex";
+    case DtypeClass::kStorage:
+      return "storage";
+  }
+  return "";
+}
+
+// (eps, max, min, smallest_normal) of a floating dtype, or None.
+nb::object limits_of(int32_t id) {
+  switch (id) {
+#define TENON_CASE(id, ...) \
+  case TENON_DTYPE_##id:    \
+    return nb::make_tuple(__VA_ARGS__);
+    TENON_FLOAT_DTYPES(TENON_CASE)
+#undef TENON_CASE
+  }
+  return nb::none();
+}
+
+// The table of dtypes, for tenon/_tensor/dtypes.py, which names the columns.
+nb::tuple dtype_table() {
+  nb::list rows;
+  for (const DtypeRow& row : kDtypeTable)
+    rows.append(nb::make_tuple(nb::borrow(dtype_objects[row.id]), class_name(row.type_class),
+                               row.dl.bits, row.dl.lanes, row.safetensors, row.alias,
+                               limits_of(row.id)));
+  return nb::tuple(rows);
+}
 
 // From a name, also NumPy's spelling of bool, and those of ml_dtypes and PyTorch.
 bool dtype_from_name(const char* name, int32_t& id) {
-  constexpr std::pair<std::string_view, int32_t> kOthers[] = {
-      {"bool_", TENON_DTYPE_BOOL},
-      {"float8_e4m3fn", TENON_DTYPE_F8E4M3},
-      {"float8_e8m0fnu", TENON_DTYPE_F8E8M0},
-      {"float4_e2m1fn_x2", TENON_DTYPE_F4E2M1X2}};
   id = host->dtype_find(name);
-  for (const auto& [other, dtype] : kOthers)
-    if (id < 0 && other == name) id = dtype;
+  for (const DtypeRow& row : kDtypeTable)
+    if (id < 0 && *row.alias && std::string_view(row.alias) == name) id = row.id;
   return id >= 0;
 }
 
@@ -196,8 +236,9 @@ void add_types(nb::module_& module) {
       .def_prop_ro("is_integer", [](const DType& self) { return is_integer(self.id); })
       .def_prop_ro("is_signed",
                    [](const DType& self) {
-                     if (self.id == TENON_DTYPE_F8E8M0 || self.id == TENON_DTYPE_U4X2) return false;
-                     return self.id > TENON_DTYPE_I64 || (is_integer(self.id) && self.id % 2 == 0);
+                     const uint8_t code = kDtypeTable[self.id].dl.code;
+                     return code != TENON_DL_BOOL && code != TENON_DL_UINT &&
+                            code != TENON_DL_FLOAT8_E8M0FNU;
                    })
       .def("__eq__", &same_dtype, nb::arg("other").none())
       .def("__hash__",
@@ -212,6 +253,7 @@ void add_types(nb::module_& module) {
   module.def("_promote", [](const DType& a, const DType& b) {
     return nb::steal(dtype_object(host->dtype_promote(a.id, b.id)));
   });
+  module.def("_dtype_table", &dtype_table);
   dtype_type = reinterpret_cast<PyTypeObject*>(dtype.ptr());
 
   nb::class_<Device> device(module, "device", "Where a tensor's memory is and its operators run.");

@@ -41,33 +41,16 @@ from tenon._core import PolicyError as PolicyError
 from tenon._core import Stream as Stream
 from tenon._core import Tensor as Tensor
 from tenon._core import asarray as asarray
-from tenon._core import bfloat16 as bfloat16
-from tenon._core import complex64 as complex64
-from tenon._core import complex128 as complex128
 from tenon._core import current_stream as current_stream
 from tenon._core import device as device
 from tenon._core import device_properties as device_properties
 from tenon._core import dtype as dtype
-from tenon._core import float4_e2m1_x2 as float4_e2m1_x2
-from tenon._core import float8_e4m3 as float8_e4m3
-from tenon._core import float8_e4m3fnuz as float8_e4m3fnuz
-from tenon._core import float8_e5m2 as float8_e5m2
-from tenon._core import float8_e5m2fnuz as float8_e5m2fnuz
-from tenon._core import float8_e8m0 as float8_e8m0
-from tenon._core import float16 as float16
-from tenon._core import float32 as float32
-from tenon._core import float64 as float64
 from tenon._core import from_dlpack as from_dlpack
 from tenon._core import from_numpy as from_numpy
 from tenon._core import frombuffer as frombuffer
 from tenon._core import get_default_dtype as get_default_dtype
 from tenon._core import get_device as get_device
 from tenon._core import get_num_threads as get_num_threads
-from tenon._core import int4_x2 as int4_x2
-from tenon._core import int8 as int8
-from tenon._core import int16 as int16
-from tenon._core import int32 as int32
-from tenon._core import int64 as int64
 from tenon._core import is_grad_enabled as is_grad_enabled
 from tenon._core import manual_seed as manual_seed
 from tenon._core import set_default_dtype as set_default_dtype
@@ -75,11 +58,6 @@ from tenon._core import set_device as set_device
 from tenon._core import set_num_threads as set_num_threads
 from tenon._core import synchronize as synchronize
 from tenon._core import tensor as tensor
-from tenon._core import uint4_x2 as uint4_x2
-from tenon._core import uint8 as uint8
-from tenon._core import uint16 as uint16
-from tenon._core import uint32 as uint32
-from tenon._core import uint64 as uint64
 from tenon._core import use_deterministic_algorithms as use_deterministic_algorithms
 from tenon._operators import *
 from tenon._tensor.array_api import astype as astype
@@ -112,6 +90,7 @@ from tenon._tensor.counting import histogram_bin_edges as histogram_bin_edges
 from tenon._tensor.counting import histogramdd as histogramdd
 from tenon._tensor.counting import unique as unique
 from tenon._tensor.counting import unique_consecutive as unique_consecutive
+from tenon._tensor.dtype_names import *
 from tenon._tensor.everyday import argwhere as argwhere
 from tenon._tensor.everyday import array_equal as array_equal
 from tenon._tensor.everyday import chunk as chunk

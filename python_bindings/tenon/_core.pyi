@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from typing_extensions import Buffer, Self
 
 from tenon._operators import TensorLike, TensorMethods
+from tenon._tensor.dtype_names import *
 from tenon._tensor.late_methods import LateMethods
 from tenon._tensor.sharded_methods import ShardedMethods
 
@@ -243,29 +244,6 @@ class DeviceError(RuntimeError): ...
 class NotFoundError(LookupError): ...
 class PolicyError(RuntimeError): ...
 class InternalError(RuntimeError): ...
-
-uint8: Final[dtype]
-int8: Final[dtype]
-uint16: Final[dtype]
-int16: Final[dtype]
-uint32: Final[dtype]
-int32: Final[dtype]
-uint64: Final[dtype]
-int64: Final[dtype]
-float8_e4m3: Final[dtype]
-float8_e5m2: Final[dtype]
-float16: Final[dtype]
-bfloat16: Final[dtype]
-float32: Final[dtype]
-float64: Final[dtype]
-complex64: Final[dtype]
-complex128: Final[dtype]
-float8_e4m3fnuz: Final[dtype]
-float8_e5m2fnuz: Final[dtype]
-float8_e8m0: Final[dtype]
-float4_e2m1_x2: Final[dtype]
-int4_x2: Final[dtype]
-uint4_x2: Final[dtype]
 
 def tensor(
     data: Any,
@@ -692,6 +670,9 @@ def validation_calls() -> int: ...
 def set_default_dtype(dtype: _Dtype) -> None: ...
 def get_default_dtype() -> dtype: ...
 def _promote(first: dtype, second: dtype, /) -> dtype: ...
+def _dtype_table() -> tuple[
+    tuple[dtype, str, int, int, str, str, tuple[float, float, float, float] | None], ...
+]: ...
 def _set_batched(type: Any, function: Callable[..., Any]) -> None: ...
 def _adopt_dialect(
     attributes: dict[str, Any], constructor: Callable[..., Tensor], shape_type: type[tuple]

@@ -8,6 +8,7 @@ import re
 
 import tenon
 import yaml
+from tenon._tensor import dtypes
 
 LEVEL1 = "tests/primitives/libtenon_level1.so"  # a device whose only kernels are the primitives
 ROUTES = {
@@ -16,10 +17,7 @@ ROUTES = {
     "view": "a view, no kernel",
 }
 DEFINITIONS = "expr", "reduce", "decompose"
-DTYPES = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float8_e4m3 float8_e5m2 float16 bfloat16 "
-    "float32 float64 complex64 complex128"
-).split()
+DTYPES = [name for name, row in dtypes.DTYPES.items() if row.kind != "storage"]
 
 
 def table_text(text: str) -> str:

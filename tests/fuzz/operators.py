@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import tenon
+from tenon._tensor.dtypes import STORAGE
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,6 @@ class Operator:
 
 # Dtypes without arithmetic, whose arrays NumPy has not; and what is for them. tests/python/tensor/test_storage_dtypes.py
 # and tests/ops/test_moves_or_refuses.py test these.
-STORAGE = set("float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split())
 OF_STORAGE = {"pack", "unpack", "bitcast"}
 
 # Composites have no tag of their own for the random operators that they call.

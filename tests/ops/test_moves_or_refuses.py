@@ -6,8 +6,9 @@ import pytest
 import tenon
 from running import arguments
 from samples import CASES
+from tenon._tensor.dtypes import names_of
 
-STORAGE = "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2".split()
+STORAGE = names_of("storage")
 
 # What takes the dtype: it moves elements or makes views. index_put and scatter do, too, of elements of one dtype.
 MOVES = set(

@@ -6,12 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <tenon/dtypes.h>
+
 #include <tenon/error.hpp>
 
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -50,28 +51,11 @@ class Mapping {
   uint64_t size_ = 0;
 };
 
+// -1: a dtype that tensors do not have, or whose shapes count the numbers in a byte.
 int32_t dtype_of(const std::string& name) {
-  static const std::map<std::string, int32_t> kDtypes = {{"BOOL", TENON_DTYPE_BOOL},
-                                                         {"U8", TENON_DTYPE_U8},
-                                                         {"I8", TENON_DTYPE_I8},
-                                                         {"U16", TENON_DTYPE_U16},
-                                                         {"I16", TENON_DTYPE_I16},
-                                                         {"U32", TENON_DTYPE_U32},
-                                                         {"I32", TENON_DTYPE_I32},
-                                                         {"U64", TENON_DTYPE_U64},
-                                                         {"I64", TENON_DTYPE_I64},
-                                                         {"F16", TENON_DTYPE_F16},
-                                                         {"F8_E4M3", TENON_DTYPE_F8E4M3},
-                                                         {"F8_E5M2", TENON_DTYPE_F8E5M2},
-                                                         {"BF16", TENON_DTYPE_BF16},
-                                                         {"F32", TENON_DTYPE_F32},
-                                                         {"F64", TENON_DTYPE_F64},
-                                                         {"C64", TENON_DTYPE_C64},
-                                                         {"F8_E8M0", TENON_DTYPE_F8E8M0},
-                                                         {"F8_E4M3FNUZ", TENON_DTYPE_F8E4M3FNUZ},
-                                                         {"F8_E5M2FNUZ", TENON_DTYPE_F8E5M2FNUZ}};
-  auto found = kDtypes.find(name);
-  return found == kDtypes.end() ? -1 : found->second;
+  for (const DtypeRow& row : kDtypeTable)
+    if (row.dl.lanes == 1 && *row.safetensors && name == row.safetensors) return row.id;
+  return -1;
 }
 
 using SharedMapping = std::shared_ptr<const Mapping>;

@@ -2,16 +2,16 @@
 // The dtypes of two numbers in a byte, and what their numbers fit.
 #pragma once
 
+#include <tenon/dtypes.h>
 #include <tenon/ops/shapes.hpp>
 
 namespace tenon::standard_ops {
 
-constexpr bool is_packed(int32_t dtype) {
-  return dtype >= TENON_DTYPE_F4E2M1X2 && dtype <= TENON_DTYPE_U4X2;
-}
+constexpr bool is_packed(int32_t dtype) { return kDtypeTable[dtype].dl.lanes > 1; }
 // What is stored only: no arithmetic.
-constexpr bool is_storage(int32_t dtype) { return dtype >= TENON_DTYPE_F8E4M3FNUZ; }
-static_assert(TENON_DTYPE_COUNT == 23, "is the new dtype packed, or storage?");
+constexpr bool is_storage(int32_t dtype) {
+  return kDtypeTable[dtype].type_class == DtypeClass::kStorage;
+}
 
 // The smallest that NumPy has.
 constexpr int32_t unpacked_dtype(int32_t packed) {

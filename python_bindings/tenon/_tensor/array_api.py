@@ -10,38 +10,18 @@ from typing import NamedTuple
 from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
+from tenon._tensor.dtypes import DTYPES, STORAGE, names_of
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
-# Bits of the exponent and of the mantissa of a floating dtype.
-_LAYOUTS = {
-    "float8_e4m3": (4, 3),
-    "float8_e5m2": (5, 2),
-    "float16": (5, 10),
-    "bfloat16": (8, 7),
-    "float32": (8, 23),
-    "float64": (11, 52),
-}
-# Of floats that are stored only: bits of one number, eps, max, min and smallest_normal.
-_STORED = {
-    "float8_e4m3fnuz": (8, 2.0**-3, 240.0, -240.0, 2.0**-7),
-    "float8_e5m2fnuz": (8, 2.0**-2, 57344.0, -57344.0, 2.0**-15),
-    "float8_e8m0": (8, 1.0, 2.0**127, 2.0**-127, 2.0**-127),
-    "float4_e2m1_x2": (4, 0.5, 6.0, -6.0, 1.0),
-}
-_STORED_INTEGERS = {"int4_x2": (4, 7, -8), "uint4_x2": (4, 15, 0)}
-_STORED_ALL = frozenset((*_STORED, *_STORED_INTEGERS))
 _COMPONENTS = {"complex64": _core.float32, "complex128": _core.float64}
-_SIGNED = ("int8", "int16", "int32", "int64")
-_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-_COMPLEX = tuple(_COMPONENTS)
 _KINDS = {
-    "bool": ("bool",),
-    "signed integer": _SIGNED,
-    "unsigned integer": _UNSIGNED,
-    "integral": _SIGNED + _UNSIGNED,
-    "real floating": tuple(_LAYOUTS),
-    "complex floating": _COMPLEX,
-    "numeric": _SIGNED + _UNSIGNED + tuple(_LAYOUTS) + _COMPLEX,
+    "bool": names_of("bool"),
+    "signed integer": names_of("signed"),
+    "unsigned integer": names_of("unsigned"),
+    "integral": names_of("signed", "unsigned"),
+    "real floating": names_of("floating"),
+    "complex floating": names_of("complex"),
+    "numeric": names_of("signed", "unsigned", "floating", "complex"),
 }
 
 
@@ -77,33 +57,21 @@ class IntegerInfo:
 def finfo(type, /):
     """Limits of a floating dtype, or of a tensor's."""
     dtype = _dtype_of(type)
-    real = _COMPONENTS.get(dtype.name, dtype)
-    if dtype.name in _STORED:
-        bits, *numbers = _STORED[dtype.name]
-        return FloatInfo(bits, *numbers, dtype)
-    if real.name not in _LAYOUTS:
+    row = DTYPES[_COMPONENTS.get(dtype.name, dtype).name]
+    if row.limits is None:
         raise TypeError(f"finfo(): expected a floating or complex dtype, got {dtype}; use iinfo()")
-    exponent, mantissa = _LAYOUTS[real.name]
-    bias = 2 ** (exponent - 1) - 1
-    eps = 2.0**-mantissa
-    if real.name == "float8_e4m3":  # the largest exponent holds numbers, and one NaN
-        largest = (2 - 2 * eps) * 2.0 ** (bias + 1)
-    else:
-        largest = (2 - eps) * 2.0**bias
-    return FloatInfo(real.itemsize * 8, eps, largest, -largest, 2.0 ** (1 - bias), real)
+    return FloatInfo(row.bits, *row.limits, row.dtype)
 
 
 def iinfo(type, /):
     """Limits of an integer dtype, or of a tensor's."""
     dtype = _dtype_of(type)
-    if dtype.name in _STORED_INTEGERS:
-        return IntegerInfo(*_STORED_INTEGERS[dtype.name], dtype)
-    if not dtype.is_integer:
+    row = DTYPES[dtype.name]
+    if row.limits or row.kind in ("bool", "complex"):
         raise TypeError(f"iinfo(): expected an integer dtype, got {dtype}; use finfo()")
-    bits = dtype.itemsize * 8
     if dtype.is_signed:
-        return IntegerInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
-    return IntegerInfo(bits, 2**bits - 1, 0, dtype)
+        return IntegerInfo(row.bits, 2 ** (row.bits - 1) - 1, -(2 ** (row.bits - 1)), dtype)
+    return IntegerInfo(row.bits, 2**row.bits - 1, 0, dtype)
 
 
 def isdtype(dtype, kind):
@@ -140,7 +108,7 @@ def result_type(*arrays_and_dtypes):
     ]
     if not dtypes:
         raise ValueError("result_type(): expected at least one tensor or dtype, got none")
-    stored = next((each for each in dtypes if each.name in _STORED_ALL), None)
+    stored = next((each for each in dtypes if each.name in STORAGE), None)
     for each in (*dtypes, *numbers) if stored else ():
         if each != stored or not isinstance(each, _core.dtype):
             raise TypeError(
@@ -158,7 +126,7 @@ def result_type(*arrays_and_dtypes):
 def can_cast(from_, to, /):
     """Whether promotion turns the dtype `from_`, or that of a tensor, into `to`."""
     source, to = _dtype_of(from_), _core.dtype(to)
-    if source.name in _STORED_ALL or to.name in _STORED_ALL:
+    if source.name in STORAGE or to.name in STORAGE:
         return source == to
     return _core._promote(source, to) == to
 
@@ -406,7 +374,8 @@ class _Info:
 
     def dtypes(self, *, device=None, kind=None):
         """The dtypes of the standard that are of a kind, by name."""
-        standard = ["bool", *_SIGNED, *_UNSIGNED, "float32", "float64", *_COMPLEX]
+        integers = names_of("bool", "signed", "unsigned")
+        standard = [*integers, "float32", "float64", *names_of("complex")]
         return {
             name: _core.dtype(name)
             for name in standard

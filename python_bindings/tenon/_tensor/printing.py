@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from tenon import _core
+from tenon._tensor.dtypes import PACKED
 
-_PACKED = frozenset({"float4_e2m1_x2", "int4_x2", "uint4_x2"})
 _DEFAULT_DTYPES = frozenset({"float32", "int64", "bool"})
 
 
@@ -123,7 +123,7 @@ def format_tensor(tensor):
     notes = _notes(tensor)
     if str(tensor.device).startswith("meta"):
         return f"{prefix}..., shape={_shape_text(tensor)}{''.join(', ' + note for note in notes)})"
-    if tensor.dtype.name in _PACKED and tensor.numel() > 0:
+    if tensor.dtype.name in PACKED and tensor.numel() > 0:
         # Both numbers of every element; the shape is that of elements.
         notes.insert(0, f"shape={_shape_text(tensor)}")
         pairs = tensor.detach().cpu()

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.dtypes import DTYPES
 from tenon.io.pickle_reader import Built, Name, PickleError, PickleReader
 from tenon.io.safetensors import FormatError, tensor_over
 
@@ -39,15 +40,8 @@ _STORAGES: Final = {
     "Float8_e5m2Storage": "float8_e5m2",
 }
 _TORCH_DTYPES: Final = {
-    **{dtype: dtype for dtype in _STORAGES.values()},
-    "uint16": "uint16",
-    "uint32": "uint32",
-    "uint64": "uint64",
-    "float8_e4m3fn": "float8_e4m3",
-    "float8_e4m3fnuz": "float8_e4m3fnuz",
-    "float8_e5m2fnuz": "float8_e5m2fnuz",
-    "float8_e8m0fnu": "float8_e8m0",
-    "float4_e2m1fn_x2": "float4_e2m1_x2",
+    **{name: name for name in DTYPES},
+    **{row.alias: name for name, row in DTYPES.items() if row.alias},
 }
 _NUMPY_DTYPES: Final = {
     "b1": "bool",

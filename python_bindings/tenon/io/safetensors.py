@@ -23,34 +23,15 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.dtypes import DTYPES
 
 MAX_HEADER = 100_000_000  # bytes; the reference implementation's limit
 MAX_NDIM = 32
 
-_DTYPES = {
-    "BOOL": "bool",
-    "U8": "uint8",
-    "I8": "int8",
-    "U16": "uint16",
-    "I16": "int16",
-    "U32": "uint32",
-    "I32": "int32",
-    "U64": "uint64",
-    "I64": "int64",
-    "F8_E4M3": "float8_e4m3",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E4M3FNUZ": "float8_e4m3fnuz",
-    "F8_E5M2FNUZ": "float8_e5m2fnuz",
-    "F8_E8M0": "float8_e8m0",
-    "F4": "float4_e2m1_x2",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-}
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_PACKED = {"F4": 2}  # numbers in a byte: shapes in files count numbers along the last axis
+_NAMES = {name: row.safetensors for name, row in DTYPES.items() if row.safetensors}
+_DTYPES = {code: name for name, code in _NAMES.items()}
+# Numbers in a byte: shapes in files count numbers along the last axis.
+_PACKED = {code: DTYPES[name].numbers for name, code in _NAMES.items() if DTYPES[name].numbers > 1}
 
 
 class FormatError(ValueError):

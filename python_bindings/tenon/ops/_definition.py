@@ -13,6 +13,7 @@ import sys
 import threading
 
 from tenon import _core
+from tenon._tensor.dtypes import NAMES
 from tenon.ops import _flop_formulas
 
 __all__ = ["KernelHandle", "kernel", "op"]
@@ -345,29 +346,21 @@ class KernelHandle:
 
 def _dtype_mask(dtypes):
     if dtypes is None:
-        return (1 << len(_DTYPES)) - 1
+        return (1 << len(NAMES)) - 1
     if isinstance(dtypes, str | _core.dtype):
         dtypes = [dtypes]
     mask = 0
     for item in dtypes:
-        mask |= 1 << _DTYPES.index(str(_core.dtype(item)).rpartition(".")[2])
+        mask |= 1 << NAMES.index(str(_core.dtype(item)).rpartition(".")[2])
     if mask == 0:
         raise ValueError("dtypes: expected at least one dtype, got none")
     return mask
 
 
-# In the order of their numbers in the ABI.
-_DTYPES = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float8_e4m3 float8_e5m2 float16 bfloat16 "
-    "float32 float64 complex64 complex128 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 "
-    "int4_x2 uint4_x2"
-).split()
-
-
 def _best_score(operator, device, mask):
     """The highest score of the kernels that serve these dtypes now; -1 if there are none."""
     best = -1
-    for number, dtype in enumerate(_DTYPES):
+    for number, dtype in enumerate(NAMES):
         if mask >> number & 1:
             report = json.loads(_core.explain(operator.full_name, device, dtype))
             best = max([best, *(entry["score"] for entry in report.get("kernels", []))])

@@ -8,18 +8,12 @@ import os
 from typing import Any
 
 from tenon import _core
+from tenon._tensor.dtypes import NAMES
 
 from .scope import name_of
 
 _OPERATOR, _SCOPE, _MEMORY = range(3)
 _FAILED, _BACKWARD = 1, 2
-
-# In the order of their numbers in the ABI.
-_DTYPES = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float8_e4m3 float8_e5m2 float16 bfloat16 "
-    "float32 float64 complex64 complex128 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 "
-    "int4_x2 uint4_x2"
-).split()
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -140,7 +134,7 @@ def _shapes(details: list[int], at: int) -> tuple[tuple[str, tuple[int, ...]], .
     shapes: list[tuple[str, tuple[int, ...]]] = []
     while details[at] >= 0:
         dtype, ndim = details[at : at + 2]
-        shapes.append((_DTYPES[dtype], tuple(details[at + 2 : at + 2 + ndim])))
+        shapes.append((NAMES[dtype], tuple(details[at + 2 : at + 2 + ndim])))
         at += 2 + ndim
     return tuple(shapes)
 

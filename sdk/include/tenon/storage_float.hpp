@@ -77,4 +77,15 @@ struct Float8E8M0 {
   }
 };
 
+// X(id, type): the C++ type of each dtype of less than 32 bits with one floating number an element. Each converts to and
+// from float32.
+#define TENON_SMALL_FLOATS(X)            \
+  X(F8E4M3, ::tenon::Float8E4M3)         \
+  X(F8E5M2, ::tenon::Float8E5M2)         \
+  X(F16, ::tenon::Float16)               \
+  X(BF16, ::tenon::BFloat16)             \
+  X(F8E4M3FNUZ, ::tenon::Float8E4M3Fnuz) \
+  X(F8E5M2FNUZ, ::tenon::Float8E5M2Fnuz) \
+  X(F8E8M0, ::tenon::Float8E8M0)
+
 }  // namespace tenon

@@ -5,7 +5,9 @@
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
 
+#include <tenon/dtypes.h>
 #include <tenon/signatures/conversion.h>
+#include <tenon/storage_float.hpp>
 
 #include <bit>
 #include <cmath>
@@ -91,12 +93,14 @@ void convert_block(int from_dtype, const char* from, int to_dtype, bool to_low_p
 
 // float16 and smaller floats, also those that are stored only, are converted by way of float32.
 bool is_reduced(int dtype) {
-  return is_low_precision(dtype) ||
-         (dtype >= TENON_DTYPE_F8E4M3FNUZ && dtype <= TENON_DTYPE_F8E8M0);
+#define TENON_BIT(id, type) | uint64_t{1} << TENON_DTYPE_##id
+  constexpr uint64_t kSmallFloats = 0 TENON_SMALL_FLOATS(TENON_BIT);
+#undef TENON_BIT
+  return kSmallFloats >> dtype & 1;
 }
 
 // Elements of two numbers are cast to their own dtype alone: a copy of bytes.
-int stored_as(int dtype) { return dtype > TENON_DTYPE_F8E8M0 ? int{TENON_DTYPE_U8} : dtype; }
+int stored_as(int dtype) { return kDtypeTable[dtype].dl.lanes > 1 ? int{TENON_DTYPE_U8} : dtype; }
 
 // One cast: the rows of x and out in order, each in blocks unless it can be converted directly.
 class Cast {

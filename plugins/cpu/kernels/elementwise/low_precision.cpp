@@ -86,47 +86,31 @@ int64_t narrow_bfloat(const float*, char*, int64_t) { return 0; }
 
 }  // namespace
 
+// What the processor has instructions for, in vectors; then the rest, one by one.
 void widen(int dtype, const char* from, int64_t stride, float* to, int64_t n) {
+  const int64_t done = dtype == TENON_DTYPE_F16 && stride == 2 ? widen_half(from, to, n) : 0;
+  from += done * stride;
   switch (dtype) {
-    case TENON_DTYPE_F16: {
-      const int64_t done = stride == 2 ? widen_half(from, to, n) : 0;
-      return widen_as<Float16>(from + done * stride, stride, to + done, n - done);
-    }
-    case TENON_DTYPE_BF16:
-      return widen_as<BFloat16>(from, stride, to, n);
-    case TENON_DTYPE_F8E4M3:
-      return widen_as<Float8E4M3>(from, stride, to, n);
-    case TENON_DTYPE_F8E4M3FNUZ:
-      return widen_as<Float8E4M3Fnuz>(from, stride, to, n);
-    case TENON_DTYPE_F8E5M2FNUZ:
-      return widen_as<Float8E5M2Fnuz>(from, stride, to, n);
-    case TENON_DTYPE_F8E8M0:
-      return widen_as<Float8E8M0>(from, stride, to, n);
-    default:
-      return widen_as<Float8E5M2>(from, stride, to, n);
+#define TENON_CASE(id, Type) \
+  case TENON_DTYPE_##id:     \
+    return widen_as<Type>(from, stride, to + done, n - done);
+    TENON_SMALL_FLOATS(TENON_CASE)
+#undef TENON_CASE
   }
 }
 
 void narrow(int dtype, const float* from, char* to, int64_t stride, int64_t n) {
+  const int64_t done = stride != 2                 ? 0
+                       : dtype == TENON_DTYPE_F16  ? narrow_half(from, to, n)
+                       : dtype == TENON_DTYPE_BF16 ? narrow_bfloat(from, to, n)
+                                                   : 0;
+  to += done * stride;
   switch (dtype) {
-    case TENON_DTYPE_F16: {
-      const int64_t done = stride == 2 ? narrow_half(from, to, n) : 0;
-      return narrow_as<Float16>(from + done, to + done * stride, stride, n - done);
-    }
-    case TENON_DTYPE_BF16: {
-      const int64_t done = stride == 2 ? narrow_bfloat(from, to, n) : 0;
-      return narrow_as<BFloat16>(from + done, to + done * stride, stride, n - done);
-    }
-    case TENON_DTYPE_F8E4M3:
-      return narrow_as<Float8E4M3>(from, to, stride, n);
-    case TENON_DTYPE_F8E4M3FNUZ:
-      return narrow_as<Float8E4M3Fnuz>(from, to, stride, n);
-    case TENON_DTYPE_F8E5M2FNUZ:
-      return narrow_as<Float8E5M2Fnuz>(from, to, stride, n);
-    case TENON_DTYPE_F8E8M0:
-      return narrow_as<Float8E8M0>(from, to, stride, n);
-    default:
-      return narrow_as<Float8E5M2>(from, to, stride, n);
+#define TENON_CASE(id, Type) \
+  case TENON_DTYPE_##id:     \
+    return narrow_as<Type>(from + done, to, stride, n - done);
+    TENON_SMALL_FLOATS(TENON_CASE)
+#undef TENON_CASE
   }
 }
 

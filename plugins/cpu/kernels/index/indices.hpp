@@ -5,6 +5,8 @@
 
 #include "kernel.hpp"
 
+#include <tenon/dtypes.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -19,7 +21,11 @@ tenon_status read_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* in
 // The dtype as which kernels that only move elements see one that with_type does not know: those that are stored only
 // have one byte.
 inline int moved_as(int dtype) { return dtype > TENON_DTYPE_C128 ? int{TENON_DTYPE_U8} : dtype; }
-static_assert(TENON_DTYPE_COUNT == 23, "do elements of the new dtype have one byte?");
+static_assert(dtype_mask([](const DtypeRow& row) {
+                return row.type_class == DtypeClass::kStorage &&
+                       (row.size != 1 || row.id <= TENON_DTYPE_C128);
+              }) == 0,
+              "expected dtypes that are stored only to have one byte, and numbers above the others");
 
 // The block size of kernels that check the indices block by block, as they use them.
 inline constexpr int64_t kIndexBlock = 2048;

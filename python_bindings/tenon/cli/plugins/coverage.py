@@ -12,11 +12,6 @@ HELP = "how every operator would run on a device"
 
 _ROUTES = ("native", "lowered", "host", "none", "view")
 _COLOURS = {"native": "green", "lowered": "blue", "host": "yellow", "none": "red", "view": "dim"}
-_DTYPES = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 "
-    "float8_e4m3 float8_e5m2 float16 bfloat16 float32 float64 complex64 complex128 "
-    "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0 float4_e2m1_x2 int4_x2 uint4_x2"
-).split()
 
 
 def add_arguments(parser):
@@ -33,11 +28,12 @@ def add_arguments(parser):
 
 def run(arguments):
     import tenon
+    from tenon._tensor.dtypes import NAMES
 
-    dtypes = _DTYPES if arguments.dtype == "all" else arguments.dtype.split(",")
+    dtypes = NAMES if arguments.dtype == "all" else arguments.dtype.split(",")
     for name in dtypes:
-        if name not in _DTYPES:
-            raise CommandError(f"expected dtypes among {', '.join(_DTYPES)}, or all; got {name!r}")
+        if name not in NAMES:
+            raise CommandError(f"expected dtypes among {', '.join(NAMES)}, or all; got {name!r}")
     load_plugins(arguments)
     device = tenon.device(arguments.device)
     table = {}

@@ -3,7 +3,7 @@
 // hash. Part of tenon/schema.hpp.
 #pragma once
 
-#include <tenon/abi.h>
+#include <tenon/dtypes.h>
 
 #include <algorithm>
 #include <array>
@@ -16,29 +16,11 @@
 namespace tenon::schema {
 
 // Indexed by TENON_DTYPE_ id.
-inline constexpr std::array<const char*, TENON_DTYPE_COUNT> kDtypeNames = {"bool",
-                                                                           "uint8",
-                                                                           "int8",
-                                                                           "uint16",
-                                                                           "int16",
-                                                                           "uint32",
-                                                                           "int32",
-                                                                           "uint64",
-                                                                           "int64",
-                                                                           "float8_e4m3",
-                                                                           "float8_e5m2",
-                                                                           "float16",
-                                                                           "bfloat16",
-                                                                           "float32",
-                                                                           "float64",
-                                                                           "complex64",
-                                                                           "complex128",
-                                                                           "float8_e4m3fnuz",
-                                                                           "float8_e5m2fnuz",
-                                                                           "float8_e8m0",
-                                                                           "float4_e2m1_x2",
-                                                                           "int4_x2",
-                                                                           "uint4_x2"};
+inline constexpr auto kDtypeNames = [] {
+  std::array<const char*, TENON_DTYPE_COUNT> names{};
+  for (const DtypeRow& row : kDtypeTable) names[static_cast<size_t>(row.id)] = row.name;
+  return names;
+}();
 
 inline std::optional<int> find_dtype(std::string_view name) {
   for (size_t id = 0; id < kDtypeNames.size(); ++id)
