@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Cross-builds Tenon for aarch64 and runs its C++ tests under qemu's user mode. Python is left out, because
 # its development files would have to be those of aarch64 too.
+#   scripts/aarch64.sh           everything
+#   scripts/aarch64.sh TEST ...  builds these programs of tests and runs them: cpu_vec_test_baseline
 #
 # Programs that the build runs, such as the generator, run under qemu too. GoogleTest and yaml-cpp come from
 # Debian's packages for arm64, which are unpacked into the build folder: installed, they would replace those of
@@ -31,6 +33,12 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_PYTHON=
   -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
   -DCMAKE_FIND_ROOT_PATH="$sysroot/usr;/usr/aarch64-linux-gnu" -DCMAKE_LIBRARY_ARCHITECTURE=aarch64-linux-gnu \
   -DCMAKE_CROSSCOMPILING_EMULATOR="qemu-aarch64;-L;/usr/aarch64-linux-gnu;-E;LD_LIBRARY_PATH=$libraries"
+export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
+if [ $# -gt 0 ]; then
+  scripts/compile.sh "$build" -j "$jobs" --target "$@"
+  ctest --test-dir "$build" --output-on-failure -R "^($(IFS='|'; echo "$*"))\$"
+  exit
+fi
 scripts/compile.sh "$build" -j "$jobs"
 # valgrind does not run under qemu, so that the tests of instructions are left out.
-QEMU_LD_PREFIX=/usr/aarch64-linux-gnu ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -E instructions
+ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -E instructions

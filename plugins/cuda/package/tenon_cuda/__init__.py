@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of Tenon's CUDA plugin, compiled ahead of time: `cuda.programs` beside this file.
+"""Tenon's CUDA plugin, and programs of it that were compiled ahead of time, in `cuda.programs` beside this file.
 
-The plugin finds the file by itself. `tenon plugins doctor` says which of NVIDIA's libraries it found."""
+An entry point tells Tenon of the plugin, which finds its programs by itself; nothing is to be imported. `tenon plugins doctor`
+says which of NVIDIA's libraries it found."""
