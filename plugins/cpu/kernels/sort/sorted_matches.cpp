@@ -3,7 +3,7 @@
 // steps that double, so that neighbours cost one step and others a binary search.
 #include "kernel.hpp"
 
-#include <tenon/signatures/scan_sort.h>
+#include <tenon/signatures/sets.h>
 
 #include <algorithm>
 
