@@ -4,7 +4,7 @@
     python graphs.py [--quick] [--only sage] [--threads 1] [--json results.json]
 
 A step is the result of two layers, a loss, its gradients and an update by SGD. Weights and graphs are the same; the losses of the first step
-are compared. PyTorch Geometric is given edges, and Tenon a matrix of layout 'csr' of the same edges, as each of them recommends.
+are compared. PyTorch Geometric is given edges, and Tenon a matrix of layout 'csr' of the same edges.
 """
 
 from __future__ import annotations

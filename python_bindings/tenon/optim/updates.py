@@ -52,7 +52,7 @@ def dgc(
         count = max(1, int(round(flat.numel() * (1.0 - sparsity))))
         index = tenon.sort(tenon.topk(tenon.abs(flat), count)[1])
         sent = tenon.sparse.coo(index.unsqueeze(0), tenon.index_select(flat, index, 0), [flat.numel()])
-        kept = tenon.index_fill(tenon.ones_like(flat), index, 0.0, 0).reshape([*v.shape])
+        kept = tenon.index_fill(tenon.ones_like(flat), 0, index, 0.0).reshape([*v.shape])
         return u * kept, v * kept, sent
 
 

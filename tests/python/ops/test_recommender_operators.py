@@ -82,8 +82,8 @@ def test_bytes_of_a_table():
 def test_parts_of_a_table_add_up():
     weight = tenon.randn([6, 3])
     index = tenon.tensor([[0, 5], [2, 3]])
-    parts = [tenon.embedding_of_part(index, weight[i : i + 2], i) for i in (0, 2, 4)]
-    assert (parts[0] + parts[1] + parts[2]).tolist() == tenon.embedding(index, weight).tolist()
+    parts = [tenon.embedding_of_part(weight[i : i + 2], index, i) for i in (0, 2, 4)]
+    assert (parts[0] + parts[1] + parts[2]).tolist() == tenon.embedding(weight, index).tolist()
 
 
 def test_experts_have_room_for_the_first():
