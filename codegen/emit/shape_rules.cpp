@@ -13,9 +13,12 @@ bool all_native(const Operator& op) {
   return true;
 }
 
+// A rule that gives no shape, as that depends on data, and checks dtypes alone.
+bool only_checks(const Operator& op) { return op.shape->kind == ShapeRule::DataDependent; }
+
 bool is_generated(const Operator& op) {
-  if (!op.shape || op.uses_broadcast_rule() || op.shape->kind == ShapeRule::DataDependent)
-    return false;
+  if (!op.shape || op.uses_broadcast_rule()) return false;
+  if (only_checks(op)) return op.kind == OperatorKind::Kernel && !op.dtypes.checked.empty();
   return op.shape->kind != ShapeRule::Native || !op.dtypes.checked.empty() || !all_native(op);
 }
 
@@ -106,6 +109,10 @@ std::string shape_rule_function(const Operator& op) {
     body += cat("  TENON_TRY(shapes::check_dtype(", quoted(op.name), ", ", quoted(param), ", ",
                 argument(op, param), ", UINT64_C(", hex64(mask), "), ", quoted(describe(mask)),
                 ", err));\n");
+  if (only_checks(op))
+    return cat("tenon_status rule_", op.name,
+               "(const tenon_value* args, uint32_t, tenon_meta*, uint32_t, tenon_err* err) {\n",
+               body, "  return TENON_OK;\n}\n");
   body += cat("  [[maybe_unused]] const int32_t compute = ", compute_dtype(op), ";\n");
   for (size_t i = 0; i < op.signature.results.size(); ++i) {
     std::string out = cat("outs[", i, "]"), dtype = out_dtype(op, op.dtypes.outs[i]);

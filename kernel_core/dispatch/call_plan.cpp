@@ -221,6 +221,8 @@ tenon_status find_output_shapes(Plan& plan) {
   }
   if (!op.can_infer()) return TENON_OK;
   TENON_TRY(op.infer(plan.values, plan.metas, plan.err));
+  // Where shapes depend on data, it has checked the arguments alone.
+  if (op.def.flags & TENON_OP_DATA_DEPENDENT) return TENON_OK;
   plan.has_metas = true;
   for (uint32_t i = 0; i < op.def.nouts; ++i) {
     const tenon_meta& meta = plan.metas[i];

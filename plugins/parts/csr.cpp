@@ -190,21 +190,20 @@ Tensor of_sorted_coo(Scope& scope, const Tensor& coo, const Kind* kind) {
   return kind == &kCsr ? rows : flipped(scope, as_csr(scope, flipped(scope, rows)));
 }
 
-// csc to csr by a counting sort of its columns.
+// A csc matrix is the transpose of a csr one.
 Tensor as_csr(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   const Composed& a = *composed_of(x.get());
   if (a.kind == &kCsr) return x;
   if (a.kind != &kCsc) return of_sorted_coo(scope, coalesced(scope, as_coo(scope, x)), &kCsr);
-  const Tensor &indptr = a.parts[kIndptr], &indices = a.parts[kIndices];
-  const Tensor order = run(scope, op::csr_order, {box(indices), boxed(x->shape[0])});
-  const Tensor rows = select_rows(scope, cast_to(scope, indices, TENON_DTYPE_I64), order);
-  const Tensor begins =
-      run(scope, op::searchsorted, {box(rows), box(numbers(scope, x->shape[0] + 1, indices))});
-  const Tensor columns =
-      select_rows(scope, run(scope, op::csr_rows, {box(indptr), boxed(indices->shape[0])}), order);
+  tenon_value args[] = {box(a.parts[kIndptr]), box(a.parts[kIndices]), boxed(x->shape[0])};
+  tenon_value outs[] = {kNoValue, kNoValue, kNoValue};
+  if (!op::csr_transpose.run(scope, args, 3, outs, 3)) return {};
+  const Tensor indptr = Tensor::adopt(as_tensor(outs[0])),
+               indices = Tensor::adopt(as_tensor(outs[1])),
+               order = Tensor::adopt(as_tensor(outs[2]));
   return compose(scope, &kCsr, shape_of(x.get()),
-                 {begins, columns, select_rows(scope, a.values(), order)});
+                 {indptr, indices, select_rows(scope, a.values(), order)});
 }
 
 }  // namespace tenon::parts

@@ -149,4 +149,43 @@ TENON_DECOMPOSE(group_norm) {
   return finish(scope, outs, scale_channels(scope, ops::reshape(scope, out, shape), weight, bias));
 }
 
+TENON_DECOMPOSE(spectral_norm) {
+  const char* op = "spectral_norm";
+  Scope scope(err);
+  Tensor weight = operand(scope, args[0]), u = operand(scope, args[1]), v = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  int32_t axis;
+  TENON_TRY(resolve_axis(op, int_of(args[3]), weight->ndim, &axis, err));
+  const int64_t iterations = int_of(args[4]), rows = weight->shape[axis];
+  if (iterations < 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected iterations of at least 0, got %lld", ll(iterations));
+  int64_t columns = 1;
+  std::vector<int64_t> order{axis};
+  for (int32_t i = 0; i < weight->ndim; ++i) {
+    if (i == axis) continue;
+    order.push_back(i);
+    columns *= weight->shape[i];
+  }
+  if (u->ndim != 1 || u->shape[0] != rows || v->ndim != 1 || v->shape[0] != columns)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, op,
+        "expected u [%lld] and v [%lld] for a weight of shape %s, got shapes %s and %s", ll(rows),
+        ll(columns), shape_text(*weight.get()).c_str(), shape_text(*u.get()).c_str(),
+        shape_text(*v.get()).c_str());
+  Tensor matrix = ops::reshape(scope, ops::permute(scope, weight, order), {rows, columns});
+  Tensor fixed = ops::stop_gradient(scope, matrix);
+  u = ops::stop_gradient(scope, u);
+  v = ops::stop_gradient(scope, v);
+  const double eps = float_of(args[5]);
+  for (int64_t i = 0; i < iterations && scope.ok(); ++i) {
+    v = ops::normalize(scope, ops::matmul(scope, ops::transpose(scope, fixed), u), 2.0, 0, eps);
+    u = ops::normalize(scope, ops::matmul(scope, fixed, v), 2.0, 0, eps);
+  }
+  Tensor sigma = ops::dot(scope, u, ops::matmul(scope, matrix, v));
+  Tensor out = ops::divide(scope, weight, sigma);
+  if (iterations > 0) return finish(scope, outs, out, u, v);
+  return finish(scope, outs, out, ops::clone(scope, u), ops::clone(scope, v));
+}
+
 }  // namespace tenon::standard_ops

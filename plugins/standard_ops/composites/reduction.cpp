@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions and sorting made of simpler reductions.
-#include "composites/compose.hpp"
+#include "composites/matrices.hpp"
 
 namespace tenon::standard_ops {
 namespace {
@@ -46,7 +46,11 @@ TENON_DECOMPOSE(var) {
   TENON_TRY(read_axes("var", args[1], *x.get(), &axes, &count, err));
   double correction = float_of(args[2]);
   Tensor away = ops::subtract(scope, x, safe_mean(scope, x, axes, count));
-  Tensor total = ops::sum(scope, ops::square(scope, away), axes, bool_of(args[3]));
+  // Of complex numbers the distance's square is that of its parts together.
+  Tensor square = is_complex(x) ? ops::add(scope, ops::square(scope, ops::real(scope, away)),
+                                           ops::square(scope, ops::imag(scope, away)))
+                                : ops::square(scope, away);
+  Tensor total = ops::sum(scope, square, axes, bool_of(args[3]));
   return finish(scope, outs,
                 ops::divide(scope, total, std::max(static_cast<double>(count) - correction, 0.0)));
 }
@@ -74,7 +78,8 @@ TENON_DECOMPOSE(logsumexp) {
   Shape axes;
   int64_t count;
   TENON_TRY(read_axes("logsumexp", args[1], *x.get(), &axes, &count, err));
-  Tensor largest = ops::max_or_zero(scope, x, axes);
+  Tensor size = is_complex(x) ? ops::real(scope, x) : x;
+  Tensor largest = ops::max_or_zero(scope, size, axes);
   Tensor total = ops::sum(scope, ops::exp(scope, ops::subtract(scope, x, largest)), axes, true);
   Tensor result = ops::add(scope, ops::log(scope, total), largest);
   return finish(scope, outs, drop_axes(scope, result, axes, bool_of(args[2])));

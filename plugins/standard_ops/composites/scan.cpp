@@ -85,4 +85,26 @@ TENON_DECOMPOSE(linear_scan) {
   return finish(scope, outs, ops::reshape(scope, ops::clone(scope, sum), sizes_of(b)));
 }
 
+// For devices without a kernel: a search for each.
+TENON_DECOMPOSE(sorted_matches) {
+  const char* op = "sorted_matches";
+  Scope scope(err);
+  Tensor sorted = operand(scope, args[0]), values = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  if (sorted->ndim != 1 || values->ndim != 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected two vectors, got shapes %s and %s",
+                        shape_text(*sorted.get()).c_str(), shape_text(*values.get()).c_str());
+  if (sorted->numel == 0) {
+    Tensor none = full_with(scope, values, Shape{0}, 0);
+    return finish(scope, outs, none, ops::clone(scope, none));
+  }
+  Tensor place =
+      ops::clip(scope, ops::searchsorted(scope, sorted, values), nullptr, sorted->numel - 1);
+  Tensor found = ops::equal(scope, ops::index_select(scope, sorted, place, 0), values);
+  Tensor at = ops::select(scope, ops::nonzero(scope, found), 1, 0);
+  at = ops::contiguous(scope, at);
+  return finish(scope, outs, at, ops::index_select(scope, place, at, 0));
+}
+
 }  // namespace tenon::standard_ops

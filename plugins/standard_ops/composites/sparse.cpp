@@ -100,4 +100,18 @@ TENON_DECOMPOSE(csr_masked_product) {
   return finish(scope, outs, ops::where(scope, is_there, found, 0));
 }
 
+TENON_DECOMPOSE(csr_transpose) {
+  Scope scope(err);
+  Tensor indptr = operand(scope, args[0]), indices = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const int64_t stored = indices->numel, rows = indptr->numel - 1;
+  const bool narrow = indices->dtype == TENON_DTYPE_I32 && stored <= INT32_MAX && rows <= INT32_MAX;
+  const int32_t dtype = narrow ? TENON_DTYPE_I32 : TENON_DTYPE_I64;
+  Tensor order = ops::csr_order(scope, indices, int_of(args[2]));
+  Tensor sorted = as_int64(scope, ops::index_select(scope, indices, order, 0));
+  Tensor begins = ops::searchsorted(scope, sorted, numbers_to(scope, int_of(args[2]) + 1, indices));
+  Tensor row = ops::index_select(scope, ops::csr_rows(scope, indptr, stored), order, 0);
+  return finish(scope, outs, begins, ops::cast(scope, row, dtype), ops::cast(scope, order, dtype));
+}
+
 }  // namespace tenon::standard_ops

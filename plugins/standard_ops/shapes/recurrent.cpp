@@ -72,4 +72,73 @@ TENON_INFER(lstm_recurrence_input_grad) {
   return TENON_OK;
 }
 
+namespace {
+
+// The arguments that the three operators of the gated unit share, by the weight's extent.
+struct GatedShapes {
+  int64_t sums[3], sequence[3], gates[3], matrix[2], bias[1], state[2];
+  GatedShapes(int64_t steps, int64_t batch, int64_t features)
+      : sums{steps, batch, 3 * features},
+        sequence{steps, batch, features},
+        gates{steps, batch, 4 * features},
+        matrix{3 * features, features},
+        bias{3 * features},
+        state{batch, features} {}
+};
+
+tenon_status expect_gated_gradients(const char* op, const tenon_value* args,
+                                    const GatedShapes& shape, tenon_err* err) {
+  const tenon_tensor& gates = tensor_of(args[5]);
+  TENON_TRY(expect_shape(op, "grad_out", tensor_of(args[0]), gates, shape.sequence, err));
+  TENON_TRY(expect_shape(op, "grad_gates", tensor_of(args[1]), gates, shape.gates, err));
+  TENON_TRY(expect_shape(op, "weight", tensor_of(args[2]), gates, shape.matrix, err));
+  TENON_TRY(expect_shape(op, "h", tensor_of(args[3]), gates, shape.state, err));
+  TENON_TRY(expect_shape(op, "out", tensor_of(args[4]), gates, shape.sequence, err));
+  return expect_shape(op, "gates", gates, gates, shape.gates, err);
+}
+
+}  // namespace
+
+TENON_INFER(gru_recurrence) {
+  const char* op = "gru_recurrence";
+  const tenon_tensor &x = tensor_of(args[0]), &weight = tensor_of(args[1]);
+  TENON_TRY(expect_ndim(op, "x", x, 3, "[steps, batch, 3 * features]", err));
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[3 * features, features]", err));
+  const GatedShapes shape(x.shape[0], x.shape[1], weight.shape[1]);
+  TENON_TRY(expect_shape(op, "weight", weight, x, shape.matrix, err));
+  TENON_TRY(expect_shape(op, "x", x, x, shape.sums, err));
+  TENON_TRY(expect_shape(op, "bias", tensor_of(args[2]), x, shape.bias, err));
+  TENON_TRY(expect_shape(op, "h", tensor_of(args[3]), x, shape.state, err));
+  set_new(outs[0], x.dtype, shape.sequence);
+  set_new(outs[1], x.dtype, shape.gates);
+  return TENON_OK;
+}
+
+TENON_INFER(gru_recurrence_grad) {
+  const char* op = "gru_recurrence_grad";
+  const tenon_tensor &weight = tensor_of(args[2]), &gates = tensor_of(args[5]);
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[3 * features, features]", err));
+  TENON_TRY(expect_ndim(op, "gates", gates, 3, "[steps, batch, 4 * features]", err));
+  const GatedShapes shape(gates.shape[0], gates.shape[1], weight.shape[1]);
+  TENON_TRY(expect_gated_gradients(op, args, shape, err));
+  set_new(outs[0], gates.dtype, shape.sums);
+  set_like(outs[1], weight);
+  set_new(outs[2], gates.dtype, shape.bias);
+  set_like(outs[3], tensor_of(args[3]));
+  return TENON_OK;
+}
+
+TENON_INFER(gru_recurrence_input_grad) {
+  const char* op = "gru_recurrence_input_grad";
+  const tenon_tensor &weight = tensor_of(args[2]), &gates = tensor_of(args[5]);
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[3 * features, features]", err));
+  TENON_TRY(expect_ndim(op, "gates", gates, 3, "[steps, batch, 4 * features]", err));
+  const GatedShapes shape(gates.shape[0], gates.shape[1], weight.shape[1]);
+  TENON_TRY(expect_gated_gradients(op, args, shape, err));
+  set_new(outs[0], gates.dtype, shape.sums);
+  set_new(outs[1], gates.dtype, shape.sums);
+  set_like(outs[2], tensor_of(args[3]));
+  return TENON_OK;
+}
+
 }  // namespace tenon::standard_ops

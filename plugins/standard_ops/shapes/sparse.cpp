@@ -95,6 +95,25 @@ TENON_INFER(csr_order) {
   return TENON_OK;
 }
 
+TENON_INFER(csr_transpose) {
+  constexpr const char* kOp = "csr_transpose";
+  constexpr int64_t kMost = int64_t{1} << 40;
+  TENON_TRY(expect_csr(kOp, args, nullptr, err));
+  const int64_t count = int_of(args[2]);
+  if (count < 0 || count > kMost)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, kOp,
+                        "expected a count from 0 to 2^40, got %lld", ll(count));
+  const tenon_tensor& indices = tensor_of(args[1]);
+  const bool narrow =
+      indices.dtype == TENON_DTYPE_I32 && indices.numel <= INT32_MAX && rows_of(args) <= INT32_MAX;
+  const int32_t dtype = narrow ? TENON_DTYPE_I32 : TENON_DTYPE_I64;
+  const int64_t begins[] = {count + 1};
+  set_new(outs[0], TENON_DTYPE_I64, begins);
+  set_new(outs[1], dtype, shape_of(indices));
+  set_new(outs[2], dtype, shape_of(indices));
+  return TENON_OK;
+}
+
 TENON_INFER(csr_masked_product) {
   constexpr const char* kOp = "csr_masked_product";
   const tenon_tensor &x = tensor_of(args[4]), &y = tensor_of(args[7]);

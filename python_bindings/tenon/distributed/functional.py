@@ -15,7 +15,7 @@ from tenon import Tensor, autograd
 from .group import ProcessGroup
 from .world import world
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "mean", "reduce_scatter"]
+__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "identity", "mean", "reduce_scatter"]
 
 
 def all_reduce(x: Tensor, op: str = "sum", group: ProcessGroup | None = None) -> Tensor:
@@ -78,6 +78,11 @@ def broadcast(x: Tensor, src: int = 0, group: ProcessGroup | None = None) -> Ten
     return _Broadcast.apply(x, group.ranks.index(src), group)
 
 
+def identity(x: Tensor, group: ProcessGroup | None = None) -> Tensor:
+    """`x`, whose gradient is the sum over all ranks: what enters layers that are cut over ranks, where each has the gradient of its part."""
+    return _Identity.apply(x, group or world())
+
+
 def mean(x: Tensor, weights: Tensor | None = None, group: ProcessGroup | None = None) -> Tensor:
     """The mean of the elements of all ranks' `x`, which may be differently many: a loss whose tokens are divided over
     ranks. With `weights` (of the shape of `x`; 0 and 1 for tokens that do not count and that do) the weighted mean.
@@ -113,6 +118,17 @@ class _AllReduce(autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _AllReduce.apply(grad.contiguous(), ctx.op, ctx.group), None, None
+
+
+class _Identity(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: ProcessGroup) -> Tensor:
+        ctx.group = group
+        return x.detach().clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _AllReduce.apply(grad.contiguous(), "sum", ctx.group), None
 
 
 class _AllGather(autograd.Function):

@@ -10,7 +10,7 @@ from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 from .conv import GATConv, GCNConv, GINConv, SAGEConv
 from .message_passing import MessagePassing
 from .pool import global_add_pool, global_max_pool, global_mean_pool
-from .sampling import NeighborSampler, SampledNeighbors
+from .sampling import LayerSampler, NeighborSampler, SampledLayer, SampledNeighbors
 from .segment import aggregate, segment_max, segment_mean, segment_min, segment_softmax, segment_sum
 from .utils import add_self_loops, batch_graphs, coalesce, degree, remove_self_loops, to_undirected
 
@@ -18,9 +18,11 @@ __all__ = [
     "GATConv",
     "GCNConv",
     "GINConv",
+    "LayerSampler",
     "MessagePassing",
     "NeighborSampler",
     "SAGEConv",
+    "SampledLayer",
     "SampledNeighbors",
     "add_self_loops",
     "aggregate",

@@ -27,6 +27,18 @@ class SampledNeighbors:
     edges: Tensor
 
 
+@dataclass(frozen=True)
+class SampledLayer:
+    """What one layer of a network on a graph reads: `nodes` [m] of the whole graph, and edges [2, count] from places among them to places among
+    the nodes of the layer before (at first those that were given). `edges` says which of the whole graph they are; `weight`
+    [count] makes a sum along them an estimate of the mean over all edges, and adds up to 1 for each target that has edges."""
+
+    nodes: Tensor
+    edge_index: Tensor
+    edges: Tensor
+    weight: Tensor
+
+
 class NeighborSampler:
     """For nodes up to `sizes[0]` of those that send to them, for these up to `sizes[1]`, and so on,
     without repetition; -1 takes all. Draws from Tenon's generator.
@@ -88,3 +100,49 @@ class NeighborSampler:
             nodes = tenon.index_select(nodes, order, 0)
         for start in range(0, nodes.shape[0], batch_size):
             yield self.sample(nodes[start : start + batch_size])
+
+
+class LayerSampler:
+    """For all nodes of a layer together `sizes[0]` of the nodes that send to them, for these `sizes[1]`, and so on: layers grow by no
+    more than that, however many layers there are (LADIES; Zou et al., 2019). A node is drawn with the probability of the sum of
+    the squares of `1 / degree` over the edges to the layer. Draws from Tenon's generator.
+
+    The graph is edges [2, count] and `num_nodes`, or a matrix of layout 'csr', as for NeighborSampler.
+    """
+
+    def __init__(self, edge_index: Tensor, num_nodes: int | Sequence[int], sizes: Sequence[int] | None = None) -> None:
+        self._all = (
+            NeighborSampler(edge_index, num_nodes, [-1])
+            if sizes is not None
+            else NeighborSampler(edge_index, [-1])
+        )
+        self.sizes = list(num_nodes if sizes is None else sizes)  # type: ignore[call-overload]
+        if any(size < 1 for size in self.sizes):
+            raise ValueError(f"LayerSampler: expected sizes of at least 1, got {self.sizes}")
+
+    def sample(self, nodes: Tensor) -> list[SampledLayer]:
+        """The layers around `nodes` [n], which are different, from them outwards."""
+        layers = []
+        for size in self.sizes:
+            around = self._all.sample(nodes)
+            source, target = around.edge_index[0], around.edge_index[1]
+            count, degree = around.nodes.shape[0], tenon.expert_counts(target, nodes.shape[0])
+            share = 1.0 / tenon.clip(degree, 1, None).to(tenon.float32)
+            share = tenon.index_select(share, target, 0)
+            likely = tenon.segment_sum(share * share, source, count)
+            reachable = int(tenon.count_nonzero(likely).item())
+            if reachable == 0:
+                chosen = tenon.zeros([0], dtype=tenon.int64, device=nodes.device)
+            else:
+                chosen = tenon.sort(tenon.multinomial(likely, min(size, reachable)))
+            place = tenon.full([count], -1, dtype=tenon.int64, device=nodes.device)
+            place = tenon.index_copy(place, chosen, tenon.arange(chosen.shape[0], device=nodes.device), 0)
+            kept = tenon.nonzero(tenon.index_select(place, source, 0) >= 0).reshape([-1])
+            source, target = tenon.index_select(source, kept, 0), tenon.index_select(target, kept, 0)
+            weight = tenon.index_select(share, kept, 0) / tenon.index_select(likely, source, 0)
+            total = tenon.segment_sum(weight, target, nodes.shape[0])
+            weight = weight / tenon.index_select(total, target, 0)
+            nodes = tenon.index_select(around.nodes, chosen, 0)
+            edges = tenon.stack([tenon.index_select(place, source, 0), target])
+            layers.append(SampledLayer(nodes, edges, tenon.index_select(around.edges, kept, 0), weight))
+        return layers

@@ -11,7 +11,9 @@ them. Counts of several processes are merged by merge(), also from the state_dic
 """
 
 from .base import Mean, MeanAbsoluteError, MeanSquaredError, Metric, Perplexity
+from .chunks import ChunkScore, chunk_eval
 from .classification import F1, Accuracy, ConfusionMatrix, IoU, Precision, Recall
+from .detection import DetectionMAP
 from .ranking import AUC
 from .text import BLEU
 
@@ -20,7 +22,9 @@ __all__ = [
     "BLEU",
     "F1",
     "Accuracy",
+    "ChunkScore",
     "ConfusionMatrix",
+    "DetectionMAP",
     "IoU",
     "Mean",
     "MeanAbsoluteError",
@@ -29,4 +33,5 @@ __all__ = [
     "Perplexity",
     "Precision",
     "Recall",
+    "chunk_eval",
 ]

@@ -52,6 +52,10 @@ from .conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
+from .decoding import (
+    BeamSearchDecoder,
+    dynamic_decode,
+)
 from .distance import (
     CosineSimilarity,
     PairwiseDistance,
@@ -331,6 +335,7 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Module",
     "BatchNorm1d",
+    "BeamSearchDecoder",
     "BatchNorm2d",
     "BatchNorm3d",
     "GroupNorm",
@@ -397,4 +402,5 @@ __all__ = [
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "dynamic_decode",
 ]

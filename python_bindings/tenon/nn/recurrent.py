@@ -283,12 +283,10 @@ class _GRURule:
     gates = 3
     hidden_size: int
 
-    def _step(self, x: Tensor, hidden: Tensor, before: Tensor) -> Tensor:
-        size = self.hidden_size
-        open_gates = tenon.sigmoid(x[:, : 2 * size] + hidden[:, : 2 * size])
-        reset, update = open_gates[:, :size], open_gates[:, size:]
-        new = tenon.tanh(x[:, 2 * size :] + reset * hidden[:, 2 * size :])
-        return tenon.lerp(new, before, update)
+    def _scan(self, x: Tensor, state: State, *weights: Any) -> State:
+        w_ih, w_hh, b_ih, b_hh, _ = weights
+        bias = tenon.zeros([w_hh.shape[0]], dtype=w_hh.dtype, device=w_hh.device) if b_hh is None else b_hh
+        return (tenon.gru_recurrence(F.linear(x, w_ih, b_ih), w_hh, bias, state[0])[0],)
 
 
 class RNN(_ElmanRule, RNNBase):

@@ -2,6 +2,7 @@
 """Text as numbers: tokenizers, vocabularies and padded batches; tensors of strings."""
 
 from .bpe import BytePairTokenizer
+from .pyramid_hash import pyramid_hash
 from .sequences import pad_sequences, truncate
 from .strings import StringTensor
 from .tokenizers import (
@@ -21,5 +22,6 @@ __all__ = [
     "WhitespaceTokenizer",
     "WordTokenizer",
     "pad_sequences",
+    "pyramid_hash",
     "truncate",
 ]

@@ -10,6 +10,7 @@
 #include <tenon/signatures/sparse.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -162,20 +163,51 @@ tenon_status csr_matmul_transposed(tenon_ctx* ctx, const tenon_tensor* indptr,
 }
 TENON_BOX_csr_matmul_transposed(csr_matmul_transposed_boxed, csr_matmul_transposed);
 
+constexpr int kTogether = 4;  // products that are added up side by side
+
+// The sums of the elements of vectors, pair by pair: every step adds neighbours, and leaves those of x and then those of y.
+template <class Vector, size_t... I>
+Vector add_neighbours(const Vector& x, const Vector& y, std::index_sequence<I...>) {
+  return __builtin_shufflevector(x, y, (2 * I)...) + __builtin_shufflevector(x, y, (2 * I + 1)...);
+}
 template <class T>
-T dot(const T* x, const T* y, int64_t count) {
+void sum_each(const typename Vec<T>::Vector* sums, T* out) {
   using V = Vec<T>;
-  typename V::Vector sums[2] = {};
-  int64_t j = 0;
-  for (; j + 2 * V::count <= count; j += 2 * V::count) {
-    sums[0] += V::load(x + j) * V::load(y + j);
-    sums[1] += V::load(x + j + V::count) * V::load(y + j + V::count);
+  constexpr auto kAll = std::make_index_sequence<V::count>();
+  const auto add = [&](const auto& x, const auto& y) { return add_neighbours(x, y, kAll); };
+  typename V::Vector low = add(sums[0], sums[1]), high = add(sums[2], sums[3]);
+  if constexpr (V::count == 2) {
+    out[0] = low[0], out[1] = low[1], out[2] = high[0], out[3] = high[1];
+  } else {
+    low = add(low, high);
+    for (int left = V::count / 4; left > 1; left /= 2) low = add(low, low);
+    for (int i = 0; i < kTogether; ++i) out[i] = low[i];
   }
-  const typename V::Vector both = sums[0] + sums[1];
-  T sum{};
-  for (int i = 0; i < V::count; ++i) sum += both[i];
-  for (; j < count; ++j) sum += x[j] * y[j];
-  return sum;
+}
+
+// Products of x and `count` rows of y, at most kTogether. Each is added up in the same order whatever is beside it.
+template <class T>
+void dots(const T* x, const T* const* rows, int count, int64_t features, T* out) {
+  using V = Vec<T>;
+  typename V::Vector sums[kTogether] = {};
+  int64_t j = 0;
+  if (count == kTogether) {
+    for (; j + V::count <= features; j += V::count) {
+      const auto own = V::load(x + j);
+      for (int i = 0; i < kTogether; ++i) sums[i] += own * V::load(rows[i] + j);
+    }
+  } else {
+    for (int i = 0; i < count; ++i)
+      for (j = 0; j + V::count <= features; j += V::count)
+        sums[i] += V::load(x + j) * V::load(rows[i] + j);
+  }
+  T totals[kTogether];
+  sum_each<T>(sums, totals);
+  for (int i = 0; i < count; ++i) {
+    T rest{};
+    for (int64_t k = features / V::count * V::count; k < features; ++k) rest += x[k] * rows[i][k];
+    out[i] = totals[i] + rest;
+  }
 }
 
 tenon_status csr_sddmm(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_tensor* indices,
@@ -193,11 +225,16 @@ tenon_status csr_sddmm(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_t
       T* to = data_of<T>(out);
       for_each_part(offsets, rows, features + 1, [&](int64_t first, int64_t last) {
         for (int64_t row = first; row < last; ++row) {
-          for (int64_t k = offsets[row]; k < offsets[row + 1]; ++k) {
-            if (k + kAhead < stored)
-              prefetch_row(right + static_cast<int64_t>(columns[k + kAhead]) * features, features);
-            to[k] = dot(left + row * features, right + static_cast<int64_t>(columns[k]) * features,
-                        features);
+          for (int64_t k = offsets[row]; k < offsets[row + 1]; k += kTogether) {
+            const T* others[kTogether];
+            const int count = static_cast<int>(std::min<int64_t>(kTogether, offsets[row + 1] - k));
+            for (int i = 0; i < count; ++i) {
+              others[i] = right + static_cast<int64_t>(columns[k + i]) * features;
+              if (k + i + kAhead < stored)
+                prefetch_row(right + static_cast<int64_t>(columns[k + i + kAhead]) * features,
+                             features);
+            }
+            dots(left + row * features, others, count, features, to + k);
           }
         }
       });

@@ -21,8 +21,6 @@ tenon_status text_take(tenon_ctx* ctx, const tenon_tensor* text, const tenon_ten
   const int64_t* taken;
   tenon_status status = read_strings(ctx, "text_take", text, offsets, &strings, err);
   if (status == TENON_OK)
-    status = expect_dtype("text_take", "indices", indices, shapes::kIntegers, "integer", err);
-  if (status == TENON_OK)
     status = read_indices(ctx, "text_take", indices, strings.count, &taken, err);
   if (status != TENON_OK) return status;
   return make_strings(

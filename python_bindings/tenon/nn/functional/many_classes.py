@@ -6,8 +6,6 @@ from __future__ import annotations
 import tenon
 from tenon import Tensor
 
-from ._common import reduced
-
 
 def hsigmoid_loss(
     x: Tensor,
@@ -26,31 +24,7 @@ def hsigmoid_loss(
     row i of `path_table` [N, depth] has the nodes on the way to sample i's class, negative behind its end,
     and `path_code` 1 where it goes right. The cost grows with the depth, not with the classes.
     """
-    if num_classes < 2:
-        raise ValueError(f"hsigmoid_loss: expected num_classes >= 2, got {num_classes}")
-    if (path_table is None) != (path_code is None):
-        raise ValueError("hsigmoid_loss: expected path_table and path_code together, or neither")
-    label = label.reshape([-1])
-    if x.ndim != 2 or label.shape[0] != x.shape[0]:
-        raise ValueError(
-            f"hsigmoid_loss: expected x [N, D] and N labels, got {tuple(x.shape)} and {label.shape[0]}"
-        )
-    if path_table is None or path_code is None:
-        _check_labels("hsigmoid_loss", label, num_classes)
-        depth = (2 * num_classes - 1).bit_length() - 1
-        bits = tenon.arange(depth, device=x.device, dtype=tenon.int64)
-        codes = (label.to(tenon.int64) + num_classes).unsqueeze(1)
-        nodes = (codes >> (bits + 1)) - 1
-        right = ((codes >> bits) & 1).to(x.dtype)
-    else:
-        nodes, right = path_table.to(tenon.int64), path_code.to(x.dtype)
-    on_path = nodes >= 0
-    nodes = tenon.where(on_path, nodes, 0)
-    scores = (weight[nodes] * x.unsqueeze(1)).sum(-1)
-    if bias is not None:
-        scores = scores + bias.reshape([-1])[nodes]
-    loss = tenon.softplus(scores) - right * scores
-    return tenon.where(on_path, loss, 0.0).sum(1, keepdim=True)
+    return tenon.hsigmoid_loss(x, label, num_classes, weight, bias, path_table, path_code)
 
 
 def margin_cross_entropy(
@@ -70,24 +44,10 @@ def margin_cross_entropy(
     an angle is 0 or pi within the precision of the dtype, where its derivative is infinite, the right
     class has no gradient.
     """
-    label = label.reshape([-1])
-    if logits.ndim != 2 or label.shape[0] != logits.shape[0]:
-        raise ValueError(
-            f"margin_cross_entropy: expected logits [N, classes] and N labels, got "
-            f"{tuple(logits.shape)} and {label.shape[0]}"
-        )
-    _check_labels("margin_cross_entropy", label, logits.shape[1])
-    harder = logits
-    if margin1 != 1.0 or margin2 != 0.0:
-        bound = 1.0 - float(tenon.finfo(logits.dtype).eps)
-        angle = tenon.acos(tenon.clip(logits, -bound, bound))
-        harder = tenon.cos(margin1 * angle + margin2)
-    classes = tenon.arange(logits.shape[1], device=logits.device, dtype=label.dtype)
-    is_right = classes == label.unsqueeze(1)
-    logits = tenon.where(is_right, harder - margin3, logits) * scale
-    loss = tenon.cross_entropy(logits, label, reduction="none")
-    loss = reduced(loss, "none" if reduction is None else reduction, "margin_cross_entropy")
-    return (loss, tenon.softmax(logits, -1)) if return_softmax else loss
+    loss, softmax = tenon.margin_cross_entropy(
+        logits, label, margin1, margin2, margin3, scale, reduction or "none"
+    )
+    return (loss, softmax) if return_softmax else loss
 
 
 def class_center_sample(label: Tensor, num_classes: int, num_samples: int) -> tuple[Tensor, Tensor]:

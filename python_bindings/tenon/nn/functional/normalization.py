@@ -58,6 +58,26 @@ def batch_norm(
     return out
 
 
+def batch_norm_act(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    activation: str = "relu",
+    residual: Tensor | None = None,
+) -> Tensor:
+    """batch_norm, then `residual` added, then an activation by its name in `tenon`: a program joins the last two."""
+    function = getattr(tenon, activation, None) if activation.isidentifier() else None
+    if function is None or activation not in ("relu", "sigmoid", "tanh", "gelu", "silu", "leaky_relu", "relu6"):
+        raise ValueError(f"batch_norm_act: expected the name of an activation, such as 'relu', got {activation!r}")
+    out = batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
+    return function(out if residual is None else out + residual)
+
+
 def instance_norm(
     x: Tensor,
     running_mean: Tensor | None = None,

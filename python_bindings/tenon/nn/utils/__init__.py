@@ -11,9 +11,10 @@ from .clip_grad import (
 from .fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from .parametrizations import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from .stateless import functional_call
-from .vector import parameters_to_vector, vector_to_parameters
+from .vector import coalesce_tensors, parameters_to_vector, vector_to_parameters
 
 __all__ = [
+    "coalesce_tensors",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",

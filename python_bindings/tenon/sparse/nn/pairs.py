@@ -44,13 +44,6 @@ def _steps(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, ..
     ]
 
 
-def _found(numbers: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the wanted numbers those that are in the sorted list: their indices among the wanted ones, and in the list."""
-    place = tenon.minimum(tenon.searchsorted(numbers, wanted), numbers.shape[0] - 1)
-    at = tenon.nonzero(numbers[place] == wanted).T[0]
-    return at, place[at]
-
-
 def submanifold_pairs(
     indices: Tensor, sizes: Sequence[int], kernel: Sequence[int], dilation: Sequence[int]
 ) -> Pairs:
@@ -67,7 +60,7 @@ def submanifold_pairs(
         difference = 0
         for step, margin, width in zip(steps[k], margins, widths):
             difference = difference * width + (step - margin)
-        at, place = _found(numbers, numbers + difference)
+        at, place = tenon.sorted_matches(numbers, numbers + difference)
         source[k], target[k] = place, at
         source[-1 - k], target[-1 - k] = at, place
     return Pairs(source, target, indices, list(sizes))

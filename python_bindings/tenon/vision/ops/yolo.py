@@ -10,6 +10,7 @@ import tenon
 from tenon import Tensor
 
 from ._boxes import expect
+from .suppression import multiclass_nms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,6 +102,69 @@ def yolo_box(
     classes = tenon.sigmoid(values[:, :, 5:]).permute([0, 1, 3, 4, 2])
     scores = tenon.where(sure, confidence, 0.0).unsqueeze(-1) * classes
     return boxes.reshape([batch, -1, 4]), scores.reshape([batch, -1, class_num])
+
+
+def yolo_box_head(x: Tensor, anchors: Sequence[float], class_num: int) -> Tensor:
+    """What the channels of a map stand for, in their places: sigmoids of centres, confidences and classes, exponentials of sizes.
+
+    `x` is [N, A (5 + class_num), H, W] for A anchors, as yolo_box takes it; yolo_box_post takes the results.
+    """
+    number = len(_pairs("yolo_box_head", anchors))
+    batch, height, width = _channels("yolo_box_head", x, number, class_num, 0)
+    parts = x.reshape([batch, number, 5 + class_num, height, width])
+    out = [tenon.sigmoid(parts[:, :, :2]), tenon.exp(parts[:, :, 2:4]), tenon.sigmoid(parts[:, :, 4:])]
+    return tenon.concat(out, 2).reshape([batch, -1, height, width])
+
+
+def yolo_box_post(
+    heads: Sequence[Tensor],
+    image_shape: Tensor,
+    image_scale: Tensor,
+    anchors: Sequence[Sequence[float]],
+    class_num: int,
+    conf_thresh: float,
+    downsample_ratios: Sequence[int],
+    clip_bbox: bool = True,
+    scale_x_y: float = 1.0,
+    nms_threshold: float = 0.45,
+) -> tuple[Tensor, Tensor]:
+    """The boxes of all maps after non-maximum suppression: rows class, score, x0, y0, x1, y1 [K, 6], and how many each image has [N].
+
+    `heads` are results of yolo_box_head with their `anchors` and `downsample_ratios`; `image_shape` [N, 2] holds heights and widths of the network's
+    inputs, and `image_scale` [N, 2] by what the pictures were scaled to them. A box has the class of its best score, and counts
+    if its confidence is at least `conf_thresh`.
+    """
+    name = "yolo_box_post"
+    counts = (len(heads), len(anchors), len(downsample_ratios))
+    expect(name, len(set(counts)) == 1 and counts[0] > 0, "as many heads as anchors and downsample_ratios", counts)
+    boxes, scores = [], []
+    pixels = image_shape.to(heads[0].dtype) / image_scale.to(heads[0].dtype)
+    for head, own, ratio in zip(heads, anchors, downsample_ratios):
+        shapes = _pairs(name, own)
+        batch, height, width = _channels(name, head, len(shapes), class_num, 0)
+        expect(name, tuple(image_shape.shape) == (batch, 2), f"image_shape [{batch}, 2]", tuple(image_shape.shape))
+        parts = head.reshape([batch, len(shapes), 5 + class_num, height, width]).permute([0, 1, 3, 4, 2])
+        dtype, device = str(head.dtype), head.device
+        grid = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(dtype)
+        centre = parts[..., :2] * scale_x_y - 0.5 * (scale_x_y - 1.0) + tenon.tensor(grid, device=device)
+        centre = centre / tenon.tensor(np.array([width, height], dtype), device=device)
+        size = (shapes[:, None, None] / np.array([ratio * width, ratio * height])).astype(dtype)
+        half = parts[..., 2:4] * tenon.tensor(size, device=device) * 0.5
+        extent = pixels[:, [1, 0]].reshape([batch, 1, 1, 1, 2])
+        first, second = (centre - half) * extent, (centre + half) * extent
+        if clip_bbox:
+            first = first.clip(0.0, None)
+            second = tenon.minimum(second, extent - 1.0)
+        boxes.append(tenon.concat([first, second], axis=-1).reshape([batch, -1, 4]))
+        sure = (parts[..., 4] >= conf_thresh).unsqueeze(-1)
+        best = parts[..., 5:] == parts[..., 5:].max(-1, keepdim=True)
+        score = tenon.where(tenon.logical_and(sure, best), parts[..., 4:5] * parts[..., 5:], 0.0)
+        scores.append(score.reshape([batch, -1, class_num]))
+    out, _, number = multiclass_nms(
+        tenon.concat(boxes, 1), tenon.concat(scores, 1).transpose(1, 2), 0.0, -1, -1, nms_threshold
+    )
+    assert number is not None  # it was asked for
+    return out, number
 
 
 def _best_overlap(centre: Tensor, size: Tensor, truth: Tensor, exists: Tensor) -> Tensor:

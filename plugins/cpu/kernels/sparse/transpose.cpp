@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The structure of a transpose: a counting sort of the elements by column, in one pass behind the one that counts.
+#include "kernel.hpp"
+#include "sparse/structure.hpp"
+
+#include <tenon/signatures/sparse.h>
+
+#include <algorithm>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr const char* kOp = "csr_transpose";
+
+// `begins` becomes the offsets of the transpose; `next` is memory for as many numbers.
+template <class I, class O>
+void transpose(const int64_t* offsets, int64_t rows, const I* columns, int64_t count,
+               int64_t* begins, int64_t* next, O* out, O* order) {
+  const int64_t stored = rows > 0 ? offsets[rows] : 0;
+  std::fill_n(begins, count + 1, int64_t{0});
+  for (int64_t k = 0; k < stored; ++k) ++begins[static_cast<int64_t>(columns[k]) + 1];
+  for (int64_t column = 0; column < count; ++column) begins[column + 1] += begins[column];
+  std::copy_n(begins, count, next);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t k = offsets[row]; k < offsets[row + 1]; ++k) {
+      const int64_t at = next[static_cast<int64_t>(columns[k])]++;
+      out[at] = static_cast<O>(row);
+      order[at] = static_cast<O>(k);
+    }
+}
+
+tenon_status csr_transpose(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_tensor* indices,
+                           int64_t count, tenon_tensor* out_indptr, tenon_tensor* out_indices,
+                           tenon_tensor* order, tenon_err* err) {
+  const int64_t* offsets;
+  tenon_status status = read_indptr(ctx, kOp, indptr, indices->numel, &offsets, err);
+  if (status != TENON_OK) return status;
+  void* memory;
+  status = host->scratch(ctx, static_cast<uint64_t>(count + 1) * sizeof(int64_t), &memory, err);
+  if (status != TENON_OK) return status;
+  return with_columns(ctx, kOp, indices, count, err, [&]<class I>(const I* columns) {
+    const auto run = [&]<class O>(Type<O>) {
+      transpose(offsets, indptr->numel - 1, columns, count, data_of<int64_t>(out_indptr),
+                static_cast<int64_t*>(memory), data_of<O>(out_indices), data_of<O>(order));
+    };
+    order->dtype == TENON_DTYPE_I32 ? run(Type<int32_t>{}) : run(Type<int64_t>{});
+  });
+}
+TENON_BOX_csr_transpose(csr_transpose_boxed, csr_transpose);
+
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_csr_transpose(csr_transpose, nullptr, kIntegers, 0, 0)};
+
+}  // namespace
+
+KernelList transpose_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

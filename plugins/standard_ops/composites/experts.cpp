@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tokens go to which experts of a mixture.
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+
+// Sorted by expert, with equal ones in the order of the tokens, a token's turn is how far it is behind its expert's first one.
+TENON_DECOMPOSE(prune_gate_by_capacity) {
+  const char* op = "prune_gate_by_capacity";
+  Scope scope(err);
+  Tensor experts = operand(scope, args[0]), counts = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  for (const auto& [name, x] : {std::pair{"experts", &experts}, std::pair{"counts", &counts}})
+    if ((*x)->dtype == TENON_DTYPE_BOOL || (*x)->dtype > TENON_DTYPE_I64)
+      return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                          "expected integers %s, got %s; convert it with cast()", name,
+                          host->dtype_name((*x)->dtype));
+  if (counts->ndim != 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected a vector counts, got shape %s",
+                        shape_text(*counts.get()).c_str());
+  const int64_t limit = counts->shape[0];
+  Tensor flat = ops::reshape(scope, as_int64(scope, experts), {-1});
+  Tensor known =
+      ops::logical_and(scope, ops::greater_equal(scope, flat, 0), ops::less(scope, flat, limit));
+  Tensor bin = ops::where(scope, known, flat, limit);  // others share one that has no room
+  Tensor order = ops::argsort(scope, bin, 0), sorted = ops::index_select(scope, bin, order, 0);
+  if (!scope.ok()) return scope.status();
+  Tensor turn = ops::subtract(scope, numbers_to(scope, flat->numel, flat),
+                              ops::searchsorted(scope, sorted, sorted));
+  turn = ops::scatter(scope, ops::zeros_like(scope, bin), order, turn, 0);
+  Tensor room =
+      ops::concat(scope, {as_int64(scope, counts), full_with(scope, flat, Shape{1}, 0)}, 0);
+  Tensor fits = ops::less(scope, turn, ops::index_select(scope, room, bin, 0));
+  Tensor kept = ops::cast(scope, ops::where(scope, fits, flat, -1), experts->dtype);
+  return finish(scope, outs, ops::reshape(scope, kept, sizes_of(experts)));
+}
+
+}  // namespace tenon::standard_ops
