@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks with weights and activations of few bits (docs/quantization.md).
 
-`quantize_weights` and `gptq` store weights in blocks; `observe`, `prepare_training` and `convert` make layers of 8 bits;
-`smooth` and `awq` prepare a network for either; `report` measures what was lost. All return changed copies.
+`quantize_weights` and `gptq` store weights in blocks, `quantize_float8` in float8; `observe`, `prepare_training` and
+`convert` make layers of 8 bits; `smooth` and `awq` prepare a network for either; `report` measures what was lost. All
+return changed copies.
 """
 
+from .float8 import Float8Linear, quantize_float8
 from .gptq import gptq
 from .layers import BlockEmbedding, BlockLinear, Int8Conv, Int8Linear
 from .observers import MeanSquaredError, MinMax, MovingAverage, Observer, Percentile, Steps
@@ -17,6 +19,7 @@ __all__ = [
     "BlockEmbedding",
     "BlockLinear",
     "FakeQuantized",
+    "Float8Linear",
     "Int8",
     "Int8Conv",
     "Int8Linear",
@@ -34,6 +37,7 @@ __all__ = [
     "gptq",
     "observe",
     "prepare_training",
+    "quantize_float8",
     "quantize_weights",
     "report",
     "smooth",

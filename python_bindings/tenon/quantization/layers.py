@@ -126,19 +126,52 @@ class Int8Linear(_Int8Layer):
 
 
 class Int8Conv(_Int8Layer):
-    """A convolution of numbers that are rounded to 8 bits. There is no convolution of integers: the
-    numbers that the codes stand for are multiplied as floats."""
+    """A convolution of integers: uint8 times int8 with sums in int32, exactly, and one multiplication
+    after. Convolutions over three axes multiply the numbers that the codes stand for, as floats."""
 
     def __init__(self, layer: Any, steps: Steps, observer: str = "") -> None:
         super().__init__(layer, steps, observer)
         settings = copy.copy(layer)
         del settings.weight, settings.bias
         self._settings = (settings,)  # in a tuple, as it is no part of this layer
+        self._integer = layer.axes < 3
+        if self._integer:
+            beside = [-1] + [1] * layer.axes
+            self.factor = Buffer((self.weight_scale * self.scale).reshape(beside))
 
     def forward(self, x: Tensor) -> Tensor:
-        rounded = tenon.dequantize_linear(self.rounded(x), self.scale, self.zero_point)
-        return call_with(self._settings[0], rounded, self.float_weight(), self.bias)
+        settings = self._settings[0]
+        if not self._integer:
+            rounded = tenon.dequantize_linear(self.rounded(x), self.scale, self.zero_point)
+            return call_with(settings, rounded, self.float_weight(), self.bias)
+        if x.ndim == settings.axes + 1:  # without a batch
+            return self.forward(x.unsqueeze(0)).squeeze(0)
+        result = self._sums(self.rounded(_with_margins(settings, x))).to(x.dtype) * self.factor
+        if self.bias is not None:
+            result = result + self.bias.reshape([-1] + [1] * settings.axes)
+        return result
+
+    def _sums(self, codes: Tensor) -> Tensor:
+        settings, weight = self._settings[0], self.weight
+        numbers = [settings.stride, settings._symmetric, settings.dilation]
+        if settings.axes == 2:
+            return tenon.conv2d_integer(
+                codes, weight, self.zero_point, None, *numbers, settings.groups
+            )
+        # One axis is an image of one row.
+        pairs = [[least, each[0]] for least, each in zip((1, 0, 1), numbers)]
+        codes, weight = codes.unsqueeze(2), weight.unsqueeze(2)
+        sums = tenon.conv2d_integer(codes, weight, self.zero_point, None, *pairs, settings.groups)
+        return sums.squeeze(2)
 
     def extra_repr(self) -> str:
         settings = self._settings[0]
         return f"{settings.in_channels}, {settings.out_channels}, {settings.kernel_size}"
+
+
+def _with_margins(settings: Any, x: Tensor) -> Tensor:
+    """What a convolution that pads with other than zeros, or unevenly, multiplies."""
+    if not settings._margins:
+        return x
+    mode = "constant" if settings.padding_mode == "zeros" else settings.padding_mode
+    return nn.functional.pad(x, settings._margins, mode)

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import Tensor, nn
 
+from .float8 import Float8Linear
 from .layers import BlockEmbedding, BlockLinear, Int8Conv, Int8Linear
 from .replacement import expect_module
 
-_QUANTIZED = (BlockLinear, BlockEmbedding, Int8Linear, Int8Conv)
+_QUANTIZED = (BlockLinear, BlockEmbedding, Float8Linear, Int8Linear, Int8Conv)
 
 
 class LayerReport(NamedTuple):

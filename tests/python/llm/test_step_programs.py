@@ -125,7 +125,7 @@ def test_activations_of_eight_bits(format):
 
 def test_activations_that_are_refused():
     made, weights = in_blocks("q8_0")
-    with pytest.raises(ValueError, match="expected activations 'float' or 'int8', got 'int4'"):
+    with pytest.raises(ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"):
         Decoder(made, weights, "int4")
     with pytest.raises(ValueError, match="weights in blocks, of which this model has none"):
         Decoder(config(), decoder().weights, "int8")

@@ -15,10 +15,14 @@ import tenon
 from tenon import Tensor
 from tenon.llm.models.blocks import BlockWeight
 from tenon.llm.models.config import DecoderConfig, LayerOptions, Rotary
+from tenon.llm.models.float8 import Float8Weight
+from tenon.llm.models.packed import PackedWeight
 from tenon.llm.models.programs import StepPrograms
 from tenon.llm.models.step import Numbers, Pools, check_step
 
-Weight = Tensor | BlockWeight
+Weight = Tensor | PackedWeight
+# What `activations` may be for which weights, and what the errors call these.
+_ROUNDED = {"int8": (BlockWeight, "blocks"), "float8": (Float8Weight, "float8")}
 
 # Products of bfloat16 add in another order where there are few rows. With so many rows in a step, a token's
 # bits do not depend on how many tokens of its sequence it computes.
@@ -28,24 +32,26 @@ LEAST_NARROW_ROWS = 24
 class Decoder:
     """A model of `config` over `weights`, which are named and shaped as `config.weight_shapes()` says.
 
-    Weights are held as they are given and never written; matrices may be in blocks. With `activations`
-    "int8" what meets these is rounded to 8 bits, 32 numbers at a time, and integers are multiplied, as
-    llama.cpp does. Calls from several threads are safe while they write to different blocks of the pools.
+    Weights are held as they are given and never written; matrices may be in blocks or float8. With
+    `activations` "int8" what meets blocks is rounded to 8 bits, 32 numbers at a time, and integers are
+    multiplied, as llama.cpp does; with "float8" what meets matrices of float8 is rounded to float8.
+    Calls from several threads are safe while they write to different blocks of the pools.
     """
 
     def __init__(
         self, config: DecoderConfig, weights: Mapping[str, Weight], activations: str = "float"
     ) -> None:
-        if activations not in ("float", "int8"):
+        if activations not in ("float", *_ROUNDED):
             raise ValueError(
-                f"Decoder: expected activations 'float' or 'int8', got {activations!r}"
+                f"Decoder: expected activations 'float', 'int8' or 'float8', got {activations!r}"
             )
-        if activations == "int8" and not any(
-            isinstance(weight, BlockWeight) for weight in weights.values()
-        ):
-            raise ValueError(
-                "Decoder: activations 'int8' are for weights in blocks, of which this model has none"
-            )
+        if activations != "float":
+            kind, called = _ROUNDED[activations]
+            if not any(isinstance(weight, kind) for weight in weights.values()):
+                raise ValueError(
+                    f"Decoder: activations '{activations}' are for weights in {called}, of which this "
+                    "model has none"
+                )
         self.activations = activations
         shapes = config.weight_shapes()
         for name, shape in shapes.items():
@@ -56,7 +62,7 @@ class Decoder:
                     f"Decoder: weight '{name}': expected shape {shape}, got "
                     f"{tuple(weights[name].shape)}"
                 )
-            if isinstance(weights[name], BlockWeight) and len(shape) != 2:
+            if not isinstance(weights[name], Tensor) and len(shape) != 2:
                 raise ValueError(f"Decoder: weight '{name}': expected a plain tensor, got blocks")
         left_over = sorted(set(weights) - set(shapes))
         if left_over:
@@ -71,7 +77,7 @@ class Decoder:
         narrow = any(
             weight.dtype == tenon.bfloat16
             for weight in self.weights.values()
-            if not isinstance(weight, BlockWeight)
+            if isinstance(weight, Tensor)
         )
         self.minimum_rows = LEAST_NARROW_ROWS if narrow else 1
         # How many rows an expert takes depends on data, which a program cannot follow.
@@ -248,18 +254,16 @@ class Decoder:
     def _linear(self, x: Tensor, name: str) -> Tensor:
         weight = self.weights[f"{name}.weight"]
         bias = self._plain(f"{name}.bias") if f"{name}.bias" in self.weights else None
-        if isinstance(weight, BlockWeight):
-            return tenon.linear_blocks(
-                x, weight.blocks, weight.format, bias, activations=self.activations
-            )
+        if not isinstance(weight, Tensor):
+            return weight.linear(x, bias, self.activations)
         if weight.dtype == tenon.bfloat16:  # whose products are faster with many rows
             return tenon.linear(x, weight, bias)
         return tenon.linear_batch_invariant(x, weight, bias)
 
     def _rows(self, name: str, indices: Tensor) -> Tensor:
         weight = self.weights[name]
-        if isinstance(weight, BlockWeight):
-            return tenon.embedding_blocks(weight.blocks, indices, weight.format).to(self.dtype)
+        if not isinstance(weight, Tensor):
+            return weight.rows_at(indices).to(self.dtype)
         return tenon.embedding(weight, indices)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
@@ -271,7 +275,7 @@ class Decoder:
 
     def _plain(self, name: str) -> Tensor:
         weight = self.weights[name]
-        assert not isinstance(weight, BlockWeight)  # as __init__ has seen
+        assert isinstance(weight, Tensor)  # as __init__ has seen
         return weight
 
 
