@@ -80,8 +80,9 @@ class Decoder:
             if isinstance(weight, Tensor)
         )
         self.minimum_rows = LEAST_NARROW_ROWS if narrow else 1
-        # How many rows an expert takes depends on data, which a program cannot follow.
-        self._programs = StepPrograms(enabled=config.experts is None)
+        self._stacked = self._experts_alike()
+        # A program cannot follow how many rows an expert takes, but moe_linear can.
+        self._programs = StepPrograms(enabled=config.experts is None or self._stacked)
 
     def new_pools(self, blocks: int, block_size: int = 16, dtype: str = "float32") -> Pools:
         """Keys and values [blocks, kv_heads, block_size, head_dim] of each layer, zeros."""
@@ -231,17 +232,62 @@ class Decoder:
         router = self._linear(x, f"{at}.router")
         weights, chosen = tenon.moe_gate(router, experts.per_token, experts.normalize)
         rows, counts, order = tenon.moe_dispatch(x, chosen, experts.count)
-        parts = tenon.split(rows, counts.tolist(), 0)
-        made = [
-            self._mlp(part, f"{at}.experts.{expert}")
-            for expert, part in enumerate(parts)
-            if part.shape[0]
-        ]
-        out = tenon.moe_combine(tenon.concat(made), weights, order)
+        if self._stacked:
+            made = self._mlp_of_experts(rows, counts, f"{at}.experts")
+        else:
+            parts = tenon.split(rows, counts.tolist(), 0)
+            made = tenon.concat(
+                [
+                    self._mlp(part, f"{at}.experts.{expert}")
+                    for expert, part in enumerate(parts)
+                    if part.shape[0]
+                ]
+            )
+        out = tenon.moe_combine(made, weights, order)
         if experts.shared_size:
             share = tenon.sigmoid(self._linear(x, f"{at}.shared_router"))
             out = out + share * self._mlp(x, f"{at}.shared_expert")
         return out
+
+    def _experts_alike(self) -> bool:
+        """Whether the weights of each layer's experts are stored alike and have no bias, as moe_linear asks."""
+        if self.config.experts is None:
+            return False
+        kinds: dict[tuple[str, str], set[Any]] = {}
+        for name, weight in self.weights.items():
+            layer, found, rest = name.partition(".experts.")
+            if not found:
+                continue
+            module = rest.partition(".")[2]
+            if module.endswith(".bias") or not isinstance(weight, Tensor | BlockWeight):
+                return False
+            kind = weight.format if isinstance(weight, BlockWeight) else weight.dtype
+            kinds.setdefault((layer, module), set()).add(kind)
+        return all(
+            len(each) == 1 and (each <= {self.dtype} or all(isinstance(kind, str) for kind in each))
+            for each in kinds.values()
+        )
+
+    def _mlp_of_experts(self, rows: Tensor, counts: Tensor, at: str) -> Tensor:
+        """What the experts make of their rows, which lie one after another."""
+
+        def linear(x: Tensor, module: str) -> Tensor:
+            names = [f"{at}.{each}.{module}.weight" for each in range(counts.shape[0])]
+            weights = [self.weights[name] for name in names]
+            first = weights[0]
+            if isinstance(first, BlockWeight):
+                blocks = [each.blocks for each in weights if isinstance(each, BlockWeight)]
+                return tenon.moe_linear(
+                    x, blocks, counts, first.format, activations=self.activations
+                )
+            return tenon.moe_linear(x, weights, counts)
+
+        up = linear(rows, "up")
+        if self.config.gated:
+            up = _activated(linear(rows, "gate"), self.config.activation) * up
+        else:
+            up = _activated(up, self.config.activation)
+        return linear(up, "down")
 
     def _mlp(self, x: Tensor, at: str) -> Tensor:
         up = self._linear(x, f"{at}.up")
