@@ -6,11 +6,13 @@
 return changed copies.
 """
 
-from .float8 import Float8Linear, quantize_float8
+from .float8 import quantize_float8
 from .gptq import gptq
-from .layers import BlockEmbedding, BlockLinear, Int8Conv, Int8Linear
+from .layers import BlockEmbedding, BlockLinear, Float8Linear, Int8Conv, Int8Linear
 from .observers import MeanSquaredError, MinMax, MovingAverage, Observer, Percentile, Steps
+from .program_layers import ProgramLayers
 from .report import LayerReport, Report, report
+from .search import Found, search
 from .smoothing import awq, smooth
 from .static import FakeQuantized, Int8, Observed, convert, observe, prepare_training
 from .weight_only import quantize_weights
@@ -20,6 +22,7 @@ __all__ = [
     "BlockLinear",
     "FakeQuantized",
     "Float8Linear",
+    "Found",
     "Int8",
     "Int8Conv",
     "Int8Linear",
@@ -30,6 +33,7 @@ __all__ = [
     "Observed",
     "Observer",
     "Percentile",
+    "ProgramLayers",
     "Report",
     "Steps",
     "awq",
@@ -40,5 +44,6 @@ __all__ = [
     "quantize_float8",
     "quantize_weights",
     "report",
+    "search",
     "smooth",
 ]

@@ -8,80 +8,17 @@ from typing import Any, TypeVar
 
 import tenon
 from tenon import Tensor, nn
-from tenon.nn.parameter import Buffer
 
+from .layers import ACTIVATIONS, Float8Linear, scales_of_elements
 from .observers import MinMax
-from .replacement import copy_of, expect_module, find_layers, replace_layers, with_inputs
+from .program_layers import as_module
+from .replacement import copy_of, find_layers, replace_layers, with_inputs
 
 M = TypeVar("M", bound=nn.Module)
 
 LARGEST = {"float8_e4m3": 448.0, "float8_e5m2": 57344.0}
 SCALES = ("tensor", "row", "block")
-ACTIVATIONS = ("float", "dynamic", "static")
 BLOCK = (128, 128)
-
-
-class Float8Linear(nn.Module):
-    """linear with a weight of float8 [out, in] beside its scales, of the shapes that `linear_fp8` takes.
-
-    `activations`: "float" leaves what the layer is called on, "dynamic" rounds it to float8 with a scale
-    for each row (with `block`, for each `block[1]` elements of a row), "static" with `x_scale`.
-    """
-
-    def __init__(
-        self,
-        weight: Tensor,
-        scale: Tensor,
-        bias: Tensor | None = None,
-        *,
-        block: Sequence[int] | None = None,
-        activations: str = "float",
-        x_scale: Tensor | None = None,
-    ) -> None:
-        if activations not in ACTIVATIONS:
-            raise ValueError(
-                f"Float8Linear: expected activations 'float', 'dynamic' or 'static', got {activations!r}"
-            )
-        if (x_scale is not None) != (activations == "static"):
-            raise ValueError(
-                "Float8Linear: expected x_scale with activations 'static', and with these alone"
-            )
-        self.out_features, self.in_features = weight.shape
-        self.block = None if block is None else list(block)
-        self.activations = activations
-        self.weight, self.weight_scale = Buffer(weight), Buffer(scale)
-        self.x_scale = None if x_scale is None else Buffer(x_scale)
-        self.bias = None if bias is None else Buffer(bias.detach())
-
-    def forward(self, x: Tensor) -> Tensor:
-        return tenon.linear_fp8(
-            x,
-            self.weight,
-            self.weight_scale,
-            self.bias,
-            self.x_scale,
-            block=self.block,
-            activations="float" if self.activations == "float" else "float8",
-        )
-
-    def float_weight(self) -> Tensor:
-        """The weight [out, in] that the numbers and scales stand for, in float32."""
-        scale = _of_elements(self.weight_scale, self.block, self.weight.shape)
-        return self.weight.to(tenon.float32) * scale
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.in_features}, {self.out_features}, {self.weight.dtype}, block={self.block}, "
-            f"bias={self.bias is not None}, activations={self.activations!r}"
-        )
-
-
-def _of_elements(scale: Tensor, block: Sequence[int] | None, shape: Sequence[int]) -> Tensor:
-    if block is None:
-        return scale
-    for axis, size in enumerate(block):
-        scale = tenon.repeat(scale, size, axis)
-    return scale[: shape[0], : shape[1]]
 
 
 def float8_of(weight: Tensor, dtype: str, scales: str) -> tuple[Tensor, Tensor]:
@@ -101,7 +38,7 @@ def float8_of(weight: Tensor, dtype: str, scales: str) -> tuple[Tensor, Tensor]:
         largest = size.reshape([down, BLOCK[0], across, BLOCK[1]]).max([1, 3])
     scale = tenon.where(largest == 0, 1.0, largest / LARGEST[dtype])
     limit = LARGEST[dtype]
-    ratio = weight / _of_elements(scale, block, weight.shape)
+    ratio = weight / scales_of_elements(scale, block, weight.shape)
     return tenon.clip(ratio, -limit, limit).to(dtype), scale
 
 
@@ -121,7 +58,6 @@ def quantize_float8(
     "static", and for it alone, `batches` show what layers are called on. `keep` has patterns of names of
     layers that stay as they are.
     """
-    expect_module("quantize_float8", module)
     for name, value, known in (
         ("dtype", dtype, LARGEST),
         ("scales", scales, SCALES),
@@ -135,7 +71,7 @@ def quantize_float8(
         raise ValueError(
             "quantize_float8: expected batches with activations 'static', and with these alone"
         )
-    result = copy_of(module)
+    result = copy_of(as_module("quantize_float8", module))
     layers = find_layers(result, (nn.Linear,), keep)
     if not layers:
         raise ValueError(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import tenon
@@ -12,6 +13,8 @@ from tenon.nn.parameter import Buffer
 
 from .observers import Steps
 from .replacement import call_with
+
+ACTIVATIONS = ("float", "dynamic", "static")  # of Float8Linear
 
 
 class BlockLinear(nn.Module):
@@ -73,6 +76,70 @@ class BlockEmbedding(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.embedding_dim}, {self.format!r}"
+
+
+class Float8Linear(nn.Module):
+    """linear with a weight of float8 [out, in] beside its scales, of the shapes that `linear_fp8` takes.
+
+    `activations`: "float" leaves what the layer is called on, "dynamic" rounds it to float8 with a scale
+    for each row (with `block`, for each `block[1]` elements of a row), "static" with `x_scale`.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor,
+        scale: Tensor,
+        bias: Tensor | None = None,
+        *,
+        block: Sequence[int] | None = None,
+        activations: str = "float",
+        x_scale: Tensor | None = None,
+    ) -> None:
+        if activations not in ACTIVATIONS:
+            raise ValueError(
+                f"Float8Linear: expected activations 'float', 'dynamic' or 'static', got {activations!r}"
+            )
+        if (x_scale is not None) != (activations == "static"):
+            raise ValueError(
+                "Float8Linear: expected x_scale with activations 'static', and with these alone"
+            )
+        self.out_features, self.in_features = weight.shape
+        self.block = None if block is None else list(block)
+        self.activations = activations
+        self.weight, self.weight_scale = Buffer(weight), Buffer(scale)
+        self.x_scale = None if x_scale is None else Buffer(x_scale)
+        self.bias = None if bias is None else Buffer(bias.detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return tenon.linear_fp8(
+            x,
+            self.weight,
+            self.weight_scale,
+            self.bias,
+            self.x_scale,
+            block=self.block,
+            activations="float" if self.activations == "float" else "float8",
+        )
+
+    def float_weight(self) -> Tensor:
+        """The weight [out, in] that the numbers and scales stand for, in float32."""
+        scale = scales_of_elements(self.weight_scale, self.block, self.weight.shape)
+        return self.weight.to(tenon.float32) * scale
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_features}, {self.out_features}, {self.weight.dtype}, block={self.block}, "
+            f"bias={self.bias is not None}, activations={self.activations!r}"
+        )
+
+
+def scales_of_elements(scale: Tensor, block: Sequence[int] | None, shape: Sequence[int]) -> Tensor:
+    """The scale of each element of a weight of this shape, or what broadcasts to it."""
+    if block is None:
+        return scale
+    for axis, size in enumerate(block):
+        scale = tenon.repeat(scale, size, axis)
+    return scale[: shape[0], : shape[1]]
 
 
 def scales_of(weight: Tensor) -> Tensor:
