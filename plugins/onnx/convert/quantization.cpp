@@ -190,7 +190,10 @@ Values convert_qlinear_matmul(Conversion& c) {
 
 namespace {
 
-// Sums of an integer convolution, exact in float64. Margins hold the zero point, and so 0 of what is centred.
+bool is_byte(const Tensor& x) { return x->dtype == TENON_DTYPE_I8 || x->dtype == TENON_DTYPE_U8; }
+
+// Sums of an integer convolution: of images by conv2d_integer, of others exact in float64. Margins hold the zero point, and so 0
+// of what is centred.
 Tensor exact_convolution(Conversion& c, const Tensor& x, const Value& x_point, const Tensor& w,
                          const Value& w_point) {
   if (w->ndim < 3) c.fail("expected w of [M, C / group, ...], got " + describe(*w.get()));
@@ -198,6 +201,9 @@ Tensor exact_convolution(Conversion& c, const Tensor& x, const Value& x_point, c
   Ints filters(shape.size(), 1);
   filters[0] = shape[0];
   const Window window = window_of(c, x, Ints(shape.begin() + 2, shape.end()));
+  if (window.axes() == 2 && window.is_symmetric() && is_byte(x) && is_byte(w))
+    return c.call("conv2d_integer", {x, w, x_point, w_point, window.strides, window.before,
+                                     window.dilations, c.integer("group", 1)});
   const Tensor sums = correlate(c, c.cast(centred(c, x, x_point, {}), TENON_DTYPE_F64),
                                 c.cast(centred(c, w, w_point, filters), TENON_DTYPE_F64), {},
                                 window, c.integer("group", 1));

@@ -68,6 +68,29 @@ TENON_DECOMPOSE(conv2d) {
   return finish(scope, outs, result);
 }
 
+// The same of integers, whose differences from the zero points are int32: sums that it does not hold wrap.
+TENON_DECOMPOSE(conv2d_integer) {
+  Scope scope(err);
+  const Tensor x = operand(scope, args[0]), weight = operand(scope, args[1]),
+               x_zero = operand(scope, args[2]), weight_zero = operand(scope, args[3]);
+  if (!scope.ok()) return scope.status();
+  Sizes s;
+  TENON_TRY(read_sizes("conv2d_integer", shape_of(*x.get()), shape_of(*weight.get()), args + 1, &s,
+                       err));
+  const auto centred = [&](const Tensor& codes, const Tensor& zero, int64_t count) {
+    const Tensor wide = ops::cast(scope, codes, TENON_DTYPE_I32);
+    if (!zero) return wide;
+    const Tensor point = ops::reshape(scope, zero, {count, 1, 1, 1});
+    return ops::subtract(scope, wide, ops::cast(scope, point, TENON_DTYPE_I32));
+  };
+  const Tensor image = centred(x, x_zero, 1),
+               kernel = centred(weight, weight_zero, weight_zero ? weight_zero->numel : 1);
+  if (!scope.ok()) return scope.status();
+  Tensor filters = ops::reshape(scope, kernel, {s.groups, s.filters(), s.depth()});
+  Tensor rows = ops::matmul(scope, window_rows(scope, image, s), ops::transpose(scope, filters));
+  return finish(scope, outs, rows_to_result(scope, rows, s));
+}
+
 TENON_DECOMPOSE(conv2d_input_grad) {
   Scope scope(err);
   Tensor grad_out = operand(scope, args[0]), weight = operand(scope, args[1]);

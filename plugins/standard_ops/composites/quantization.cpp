@@ -77,6 +77,18 @@ Tensor straight_through(Scope& scope, const Tensor& x, const Steps& steps, doubl
   return ops::where(scope, inside, moving, result);
 }
 
+bool is_float8(int32_t dtype) {
+  return dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2;
+}
+
+tenon_status expect_no_zero_point(const char* op, const tenon_value& zero_point, int32_t dtype,
+                                  tenon_err* err) {
+  if (is_none(zero_point)) return TENON_OK;
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                      "expected no zero_point beside %s, whose numbers lie around 0; leave it out",
+                      host->dtype_name(dtype));
+}
+
 }  // namespace
 
 TENON_DECOMPOSE(quantize_linear) {
@@ -86,15 +98,24 @@ TENON_DECOMPOSE(quantize_linear) {
   if (!scope.ok()) return scope.status();
   TENON_TRY(expect_floating(op, x, err));
   const int32_t dtype = static_cast<int32_t>(args[4].v.i);
-  if (!(shapes::bit(dtype) & shapes::kIntegers) || host->dtype_size(dtype) > 2)
+  if (is_float8(dtype)) {
+    TENON_TRY(expect_no_zero_point(op, args[2], dtype, err));
+  } else if (!(shapes::bit(dtype) & shapes::kIntegers) || host->dtype_size(dtype) > 2) {
     return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                        "expected dtype int8, uint8, int16 or uint16, got %s",
+                        "expected dtype int8, uint8, int16, uint16, float8_e4m3 or float8_e5m2, "
+                        "got %s",
                         host->dtype_name(dtype));
+  }
   // Divided in float32 at least, so that halves between levels are what they are.
   if (x->dtype < TENON_DTYPE_F32) x = ops::cast(scope, x, TENON_DTYPE_F32);
   Steps steps;
   TENON_TRY(read_steps(scope, op, x, args[1], args[2], int_of(args[3]), &steps, err));
   steps = without_gradient(scope, steps);
+  if (is_float8(dtype)) {
+    const double limit = dtype == TENON_DTYPE_F8E4M3 ? 448 : 57344;
+    const Tensor ratio = ops::divide(scope, ops::stop_gradient(scope, x), steps.scale);
+    return finish(scope, outs, ops::cast(scope, ops::clip(scope, ratio, -limit, limit), dtype));
+  }
   const double low = expression::lowest(dtype), high = expression::highest(dtype);
   Tensor level = ops::clip(scope, levels(scope, ops::stop_gradient(scope, x), steps), low, high);
   level = ops::where(scope, ops::isnan(scope, level), 0, level);
@@ -106,9 +127,12 @@ TENON_DECOMPOSE(dequantize_linear) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), scale = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
-  if (!(shapes::bit(x->dtype) & shapes::kIntegers))
-    return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected an integer x, got %s",
-                        host->dtype_name(x->dtype));
+  if (is_float8(x->dtype)) {
+    TENON_TRY(expect_no_zero_point(op, args[2], x->dtype, err));
+  } else if (!(shapes::bit(x->dtype) & shapes::kIntegers)) {
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                        "expected an x of integers or float8, got %s", host->dtype_name(x->dtype));
+  }
   Steps steps;
   TENON_TRY(read_steps(scope, op, x, args[1], args[2], int_of(args[3]), &steps, err));
   // float16 holds no int16, and no difference of two.

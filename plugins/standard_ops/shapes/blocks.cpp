@@ -81,6 +81,54 @@ TENON_INFER(linear_blocks) {
   return TENON_OK;
 }
 
+TENON_INFER(moe_linear) {
+  const char* op = "moe_linear";
+  const tenon_tensor &x = tensor_of(args[0]), &counts = tensor_of(args[2]);
+  const std::span<tenon_tensor* const> weights = tensors_of(args[1]);
+  TENON_TRY(expect_ndim(op, "x", x, 2, "[rows, in]", err));
+  if (weights.empty())
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected at least one weight, got none");
+  const tenon_tensor& first = *weights[0];
+  TENON_TRY(expect_ndim(op, "weights", first, 2, "[out, in]", err));
+  const bool in_blocks = !is_none(args[3]);
+  for (const tenon_tensor* weight : weights) {
+    if (!std::ranges::equal(shape_of(*weight), shape_of(first)))
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected weights of one shape, got %s and %s", shape_text(first).c_str(),
+                          shape_text(*weight).c_str());
+    if (weight->dtype != (in_blocks ? int32_t{TENON_DTYPE_U8} : int32_t{x.dtype}))
+      return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected weights of dtype %s, got %s",
+                          in_blocks ? "uint8, in blocks" : host->dtype_name(x.dtype),
+                          host->dtype_name(weight->dtype));
+  }
+  if (counts.ndim != 1 || counts.shape[0] != static_cast<int64_t>(weights.size()))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected a count for each of the %lld weights, got shape %s",
+                        ll(static_cast<int64_t>(weights.size())), shape_text(counts).c_str());
+  int64_t elements = first.shape[1];
+  const std::string_view activations = text_of(args[4]);
+  if (in_blocks) {
+    const BlockFormat* format;
+    TENON_TRY(read_blocks(op, "weights", first, args[3], &format, &elements, err));
+    if (activations != "float" && activations != "int8")
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected activations 'float' or 'int8', got '%.*s'",
+                          static_cast<int>(activations.size()), activations.data());
+  } else if (activations != "float") {
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected activations 'float' for weights without a format, got '%.*s'",
+                        static_cast<int>(activations.size()), activations.data());
+  }
+  if (x.shape[1] != elements)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x.shape[-1] to be the %lld elements of a row of the weights, got "
+                        "shapes %s and %s",
+                        ll(elements), shape_text(x).c_str(), shape_text(first).c_str());
+  const int64_t shape[] = {x.shape[0], first.shape[0]};
+  set_new(outs[0], x.dtype, shape);
+  return TENON_OK;
+}
+
 // A composite, whose parts check its arguments; a kernel for the whole takes what fits alone.
 TENON_INFER(weight_only_linear) {
   const tenon_tensor& x = tensor_of(args[0]);

@@ -63,6 +63,32 @@ TENON_INFER(conv2d) {
   return TENON_OK;
 }
 
+TENON_INFER(conv2d_integer) {
+  const char* op = "conv2d_integer";
+  const tenon_tensor &x = tensor_of(args[0]), &weight = tensor_of(args[1]);
+  const tenon_tensor *x_zero = optional_tensor(args[2]), *weight_zero = optional_tensor(args[3]);
+  TENON_TRY(expect_ndim(op, "x", x, 4, kImage, err));
+  TENON_TRY(expect_ndim(op, "weight", weight, 4, kFilters, err));
+  Window window;
+  int64_t groups, counts[2];
+  TENON_TRY(read_convolution(op, shape_of(weight), args, 4, &window, &groups, err));
+  TENON_TRY(expect_channels(op, shape_of(x), shape_of(weight), groups, err));
+  if (x_zero && (x_zero->ndim > 1 || x_zero->numel != 1))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x_zero_point to be one number, got shape %s",
+                        shape_text(*x_zero).c_str());
+  if (weight_zero && (weight_zero->ndim > 1 ||
+                      (weight_zero->numel != 1 && weight_zero->numel != weight.shape[0])))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected weight_zero_point to be one number or one for each of the %lld "
+                        "filters, got shape %s",
+                        ll(weight.shape[0]), shape_text(*weight_zero).c_str());
+  TENON_TRY(count_windows(op, window, shape_of(x), counts, err));
+  const int64_t shape[] = {x.shape[0], weight.shape[0], counts[0], counts[1]};
+  set_new(outs[0], TENON_DTYPE_I32, shape);
+  return TENON_OK;
+}
+
 TENON_INFER(conv2d_input_grad) {
   const char* op = "conv2d_input_grad";
   const tenon_tensor &grad_out = tensor_of(args[0]), &weight = tensor_of(args[1]);

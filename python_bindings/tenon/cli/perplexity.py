@@ -19,8 +19,8 @@ def add_arguments(parser):
     parser.add_argument(
         "--activations",
         default="float",
-        choices=("float", "int8"),
-        help="what meets weights in blocks, of the first model (float)",
+        choices=("float", "int8", "float8"),
+        help="what meets packed weights of the first model: int8 for blocks, float8 for float8 (float)",
     )
     parser.add_argument("--beside", metavar="PATH", help="a second model, to compare")
 

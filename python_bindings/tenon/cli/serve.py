@@ -30,8 +30,8 @@ def add_arguments(parser):
     parser.add_argument(
         "--activations",
         default="float",
-        choices=("float", "int8"),
-        help="what meets weights in blocks, with which int8 is faster (float)",
+        choices=("float", "int8", "float8"),
+        help="what meets packed weights: int8, which is faster, for blocks, float8 for float8 (float)",
     )
 
 

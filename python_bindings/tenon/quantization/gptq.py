@@ -11,7 +11,8 @@ import tenon
 from tenon import Tensor, nn
 
 from .layers import BlockLinear
-from .replacement import copy_of, expect_module, find_layers, replace_layers, with_inputs
+from .program_layers import as_module
+from .replacement import copy_of, find_layers, replace_layers, with_inputs
 from .weight_only import BLOCK
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ def gptq(
     are rounded: `batches` is run once for each layer. `damping` times the mean of the squares of inputs
     is added to those of each. `activations` and `keep` are those of `quantize_weights`.
     """
-    expect_module("gptq", module)
     if format not in _GRIDS:
         raise ValueError(f"gptq: expected format 'q4_0', 'q4_1' or 'q8_0', got {format!r}")
     if isinstance(batches, Iterator):
@@ -57,7 +57,7 @@ def gptq(
             f"gptq: expected a list of batches, which is run once for each layer, got "
             f"{type(batches).__name__}"
         )
-    result = copy_of(module)
+    result = copy_of(as_module("gptq", module))
     layers = find_layers(result, (nn.Linear,), keep)
     if not layers:
         raise ValueError(f"gptq: {type(module).__name__} has no Linear layer")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import tenon
@@ -12,6 +13,8 @@ from tenon.nn.parameter import Buffer
 
 from .observers import Steps
 from .replacement import call_with
+
+ACTIVATIONS = ("float", "dynamic", "static")  # of Float8Linear
 
 
 class BlockLinear(nn.Module):
@@ -75,6 +78,70 @@ class BlockEmbedding(nn.Module):
         return f"{self.weight.shape[0]}, {self.embedding_dim}, {self.format!r}"
 
 
+class Float8Linear(nn.Module):
+    """linear with a weight of float8 [out, in] beside its scales, of the shapes that `linear_fp8` takes.
+
+    `activations`: "float" leaves what the layer is called on, "dynamic" rounds it to float8 with a scale
+    for each row (with `block`, for each `block[1]` elements of a row), "static" with `x_scale`.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor,
+        scale: Tensor,
+        bias: Tensor | None = None,
+        *,
+        block: Sequence[int] | None = None,
+        activations: str = "float",
+        x_scale: Tensor | None = None,
+    ) -> None:
+        if activations not in ACTIVATIONS:
+            raise ValueError(
+                f"Float8Linear: expected activations 'float', 'dynamic' or 'static', got {activations!r}"
+            )
+        if (x_scale is not None) != (activations == "static"):
+            raise ValueError(
+                "Float8Linear: expected x_scale with activations 'static', and with these alone"
+            )
+        self.out_features, self.in_features = weight.shape
+        self.block = None if block is None else list(block)
+        self.activations = activations
+        self.weight, self.weight_scale = Buffer(weight), Buffer(scale)
+        self.x_scale = None if x_scale is None else Buffer(x_scale)
+        self.bias = None if bias is None else Buffer(bias.detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return tenon.linear_fp8(
+            x,
+            self.weight,
+            self.weight_scale,
+            self.bias,
+            self.x_scale,
+            block=self.block,
+            activations="float" if self.activations == "float" else "float8",
+        )
+
+    def float_weight(self) -> Tensor:
+        """The weight [out, in] that the numbers and scales stand for, in float32."""
+        scale = scales_of_elements(self.weight_scale, self.block, self.weight.shape)
+        return self.weight.to(tenon.float32) * scale
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_features}, {self.out_features}, {self.weight.dtype}, block={self.block}, "
+            f"bias={self.bias is not None}, activations={self.activations!r}"
+        )
+
+
+def scales_of_elements(scale: Tensor, block: Sequence[int] | None, shape: Sequence[int]) -> Tensor:
+    """The scale of each element of a weight of this shape, or what broadcasts to it."""
+    if block is None:
+        return scale
+    for axis, size in enumerate(block):
+        scale = tenon.repeat(scale, size, axis)
+    return scale[: shape[0], : shape[1]]
+
+
 def scales_of(weight: Tensor) -> Tensor:
     """For each output, the step of 127 levels on each side of 0 that its weights fit."""
     largest = tenon.abs(weight.detach()).flatten(1).max([1])
@@ -126,19 +193,52 @@ class Int8Linear(_Int8Layer):
 
 
 class Int8Conv(_Int8Layer):
-    """A convolution of numbers that are rounded to 8 bits. There is no convolution of integers: the
-    numbers that the codes stand for are multiplied as floats."""
+    """A convolution of integers: uint8 times int8 with sums in int32, exactly, and one multiplication
+    after. Convolutions over three axes multiply the numbers that the codes stand for, as floats."""
 
     def __init__(self, layer: Any, steps: Steps, observer: str = "") -> None:
         super().__init__(layer, steps, observer)
         settings = copy.copy(layer)
         del settings.weight, settings.bias
         self._settings = (settings,)  # in a tuple, as it is no part of this layer
+        self._integer = layer.axes < 3
+        if self._integer:
+            beside = [-1] + [1] * layer.axes
+            self.factor = Buffer((self.weight_scale * self.scale).reshape(beside))
 
     def forward(self, x: Tensor) -> Tensor:
-        rounded = tenon.dequantize_linear(self.rounded(x), self.scale, self.zero_point)
-        return call_with(self._settings[0], rounded, self.float_weight(), self.bias)
+        settings = self._settings[0]
+        if not self._integer:
+            rounded = tenon.dequantize_linear(self.rounded(x), self.scale, self.zero_point)
+            return call_with(settings, rounded, self.float_weight(), self.bias)
+        if x.ndim == settings.axes + 1:  # without a batch
+            return self.forward(x.unsqueeze(0)).squeeze(0)
+        result = self._sums(self.rounded(_with_margins(settings, x))).to(x.dtype) * self.factor
+        if self.bias is not None:
+            result = result + self.bias.reshape([-1] + [1] * settings.axes)
+        return result
+
+    def _sums(self, codes: Tensor) -> Tensor:
+        settings, weight = self._settings[0], self.weight
+        numbers = [settings.stride, settings._symmetric, settings.dilation]
+        if settings.axes == 2:
+            return tenon.conv2d_integer(
+                codes, weight, self.zero_point, None, *numbers, settings.groups
+            )
+        # One axis is an image of one row.
+        pairs = [[least, each[0]] for least, each in zip((1, 0, 1), numbers)]
+        codes, weight = codes.unsqueeze(2), weight.unsqueeze(2)
+        sums = tenon.conv2d_integer(codes, weight, self.zero_point, None, *pairs, settings.groups)
+        return sums.squeeze(2)
 
     def extra_repr(self) -> str:
         settings = self._settings[0]
         return f"{settings.in_channels}, {settings.out_channels}, {settings.kernel_size}"
+
+
+def _with_margins(settings: Any, x: Tensor) -> Tensor:
+    """What a convolution that pads with other than zeros, or unevenly, multiplies."""
+    if not settings._margins:
+        return x
+    mode = "constant" if settings.padding_mode == "zeros" else settings.padding_mode
+    return nn.functional.pad(x, settings._margins, mode)

@@ -14,15 +14,6 @@ from tenon import Tensor, nn
 M = TypeVar("M", bound=nn.Module)
 
 
-def expect_module(function: str, module: Any) -> None:
-    if isinstance(module, nn.Module):
-        return
-    raise TypeError(
-        f"{function}: expected a Module, got {type(module).__name__}; recipes change layers, and "
-        "programs have none: quantise the module and export it"
-    )
-
-
 def copy_of(module: M) -> M:
     """The same module with parameters of its own."""
     return copy.deepcopy(module)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import tenon
 from tenon import Tensor, nn
 
-from .layers import BlockEmbedding, BlockLinear, Int8Conv, Int8Linear
-from .replacement import expect_module
+from .layers import BlockEmbedding, BlockLinear, Float8Linear, Int8Conv, Int8Linear
+from .program_layers import as_module
 
-_QUANTIZED = (BlockLinear, BlockEmbedding, Int8Linear, Int8Conv)
+_QUANTIZED = (BlockLinear, BlockEmbedding, Float8Linear, Int8Linear, Int8Conv)
 
 
 class LayerReport(NamedTuple):
@@ -83,8 +83,7 @@ class _Sums:
 
 def report(reference: nn.Module, quantized: nn.Module, batches: Iterable[Any]) -> Report:
     """Run both modules on `batches` and compare the results of each quantised layer, and of the whole."""
-    expect_module("report", reference)
-    expect_module("report", quantized)
+    reference, quantized = (as_module("report", each) for each in (reference, quantized))
     pairs = [
         (name, reference.get_submodule(name), layer)
         for name, layer in quantized.named_modules()

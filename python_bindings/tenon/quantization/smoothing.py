@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import tenon
 from tenon import Tensor, nn
 
-from .replacement import copy_of, expect_module, with_inputs
+from .program_layers import as_module
+from .replacement import copy_of, with_inputs
 from .weight_only import blocks_of
 
 M = TypeVar("M", bound=nn.Module)
@@ -126,10 +127,9 @@ def _move(pair: _Pair, numbers: Tensor) -> None:
 def _pairs_of(
     function: str, module: M, pairs: Mapping[str, Sequence[str]]
 ) -> tuple[M, list[_Pair]]:
-    expect_module(function, module)
     if not pairs:
         raise ValueError(f"{function}: expected at least one pair, got none")
-    result = copy_of(module)
+    result = copy_of(as_module(function, module))
     found = []
     for name, names in pairs.items():
         producer = result.get_submodule(name)

@@ -11,7 +11,8 @@ from tenon import Tensor, nn
 
 from .layers import Int8Conv, Int8Linear, scales_of
 from .observers import Observer, make_observer
-from .replacement import call_with, copy_of, expect_module, find_layers, replace_layers
+from .program_layers import as_module
+from .replacement import call_with, copy_of, find_layers, replace_layers
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -77,8 +78,7 @@ def prepare_training(module: M, recipe: Int8 = _TRAINED) -> M:
 
 def convert(module: M) -> M:
     """A copy of what `observe` or `prepare_training` made, with 8-bit layers."""
-    expect_module("convert", module)
-    result = copy_of(module)
+    result = copy_of(as_module("convert", module))
     made: dict[str, nn.Module] = {}
     for name, place in result.named_modules():
         if isinstance(place, (Observed, FakeQuantized)):
@@ -94,8 +94,7 @@ def convert(module: M) -> M:
 
 
 def _with_observers(function: str, module: M, recipe: Int8, wrapper: type) -> M:
-    expect_module(function, module)
-    result = copy_of(module)
+    result = copy_of(as_module(function, module))
     made: dict[str, nn.Module] = {
         name: wrapper(layer, make_observer(recipe.activations, name))
         for name, layer in find_layers(result, KINDS, recipe.keep)

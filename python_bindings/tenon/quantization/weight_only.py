@@ -10,7 +10,8 @@ import tenon
 from tenon import Tensor, nn
 
 from .layers import BlockEmbedding, BlockLinear
-from .replacement import copy_of, expect_module, find_layers, replace_layers
+from .program_layers import as_module
+from .replacement import copy_of, find_layers, replace_layers
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -43,8 +44,7 @@ def quantize_weights(
     to 8 bits, 32 numbers at a time, and multiplies integers. `keep` has patterns of names, such as
     '*.head', of layers that stay as they are. Nothing is calibrated, and nothing is trained afterwards.
     """
-    expect_module("quantize_weights", module)
-    result = copy_of(module)
+    result = copy_of(as_module("quantize_weights", module))
     kinds = (nn.Linear, nn.Embedding) if embeddings else (nn.Linear,)
     made: dict[str, nn.Module] = {}
     for name, layer in find_layers(result, kinds, keep):

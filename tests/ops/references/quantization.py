@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from .convolutions import conv2d
+
 
 def _beside(values, x, axis):
     values = np.asarray(values)
@@ -65,4 +67,26 @@ def weight_dequantize(quantized, scale, bits=8, group_size=None):
 
 def weight_only_linear(x, quantized, scale, bias=None, bits=8, group_size=None):
     out = x @ weight_dequantize(quantized, scale, bits, group_size).T
+    return out if bias is None else out + bias
+
+
+def conv2d_integer(
+    x, weight, x_zero_point=None, weight_zero_point=None, stride=1, padding=0, dilation=1, groups=1
+):
+    points = (x_zero_point, weight_zero_point)
+    x, weight = (
+        each.astype(np.int64) - (0 if point is None else np.reshape(point, (-1, 1, 1, 1)))
+        for each, point in zip((x, weight), points, strict=True)
+    )
+    return conv2d(x, weight, None, stride, padding, dilation, groups).astype(np.int32)
+
+
+def linear_fp8(x, weight, scale, bias=None, x_scale=None, block=None, activations="float"):
+    """Without the rounding of activations, for which NumPy has no dtype."""
+    if block is not None:
+        scale = np.repeat(np.repeat(scale, block[0], 0), block[1], 1)
+        scale = scale[: weight.shape[0], : weight.shape[1]]
+    elif np.ndim(scale):
+        scale = np.reshape(scale, (-1, 1))
+    out = x @ (weight * scale).T
     return out if bias is None else out + bias

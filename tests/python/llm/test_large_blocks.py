@@ -77,9 +77,9 @@ def test_rows_that_are_too_short_have_small_blocks(tmp_path):
 def test_commands_take_activations(tmp_path, capsys):
     folder = folder_of(tmp_path)
     save_gguf(decoder_of("llama"), tmp_path / "a.gguf", "q8_0")
-    with pytest.raises(ValueError, match="expected activations 'float' of a folder, whose weights"):
+    with pytest.raises(ValueError, match="expected activations 'float' or 'float8' of a folder"):
         load(folder, activations="int8")
     assert main(["generate", str(folder), "abc", "--activations", "int8"]) == 1
-    assert "expected activations 'float' of a folder" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="expected activations 'float' or 'int8', got 'int4'"):
+    assert "expected activations 'float' or 'float8' of a folder" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"):
         load(tmp_path / "a.gguf", activations="int4")

@@ -50,16 +50,43 @@ def test_each_number_of_sequences_has_a_program(monkeypatch):
     assert known(model) == 2
 
 
-def test_long_prompts_and_experts_are_not_recorded():
+def test_long_prompts_are_not_recorded():
     model = decoder(max_positions=128)
     pools = model.new_pools(8)
     for _ in range(5):
         step(model, pools, [((IDS * 3)[: programs.MOST_ROWS + 1], 0, [0, 1, 2, 3, 4])])
     assert known(model) == 0
-    mixed = decoder(experts=Experts(3, 2, 12))
+
+
+@pytest.mark.parametrize("format", [None, "q8_0", "q4_0"])
+def test_steps_of_experts_are_programs_with_the_bits_of_each_expert_alone(format):
+    mixed = decoder(
+        experts=Experts(3, 2, 32), hidden_size=64, intermediate_size=96, head_dim=16, max_positions=64
+    )
+    if format:
+        weights = {
+            name: quantize(weight, format) if len(weight.shape) == 2 else weight
+            for name, weight in mixed.weights.items()
+        }
+        mixed = Decoder(mixed.config, weights)
+    plain = without_programs(mixed)
+    plain._stacked = False  # calls each expert on its rows
+    pools, others = mixed.new_pools(6), plain.new_pools(6)
+    for at, token in enumerate(IDS[:12]):
+        parts = [([token], at, [4, 1]), ([IDS[-at]], at, [0, 2])]
+        assert step(mixed, pools, parts).tobytes() == step(plain, others, parts).tobytes(), at
+        assert known(mixed) == (at >= programs.CALLS_BEFORE)
+
+
+def test_experts_that_are_stored_differently_are_called_one_by_one():
+    mixed = decoder(experts=Experts(3, 2, 32), hidden_size=64, intermediate_size=96, head_dim=16)
+    weights = dict(mixed.weights)
+    name = "layers.0.experts.1.up.weight"
+    weights[name] = quantize(weights[name], "q8_0")
+    mixed = Decoder(mixed.config, weights)
     pools = mixed.new_pools(2)
     for at in range(5):
-        step(mixed, pools, [([IDS[at]], at, [1])])
+        assert numpy.isfinite(step(mixed, pools, [([IDS[at]], at, [1])])).all()
     assert known(mixed) == 0
 
 
@@ -125,7 +152,7 @@ def test_activations_of_eight_bits(format):
 
 def test_activations_that_are_refused():
     made, weights = in_blocks("q8_0")
-    with pytest.raises(ValueError, match="expected activations 'float' or 'int8', got 'int4'"):
+    with pytest.raises(ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"):
         Decoder(made, weights, "int4")
     with pytest.raises(ValueError, match="weights in blocks, of which this model has none"):
         Decoder(config(), decoder().weights, "int8")

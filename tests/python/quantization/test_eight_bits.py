@@ -66,6 +66,32 @@ def test_integers_give_what_their_numbers_give():
     np.testing.assert_allclose(small(x).numpy(), wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "kind, settings",
+    [
+        (nn.Conv2d, {"padding": 1}),
+        (nn.Conv2d, {"stride": 2, "groups": 2}),
+        (nn.Conv2d, {"padding": "same", "padding_mode": "reflect", "dilation": 2}),
+        (nn.Conv1d, {"padding": 1, "stride": 2}),
+        (nn.Conv3d, {"padding": 1}),
+    ],
+    ids=str,
+)
+def test_convolutions_of_integers_give_what_their_numbers_give(kind, settings):
+    rng = np.random.default_rng(2)
+    layer = kind(4, 6, 3, **settings)
+    x = tenon.tensor(rng.uniform(-1, 3, (2, 4, *[9] * kind.axes)).astype(np.float32))
+    small = q.Int8Conv(layer, steps_of(-1.0, 3.0))
+    assert small._integer == (kind.axes < 3)
+    near = tenon.dequantize_linear(small.rounded(x), small.scale, small.zero_point)
+    exact = kind(4, 6, 3, **settings)
+    with tenon.no_grad():
+        exact.weight.copy_(small.float_weight())
+        exact.bias.copy_(layer.bias)
+        wanted = exact.to("float64")(near.to("float64")).numpy()
+        np.testing.assert_allclose(small(x).numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_without_a_batch_and_without_a_bias():
     model = nn.Conv2d(1, 4, 3, bias=False)
     small = converted(model)

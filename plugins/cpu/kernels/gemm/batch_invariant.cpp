@@ -2,6 +2,8 @@
 // linear with bits that do not depend on the number of rows. The kernels of `linear` for few rows add products in other
 // orders than those for many. Here an element is always the same: 64 bytes of accumulators that step along k, then their
 // sum. Rows of x and of the weight are read in place, so that one row takes as long as reading the weight.
+#include "gemm/batch_invariant.hpp"
+
 #include "elementwise/low_precision.hpp"
 #include "gemm/vectors.hpp"
 #include "kernel.hpp"
@@ -188,6 +190,8 @@ tenon_status run(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weig
       });
 }
 
+}  // namespace
+
 tenon_status linear_batch_invariant(tenon_ctx* ctx, const tenon_tensor* x,
                                     const tenon_tensor* weight, const tenon_tensor* bias,
                                     tenon_tensor* out, tenon_err* err) {
@@ -205,6 +209,8 @@ tenon_status linear_batch_invariant(tenon_ctx* ctx, const tenon_tensor* x,
       return run_as_float32(linear_batch_invariant, ctx, err, x, weight, bias, out);
   }
 }
+namespace {
+
 TENON_BOX_linear_batch_invariant(linear_batch_invariant_boxed, linear_batch_invariant);
 
 const tenon_kernel_def kKernels[] = {

@@ -4,61 +4,12 @@
 #pragma once
 
 #include "llm/block_formats.hpp"
+#include "llm/lanes.hpp"
+#include "llm/large_blocks.hpp"
 
 #include <tenon/block_formats.hpp>
 
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
-
 namespace tenon::cpu::TENON_CPU_ISA {
-
-// 16 numbers, in as many registers as they need: sums have the same order on every instruction set.
-inline constexpr int kLanes = 16;
-typedef float Lanes __attribute__((vector_size(64)));
-
-[[gnu::always_inline]] inline Lanes load_lanes(const float* from) {
-  Lanes result;
-  std::memcpy(&result, from, sizeof result);
-  return result;
-}
-
-// a * b + c, rounded once where the processor has the instruction.
-[[gnu::always_inline]] inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
-#if defined(__AVX512F__)
-  return Lanes(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
-#elif defined(__FMA__)
-  __m256 x[2], y[2], z[2];
-  std::memcpy(x, &a, sizeof x);
-  std::memcpy(y, &b, sizeof y);
-  std::memcpy(z, &c, sizeof z);
-  for (int half = 0; half < 2; ++half) z[half] = _mm256_fmadd_ps(x[half], y[half], z[half]);
-  std::memcpy(&c, z, sizeof c);
-  return c;
-#else
-  return a * b + c;
-#endif
-}
-
-[[gnu::always_inline]] inline float sum_of(Lanes lanes) {
-  float sums[kLanes];
-  std::memcpy(sums, &lanes, sizeof sums);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
-  }
-  return sums[0];
-}
-
-[[gnu::always_inline]] inline Lanes numbers_of(const int8_t* codes) {
-#ifdef __AVX512F__
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-  return Lanes(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)));
-#else
-  Lanes numbers;
-  for (int i = 0; i < kLanes; ++i) numbers[i] = static_cast<float>(codes[i]);
-  return numbers;
-#endif
-}
 
 // A format by its codes, factors and offsets.
 template <int elements, int bytes, bool has_offsets,
@@ -118,11 +69,17 @@ using Q40Blocks = LookedUpBlocks<Q40>;
 using Q41Blocks = LookedUpBlocks<Q41>;
 using Iq4NlBlocks = LookedUpBlocks<Iq4Nl>;
 using Mxfp4Blocks = LookedUpBlocks<Mxfp4>;
+using Q4KBlocks = LargeBlocks<Q4K>;
+using Q5KBlocks = LargeBlocks<Q5K>;
+using Q6KBlocks = LargeBlocks<Q6K>;
 #else
 using Q40Blocks = CodedBlocks<32, 18, false, block_formats::decode_q4_0>;
 using Q41Blocks = CodedBlocks<32, 20, true, block_formats::decode_q4_1>;
 using Iq4NlBlocks = CodedBlocks<32, 18, false, block_formats::decode_iq4_nl>;
 using Mxfp4Blocks = CodedBlocks<32, 17, false, block_formats::decode_mxfp4>;
+using Q4KBlocks = CodedBlocks<256, 144, true, block_formats::decode_q4_k>;
+using Q5KBlocks = CodedBlocks<256, 176, true, block_formats::decode_q5_k>;
+using Q6KBlocks = CodedBlocks<256, 210, false, block_formats::decode_q6_k>;
 #endif
 
 // Calls f(format) with the type of a format whose name the shape rule has checked.
@@ -136,9 +93,9 @@ void with_block_format(std::string_view name, F&& f) {
   if (name == "q5_1") return f(CodedBlocks<32, 24, true, from::decode_q5_1>{});
   if (name == "q2_K") return f(CodedBlocks<256, 84, true, from::decode_q2_k>{});
   if (name == "q3_K") return f(CodedBlocks<256, 110, false, from::decode_q3_k>{});
-  if (name == "q4_K") return f(CodedBlocks<256, 144, true, from::decode_q4_k>{});
-  if (name == "q5_K") return f(CodedBlocks<256, 176, true, from::decode_q5_k>{});
-  if (name == "q6_K") return f(CodedBlocks<256, 210, false, from::decode_q6_k>{});
+  if (name == "q4_K") return f(Q4KBlocks{});
+  if (name == "q5_K") return f(Q5KBlocks{});
+  if (name == "q6_K") return f(Q6KBlocks{});
   if (name == "iq4_nl") return f(Iq4NlBlocks{});
   if (name == "iq4_xs") return f(CodedBlocks<256, 136, false, from::decode_iq4_xs>{});
   if (name == "mxfp4") return f(Mxfp4Blocks{});

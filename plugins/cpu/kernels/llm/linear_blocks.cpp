@@ -2,6 +2,8 @@
 // Products of floats with weights in blocks. Threads divide the rows of the weight, four at a time. For one row of x, blocks are
 // decoded into registers as they are multiplied; for several, rows of the weight are decoded into the cache first. An
 // element of the result is always the same chain of multiply-adds along k, so that its bits depend on its row of x alone.
+#include "llm/linear_blocks.hpp"
+
 #include "kernel.hpp"
 #include "llm/block_weights.hpp"
 #include "llm/linear_blocks_int8.hpp"
@@ -96,6 +98,8 @@ tenon_status multiply(tenon_ctx* ctx, const BlocksProduct& p, tenon_err* err) {
   });
 }
 
+}  // namespace
+
 tenon_status linear_blocks(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                            const char* format, uint64_t format_length, const tenon_tensor* bias,
                            const char* activations, uint64_t activations_length, tenon_tensor* out,
@@ -120,6 +124,8 @@ tenon_status linear_blocks(tenon_ctx* ctx, const tenon_tensor* x, const tenon_te
                     [&]<class Blocks>(Blocks) { status = multiply<Blocks>(ctx, p, err); });
   return status;
 }
+namespace {
+
 TENON_BOX_linear_blocks(linear_blocks_boxed, linear_blocks);
 
 tenon_status dequantize_blocks(tenon_ctx*, const tenon_tensor* blocks, const char* format,

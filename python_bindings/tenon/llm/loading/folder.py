@@ -15,6 +15,7 @@ from typing import Any
 
 from tenon import Tensor
 from tenon.io import safetensors, sharded
+from tenon.llm.loading.float8 import scheme_of, with_scales
 from tenon.llm.models import families
 from tenon.llm.models.decoder import Decoder
 
@@ -36,8 +37,11 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     return value
 
 
-def read_decoder(path: str | os.PathLike[str], dtype: str = "float32") -> Decoder:
-    """The model of a folder, its weights converted to `dtype`.
+def read_decoder(
+    path: str | os.PathLike[str], dtype: str = "float32", activations: str = "float"
+) -> Decoder:
+    """The model of a folder, its weights converted to `dtype`; matrices of float8 stay so. `activations`
+    "float8" also rounds what meets these, as the checkpoint says.
 
     `eos_token_id` of generation_config.json, where there is one, comes before that of config.json.
     """
@@ -48,10 +52,18 @@ def read_decoder(path: str | os.PathLike[str], dtype: str = "float32") -> Decode
     generation = read_json(folder / "generation_config.json")
     if generation.get("eos_token_id") is not None:
         fields["eos_token_id"] = generation["eos_token_id"]
+    scheme = scheme_of(fields)
     config = families.config_of(fields)
-    return Decoder(
-        config, families.weights_of(fields["model_type"], config, _tensors(folder), dtype)
-    )
+    tensors: Mapping[str, Any] = _tensors(folder)
+    if scheme is not None:
+        if activations == "float8" and not scheme.rounds_activations:
+            raise ValueError(
+                f"{folder}: expected activations 'float' of a checkpoint that rounds weights alone, got "
+                "'float8'"
+            )
+        tensors = with_scales(tensors, scheme)
+    weights = families.weights_of(fields["model_type"], config, tensors, dtype)
+    return Decoder(config, weights, activations)
 
 
 def _tensors(folder: pathlib.Path) -> Mapping[str, Tensor]:

@@ -44,16 +44,18 @@ def load(
     """The model of a Hugging Face folder or of a GGUF file, its weights converted to `dtype`.
 
     Matrices that a GGUF file has in blocks stay so, mapped from the file; `activations` "int8" rounds what
-    meets them to 8 bits, which is faster. Tokenizers and chat templates need the extra `tenon-dl[llm]`.
+    meets them to 8 bits, which is faster. Matrices that a folder has in float8 stay so, too; "float8" rounds
+    what meets them as the checkpoint says. Tokenizers and chat templates need the extra `tenon-dl[llm]`.
     """
     folder = pathlib.Path(path)
     if folder.is_file():
         return _load_gguf(folder, dtype, activations)
-    if activations != "float":
+    if activations not in ("float", "float8"):
         raise ValueError(
-            f"load: expected activations 'float' of a folder, whose weights are floats, got {activations!r}"
+            f"load: expected activations 'float' or 'float8' of a folder, whose weights are floats, got "
+            f"{activations!r}"
         )
-    decoder = read_decoder(folder, dtype)
+    decoder = read_decoder(folder, dtype, activations)
     tokenizer = None
     if (folder / "tokenizer.json").exists():
         tokenizer = Tokenizer(folder / "tokenizer.json")

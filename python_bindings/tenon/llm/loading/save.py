@@ -114,6 +114,11 @@ def _entry(name: str, tensor: Tensor | BlockWeight, kind: str) -> Entry:
 def _described(decoder: Decoder) -> tuple[str, dict[str, Any], dict[str, Tensor | BlockWeight]]:
     """The first architecture that says all of a decoder's options, its metadata and tensors."""
     reasons = []
+    # GGUF has no float8.
+    weights = {
+        name: weight if isinstance(weight, Tensor | BlockWeight) else weight.dequantized()
+        for name, weight in decoder.weights.items()
+    }
     for name in architectures():
         entry = architecture(name)
         if entry.get("is_only_read"):
@@ -124,7 +129,7 @@ def _described(decoder: Decoder) -> tuple[str, dict[str, Any], dict[str, Tensor 
             order = (
                 _order_of_pairs(decoder.config) if entry.get("rotary") == "interleaved" else None
             )
-            tensors = dict(_tensors(decoder.config, decoder.weights, entry, order))
+            tensors = dict(_tensors(decoder.config, weights, entry, order))
             if factors is not None:
                 tensors[FACTORS] = tenon.tensor(factors, dtype=tenon.float32)
             shapes = {each: tuple(tensor.shape) for each, tensor in tensors.items()}

@@ -53,6 +53,12 @@ class BlockWeight:
         *rows, last = self.blocks.shape
         return (*rows, last // size * numbers)
 
+    def linear(self, x: Tensor, bias: Tensor | None, activations: str) -> Tensor:
+        return tenon.linear_blocks(x, self.blocks, self.format, bias, activations=activations)
+
+    def rows_at(self, indices: Tensor) -> Tensor:
+        return tenon.embedding_blocks(self.blocks, indices, self.format)
+
     def __getitem__(self, index: int) -> BlockWeight:
         return BlockWeight(self.blocks[index], self.format)
 

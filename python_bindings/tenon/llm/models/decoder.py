@@ -15,10 +15,14 @@ import tenon
 from tenon import Tensor
 from tenon.llm.models.blocks import BlockWeight
 from tenon.llm.models.config import DecoderConfig, LayerOptions, Rotary
+from tenon.llm.models.float8 import Float8Weight
+from tenon.llm.models.packed import PackedWeight
 from tenon.llm.models.programs import StepPrograms
 from tenon.llm.models.step import Numbers, Pools, check_step
 
-Weight = Tensor | BlockWeight
+Weight = Tensor | PackedWeight
+# What `activations` may be for which weights, and what the errors call these.
+_ROUNDED = {"int8": (BlockWeight, "blocks"), "float8": (Float8Weight, "float8")}
 
 # Products of bfloat16 add in another order where there are few rows. With so many rows in a step, a token's
 # bits do not depend on how many tokens of its sequence it computes.
@@ -28,24 +32,26 @@ LEAST_NARROW_ROWS = 24
 class Decoder:
     """A model of `config` over `weights`, which are named and shaped as `config.weight_shapes()` says.
 
-    Weights are held as they are given and never written; matrices may be in blocks. With `activations`
-    "int8" what meets these is rounded to 8 bits, 32 numbers at a time, and integers are multiplied, as
-    llama.cpp does. Calls from several threads are safe while they write to different blocks of the pools.
+    Weights are held as they are given and never written; matrices may be in blocks or float8. With
+    `activations` "int8" what meets blocks is rounded to 8 bits, 32 numbers at a time, and integers are
+    multiplied, as llama.cpp does; with "float8" what meets matrices of float8 is rounded to float8.
+    Calls from several threads are safe while they write to different blocks of the pools.
     """
 
     def __init__(
         self, config: DecoderConfig, weights: Mapping[str, Weight], activations: str = "float"
     ) -> None:
-        if activations not in ("float", "int8"):
+        if activations not in ("float", *_ROUNDED):
             raise ValueError(
-                f"Decoder: expected activations 'float' or 'int8', got {activations!r}"
+                f"Decoder: expected activations 'float', 'int8' or 'float8', got {activations!r}"
             )
-        if activations == "int8" and not any(
-            isinstance(weight, BlockWeight) for weight in weights.values()
-        ):
-            raise ValueError(
-                "Decoder: activations 'int8' are for weights in blocks, of which this model has none"
-            )
+        if activations != "float":
+            kind, called = _ROUNDED[activations]
+            if not any(isinstance(weight, kind) for weight in weights.values()):
+                raise ValueError(
+                    f"Decoder: activations '{activations}' are for weights in {called}, of which this "
+                    "model has none"
+                )
         self.activations = activations
         shapes = config.weight_shapes()
         for name, shape in shapes.items():
@@ -56,7 +62,7 @@ class Decoder:
                     f"Decoder: weight '{name}': expected shape {shape}, got "
                     f"{tuple(weights[name].shape)}"
                 )
-            if isinstance(weights[name], BlockWeight) and len(shape) != 2:
+            if not isinstance(weights[name], Tensor) and len(shape) != 2:
                 raise ValueError(f"Decoder: weight '{name}': expected a plain tensor, got blocks")
         left_over = sorted(set(weights) - set(shapes))
         if left_over:
@@ -71,11 +77,12 @@ class Decoder:
         narrow = any(
             weight.dtype == tenon.bfloat16
             for weight in self.weights.values()
-            if not isinstance(weight, BlockWeight)
+            if isinstance(weight, Tensor)
         )
         self.minimum_rows = LEAST_NARROW_ROWS if narrow else 1
-        # How many rows an expert takes depends on data, which a program cannot follow.
-        self._programs = StepPrograms(enabled=config.experts is None)
+        self._stacked = self._experts_alike()
+        # A program cannot follow how many rows an expert takes, but moe_linear can.
+        self._programs = StepPrograms(enabled=config.experts is None or self._stacked)
 
     def new_pools(self, blocks: int, block_size: int = 16, dtype: str = "float32") -> Pools:
         """Keys and values [blocks, kv_heads, block_size, head_dim] of each layer, zeros."""
@@ -225,17 +232,62 @@ class Decoder:
         router = self._linear(x, f"{at}.router")
         weights, chosen = tenon.moe_gate(router, experts.per_token, experts.normalize)
         rows, counts, order = tenon.moe_dispatch(x, chosen, experts.count)
-        parts = tenon.split(rows, counts.tolist(), 0)
-        made = [
-            self._mlp(part, f"{at}.experts.{expert}")
-            for expert, part in enumerate(parts)
-            if part.shape[0]
-        ]
-        out = tenon.moe_combine(tenon.concat(made), weights, order)
+        if self._stacked:
+            made = self._mlp_of_experts(rows, counts, f"{at}.experts")
+        else:
+            parts = tenon.split(rows, counts.tolist(), 0)
+            made = tenon.concat(
+                [
+                    self._mlp(part, f"{at}.experts.{expert}")
+                    for expert, part in enumerate(parts)
+                    if part.shape[0]
+                ]
+            )
+        out = tenon.moe_combine(made, weights, order)
         if experts.shared_size:
             share = tenon.sigmoid(self._linear(x, f"{at}.shared_router"))
             out = out + share * self._mlp(x, f"{at}.shared_expert")
         return out
+
+    def _experts_alike(self) -> bool:
+        """Whether the weights of each layer's experts are stored alike and have no bias, as moe_linear asks."""
+        if self.config.experts is None:
+            return False
+        kinds: dict[tuple[str, str], set[Any]] = {}
+        for name, weight in self.weights.items():
+            layer, found, rest = name.partition(".experts.")
+            if not found:
+                continue
+            module = rest.partition(".")[2]
+            if module.endswith(".bias") or not isinstance(weight, Tensor | BlockWeight):
+                return False
+            kind = weight.format if isinstance(weight, BlockWeight) else weight.dtype
+            kinds.setdefault((layer, module), set()).add(kind)
+        return all(
+            len(each) == 1 and (each <= {self.dtype} or all(isinstance(kind, str) for kind in each))
+            for each in kinds.values()
+        )
+
+    def _mlp_of_experts(self, rows: Tensor, counts: Tensor, at: str) -> Tensor:
+        """What the experts make of their rows, which lie one after another."""
+
+        def linear(x: Tensor, module: str) -> Tensor:
+            names = [f"{at}.{each}.{module}.weight" for each in range(counts.shape[0])]
+            weights = [self.weights[name] for name in names]
+            first = weights[0]
+            if isinstance(first, BlockWeight):
+                blocks = [each.blocks for each in weights if isinstance(each, BlockWeight)]
+                return tenon.moe_linear(
+                    x, blocks, counts, first.format, activations=self.activations
+                )
+            return tenon.moe_linear(x, weights, counts)
+
+        up = linear(rows, "up")
+        if self.config.gated:
+            up = _activated(linear(rows, "gate"), self.config.activation) * up
+        else:
+            up = _activated(up, self.config.activation)
+        return linear(up, "down")
 
     def _mlp(self, x: Tensor, at: str) -> Tensor:
         up = self._linear(x, f"{at}.up")
@@ -248,18 +300,16 @@ class Decoder:
     def _linear(self, x: Tensor, name: str) -> Tensor:
         weight = self.weights[f"{name}.weight"]
         bias = self._plain(f"{name}.bias") if f"{name}.bias" in self.weights else None
-        if isinstance(weight, BlockWeight):
-            return tenon.linear_blocks(
-                x, weight.blocks, weight.format, bias, activations=self.activations
-            )
+        if not isinstance(weight, Tensor):
+            return weight.linear(x, bias, self.activations)
         if weight.dtype == tenon.bfloat16:  # whose products are faster with many rows
             return tenon.linear(x, weight, bias)
         return tenon.linear_batch_invariant(x, weight, bias)
 
     def _rows(self, name: str, indices: Tensor) -> Tensor:
         weight = self.weights[name]
-        if isinstance(weight, BlockWeight):
-            return tenon.embedding_blocks(weight.blocks, indices, weight.format).to(self.dtype)
+        if not isinstance(weight, Tensor):
+            return weight.rows_at(indices).to(self.dtype)
         return tenon.embedding(weight, indices)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
@@ -271,7 +321,7 @@ class Decoder:
 
     def _plain(self, name: str) -> Tensor:
         weight = self.weights[name]
-        assert not isinstance(weight, BlockWeight)  # as __init__ has seen
+        assert isinstance(weight, Tensor)  # as __init__ has seen
         return weight
 
 

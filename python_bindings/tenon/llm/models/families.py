@@ -33,6 +33,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 from tenon.llm.models.config import DecoderConfig, Experts, LayerOptions
+from tenon.llm.models.float8 import Float8Weight
 from tenon.llm.models.rotary import rotary_of
 
 _TABLES = ("sizes", "options", "experts", "defaults", "accepts", "weights")
@@ -44,7 +45,7 @@ _ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
 }
-_HANDLED = {"eos_token_id", "tie_word_embeddings"}
+_HANDLED = {"eos_token_id", "quantization_config", "tie_word_embeddings"}
 _ROTARY = {
     "rope_parameters",
     "rope_scaling",
@@ -94,10 +95,6 @@ def config_of(fields: Mapping[str, Any]) -> DecoderConfig:
             "config.json: 'auto_map' names code of the folder, which is never run; expected one of the "
             f"families {', '.join(names())}"
         )
-    if "quantization_config" in fields:
-        raise ValueError(
-            "config.json: 'quantization_config': expected plain weights, got packed ones"
-        )
     entry = family(str(fields.get("model_type")))
     _check_fields(fields, entry)
     fields = {**entry["defaults"], **fields}
@@ -142,14 +139,18 @@ def token_ids(value: Any, name: str) -> tuple[int, ...]:
 
 
 def weights_of(
-    name: str, config: DecoderConfig, tensors: Mapping[str, Tensor], dtype: str = "float32"
-) -> dict[str, Tensor]:
-    """A checkpoint's tensors under the decoder's names, converted to `dtype`."""
+    name: str,
+    config: DecoderConfig,
+    tensors: Mapping[str, Tensor] | Mapping[str, Tensor | Float8Weight],
+    dtype: str = "float32",
+) -> dict[str, Tensor | Float8Weight]:
+    """A checkpoint's tensors under the decoder's names, converted to `dtype`. Matrices of float8 stay so,
+    but for those whose columns or rows have another order here."""
     entry = family(name)
     rules = [(pattern_of(source), rule) for source, rule in entry["weights"].items()]
     buffers = [pattern_of(source) for source in entry.get("buffers", [])]
     shapes = config.weight_shapes()
-    weights: dict[str, Tensor] = {}
+    weights: dict[str, Tensor | Float8Weight] = {}
     for full_name in tensors:
         short = full_name.removeprefix(entry["prefix"])
         if any(pattern.fullmatch(short) for pattern in buffers):
@@ -165,14 +166,22 @@ def weights_of(
         for target, part in _parts(rule, match.groupdict(), kind, tensor, config, shapes):
             if target in weights:
                 raise ValueError(f"family '{name}': a second tensor for '{target}': '{full_name}'")
-            weights[target] = part.to(dtype).contiguous()
+            if isinstance(part, Float8Weight) and len(shapes.get(target, ())) == 2:
+                weights[target] = part
+            else:
+                weights[target] = _plain(part).to(dtype).contiguous()
     if config.tied_head and "head.weight" in weights:
-        if not bool((weights["head.weight"] == weights["embedding.weight"]).all()):
+        head, table = _plain(weights["head.weight"]), _plain(weights["embedding.weight"])
+        if not bool((head == table).all()):
             raise ValueError(
                 "tie_word_embeddings is true, but the checkpoint has another head than its embedding"
             )
         del weights["head.weight"]
     return weights
+
+
+def _plain(weight: Tensor | Float8Weight) -> Tensor:
+    return weight.dequantized() if isinstance(weight, Float8Weight) else weight
 
 
 def _check_fields(fields: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
@@ -275,12 +284,14 @@ def _parts(
     rule: Any,
     indices: Mapping[str, str],
     kind: str,
-    tensor: Tensor,
+    tensor: Tensor | Float8Weight,
     config: DecoderConfig,
     shapes: Mapping[str, tuple[int, ...]],
-) -> Iterator[tuple[str, Tensor]]:
+) -> Iterator[tuple[str, Tensor | Float8Weight]]:
     if isinstance(rule, str):
         rule = {"to": rule}
+    if any(rule.get(each) for each in ("transposed", "plus_one", "interleaved_heads")):
+        tensor = _plain(tensor)
     if rule.get("transposed") and tensor.ndim == 2:
         tensor = tensor.transpose(0, 1)
     if rule.get("plus_one"):
@@ -291,10 +302,16 @@ def _parts(
         yield targets[0], tensor
         return
     rows = [shapes[target][0] if target in shapes else 0 for target in targets]
-    if tensor.ndim == 0 or tensor.shape[0] != sum(rows):
+    if len(tensor.shape) == 0 or tensor.shape[0] != sum(rows):
         raise ValueError(
             f"expected {sum(rows)} rows for {', '.join(targets)}, got shape {tuple(tensor.shape)}"
         )
+    if isinstance(tensor, Float8Weight):
+        parts = tensor.split(rows)
+        if parts is not None:
+            yield from zip(targets, parts)
+            return
+        tensor = tensor.dequantized()
     if rule.get("interleaved_heads"):  # [heads, query key value, head_dim]
         parted = tensor.reshape([config.heads, len(targets), config.head_dim, *tensor.shape[1:]])
         for place, target in enumerate(targets):
