@@ -12,7 +12,7 @@ def main() -> None:
     libraries = ["tenon", *(["torch"] if HAS_TORCH else [])]
     for size in (2, 4):
         for length in ("64 bytes", "4 KB"):
-            found = distributed.measure(libraries, size, 5, f"all_reduce of {length}")
+            found = distributed.measure(libraries, size, 3, f"all_reduce of {length}")
             for title, row in found.items():
                 text = " ".join(f"{name} {row[name]:.1f}" for name in libraries)
                 bar = f"ratio {row['ratio']:.2f}, 0.5" if HAS_TORCH else ""

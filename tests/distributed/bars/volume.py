@@ -15,7 +15,11 @@ from rows import Rows
 from tenon import nn, optim
 from tenon.distributed import ColwiseParallel, RowwiseParallel
 
-WIDTH, LAYERS, ROWS = 32, 4, 128  # calls of 4 KiB and less send all of it to all ranks, in one exchange
+WIDTH, LAYERS, ROWS = (
+    32,
+    4,
+    128,
+)  # calls of 4 KiB and less send all of it to all ranks, in one exchange
 W = 4 * LAYERS * WIDTH * WIDTH
 
 
@@ -149,8 +153,15 @@ def main() -> None:
         first, last = ranks.run(pipelined)
     boundary = 4 * ROWS * WIDTH
     # The first rank says what shape the batch has, in 25 numbers, and the last one what the loss is, in two.
-    rows.add("pipeline, rank 0", str(first), f"activations + 200 = {boundary + 200}", first == boundary + 200)
-    rows.add("pipeline, last rank", str(last), f"gradients + 16 = {boundary + 16}", last == boundary + 16)
+    rows.add(
+        "pipeline, rank 0",
+        str(first),
+        f"activations + 200 = {boundary + 200}",
+        first == boundary + 200,
+    )
+    rows.add(
+        "pipeline, last rank", str(last), f"gradients + 16 = {boundary + 16}", last == boundary + 16
+    )
     with dist.local(2, timeout=60.0) as ranks:
         got = ranks.run(experts)
     tokens = 4 * ROWS * WIDTH
