@@ -252,7 +252,7 @@ tenon_status Run::arrive(Variable& variable, Tensor gradient, tenon_err* err) {
   if (node.is_leaf()) return arrive_at_leaf(variable, std::move(gradient), err);
   bool is_ours = node.run.load(std::memory_order_relaxed) == id_;
   if (!is_ours || !(node.flags & Node::kQueued)) {
-    heap_.push_back({node.level, &node});
+    heap_.push_back({uint64_t{node.level} << 32 | arrivals_left_--, &node});
     if (tenon_status status = is_ours ? TENON_OK : claim(node, err); status != TENON_OK) {
       heap_.pop_back();
       return status;

@@ -34,8 +34,10 @@ class Run {
   tenon_status deliver(Node& from, const Edge& edge, Tensor gradient, tenon_err* err);
 
  private:
+  // Of one level, who was reached first comes first, so that sums of several gradients have one order whatever else is in the
+  // graph: with units of ZeRO, say, or without.
   struct Entry {
-    uint32_t level;
+    uint64_t order;  // the level, and behind it who came first
     Node* node;
   };
   struct Capture {
@@ -48,7 +50,7 @@ class Run {
   Capture* find_capture(const Variable& variable);
   Capture& add_capture(Variable& variable);
   tenon_status mark_needed(Node& root, uint32_t floor, tenon_err* err);
-  static bool is_lower(const Entry& a, const Entry& b) { return a.level < b.level; }
+  static bool is_lower(const Entry& a, const Entry& b) { return a.order < b.order; }
   tenon_status claim(Node& node, tenon_err* err);
   tenon_status claim_for_marks(Node& node, tenon_err* err);
   tenon_status arrive(Variable& variable, Tensor gradient, tenon_err* err);
@@ -72,6 +74,7 @@ class Run {
   const uint32_t flags_;
   bool is_restricted_ = false;
   std::vector<Entry> heap_;     // nodes with gradients, highest level first
+  uint32_t arrivals_left_ = UINT32_MAX;
   std::vector<Node*> roots_;    // keep the graph alive: a hook may drop the caller's last handle
   std::vector<Node*> claimed_;  // restricted passes: nodes with marks
   // Sums that are wanted whole: of the inputs of a restricted pass, and of leaves with hooks.

@@ -6,6 +6,8 @@
 
 #include "candidates.hpp"
 #include "operators.hpp"
+#include "replicas.hpp"
+#include "same_places.hpp"
 
 namespace tenon::sharding {
 namespace {
@@ -419,6 +421,11 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
   tenon_status status = TENON_OK;
   const tenon_status escaped = guarded(err, [&] {
     const tenon_op_def& def = *host->op_def(op);
+    if (!checks_replicas()) {
+      status = call_in_same_places(op, def, args, nargs, outs, nouts, err);
+      if (status != TENON_LAYER_DECLINED) return;
+      status = TENON_OK;
+    }
     Call call{op, def, args, nargs, {}, {}, nullptr};
     find_operands(call, outs, nouts);
     if (!call.mesh)
@@ -429,6 +436,7 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
       return;
     }
     infer_shapes(call, err);
+    if (checks_replicas()) check_replicas(scope, call);
     if (def.flags & TENON_OP_RANDOM)
       check_random(
           scope, call,

@@ -39,8 +39,10 @@ tenon_status check_sharded(int32_t ndim, const int64_t* shape, tenon_tensor* con
                       std::to_string(ndim) + " for each of the " + std::to_string(mesh->ndim) +
                       " axes of the mesh, got " + text_of(at, kMaxAxes));
   }
-  const Shape expected = local_shape(*mesh, at, ndim, shape);
-  if (shape_of(parts[0]) != expected)
+  bool is_right = parts[0]->ndim == ndim;
+  for (int32_t i = 0; i < ndim && is_right; ++i)
+    is_right = parts[0]->shape[i] == extent_before(*mesh, at, i, shape[i], mesh->ndim);
+  if (const Shape expected = is_right ? Shape() : local_shape(*mesh, at, ndim, shape); !is_right)
     return fail(err, TENON_INVALID_ARGUMENT,
                 "sharded: expected a part of shape " + list_text(expected) +
                     " on this rank, of a whole of shape " + shape_text(ndim, shape) + " in " +
@@ -185,15 +187,19 @@ std::string text_of(const Placements& at, uint32_t ndim) {
   return text + "]";
 }
 
-Tensor create(Scope& scope, const Mesh& mesh, const Shape& shape, const Tensor& local,
-              const Placements& at, bool is_copy) {
-  if (!scope.ok()) return {};
+tenon_status create_at(const Mesh& mesh, int32_t ndim, const int64_t* shape, tenon_tensor* local,
+                       const Placements& at, bool is_copy, tenon_tensor** out, tenon_err* err) {
   int64_t words[TENON_SHARDED_WORDS] = {mesh.id};
   for (uint32_t a = 0; a < mesh.ndim; ++a) words[TENON_SHARDED_PLACEMENTS + a] = at[a].word();
   words[TENON_SHARDED_FLAGS] = is_copy ? TENON_SHARDED_IS_COPY : 0;
-  tenon_tensor *part = local.get(), *made;
-  if (!scope.check(parts().create(&kind(), static_cast<int32_t>(shape.size()), shape.data(), &part,
-                                  words, &made, scope.err())))
+  return parts().create(&kind(), ndim, shape, &local, words, out, err);
+}
+
+Tensor create(Scope& scope, const Mesh& mesh, const Shape& shape, const Tensor& local,
+              const Placements& at, bool is_copy) {
+  tenon_tensor* made;
+  if (!scope.ok() || !scope.check(create_at(mesh, static_cast<int32_t>(shape.size()), shape.data(),
+                                            local.get(), at, is_copy, &made, scope.err())))
     return {};
   return Tensor::adopt(made);
 }

@@ -83,6 +83,9 @@ Tensor redistributed(Scope& scope, const Mesh& mesh, const Shape& shape, const P
 void check_agreement(Scope& scope, const Mesh& mesh, const std::vector<int64_t>& numbers,
                      const std::string& text);
 
+// A sharded tensor on `mesh` of this rank's part, which is retained. `*out` owned.
+tenon_status create_at(const Mesh& mesh, int32_t ndim, const int64_t* shape, tenon_tensor* local,
+                       const Placements& at, bool is_copy, tenon_tensor** out, tenon_err* err);
 Tensor create(Scope& scope, const Mesh& mesh, const Shape& shape, const Tensor& local,
               const Placements& at, bool is_copy = false);
 tenon_status redistribute(tenon_tensor* tensor, const int64_t* placements, tenon_tensor** out,

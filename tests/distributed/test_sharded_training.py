@@ -281,10 +281,6 @@ def test_groups_and_calls_that_do_not_fit_sharded_parameters():
             ):
                 dist.DistributedDataParallel(model, group)
         with pytest.raises(
-            NotImplementedError, match="fully_shard: expected .* got up.weight of layout sharded"
-        ):
-            dist.fully_shard(model, process_group=mesh.get_group("dp"))
-        with pytest.raises(
             NotImplementedError,
             match=r"ZeroRedundancyOptimizer: expected .* \(10, 6\) of layout sharded",
         ):

@@ -62,6 +62,7 @@ from .tensor_parallel import (
     SequenceParallel,
     parallelize_module,
 )
+from .vocabulary import vocab_parallel_cross_entropy
 from .work import Work
 from .world import (
     abort,
@@ -154,6 +155,7 @@ __all__ = [
     "send",
     "serve_store",
     "set_sharding_rules",
+    "vocab_parallel_cross_entropy",
     "whole_parameters",
     "world",
 ]

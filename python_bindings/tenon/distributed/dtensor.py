@@ -12,6 +12,7 @@ import tenon
 from tenon import Tensor, _core, autograd
 from tenon._tensor import printing
 
+from . import between_meshes
 from .mesh import DeviceMesh, mesh_with, number_of
 from .placements import Partial, Placement, Replicate, Shard, placement_of, words_of
 
@@ -100,16 +101,22 @@ def redistribute(
     device_mesh: DeviceMesh | Sequence[Placement] | None = None,
     placements: Sequence[Placement] | None = None,
 ) -> Tensor:
-    """The same tensor in other placements, on the same mesh. Gradients come back in the placements of this one."""
+    """The same tensor in other placements, on the same mesh or another one of the same ranks, or of some of them, such as
+    mesh["tp"]. Gradients come back in the placements of this one, from a mesh of fewer ranks not at all: that is an error.
+    """
     mesh = _mesh_of(self, "redistribute")
     if placements is None and not isinstance(device_mesh, DeviceMesh):
         device_mesh, placements = None, device_mesh
-    if device_mesh is not None and device_mesh is not mesh:
-        raise NotImplementedError(
-            "redistribute: expected the mesh of the tensor, got another one; use full_tensor() and distribute_tensor()"
-        )
     if placements is None:
         raise ValueError("redistribute: expected placements, got none")
+    if device_mesh is not None and device_mesh is not mesh:
+        between_meshes.expect_ranks(mesh, device_mesh)
+        words = words_of(placements, device_mesh.ndim, self.ndim)
+        if any(isinstance(placement, Partial) for placement in placements):
+            raise ValueError(
+                f"redistribute: expected Shard(dim) or Replicate() on another mesh, got {list(placements)}"
+            )
+        return _ToMesh.apply(self, device_mesh, words)
     return _Redistribute.apply(self, words_of(placements, mesh.ndim, self.ndim))
 
 
@@ -195,6 +202,36 @@ class _Redistribute(autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         return (_Redistribute.apply(grad, ctx.words) if grad.layout == _KIND else grad), None
+
+
+class _ToMesh(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mesh: DeviceMesh, words: list[int]) -> Tensor:
+        ctx.mesh, ctx.words = mesh_with(_core.words_of(x)[0]), _gradient_words(_words(x))
+        return _to_mesh(x, mesh, words)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if grad.layout == _KIND:
+            between_meshes.expect_ranks(mesh_with(_core.words_of(grad)[0]), ctx.mesh)
+            grad = _ToMesh.apply(grad, ctx.mesh, ctx.words)
+        return grad, None, None
+
+
+def _to_mesh(x: Tensor, mesh: DeviceMesh, words: Sequence[int]) -> Tensor:
+    with tenon.no_grad():
+        source = mesh_with(_core.words_of(x)[0])
+        have = _gradient_words(_words(x))
+        whole = x.detach() if have == _words(x) else _core.redistribute_tensor(x.detach(), have)
+        local = between_meshes.moved(
+            _core.parts_of(whole)[0],
+            tuple(x.shape),
+            source,
+            [placement_of(word) for word in have[: source.ndim]],
+            mesh,
+            [placement_of(word) for word in words[: mesh.ndim]],
+        )
+        return _core.shard_tensor(number_of(mesh), list(x.shape), local, list(words))
 
 
 class _ToLocal(autograd.Function):

@@ -10,6 +10,9 @@ operators save of whole tensors is saved as a place in the unit, and gathered ag
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import math
+import operator
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,13 +24,39 @@ from tenon.nn import Module, Parameter
 
 from . import host_group as host
 from .calls import all_gather_object
-from .dtensor import DTensor
+from .dtensor import DTensor, from_local, local_of
 from .experts import place_of
 from .group import ProcessGroup
+from .mesh import DeviceMesh
+from .placements import Placement, part_of_whole
 from .prefetch import order_of
 from .work import Work
 from .world import world
 from .zero import own_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """How a parameter was sharded before a unit took it: its ranks gather this rank's part, which modules see as the sharded
+    tensor that it was."""
+
+    mesh: DeviceMesh
+    placements: tuple[Placement, ...]
+    shape: tuple[int, ...]  # of the whole
+
+    @property
+    def parts(self) -> int:
+        """How many different ones there are on the mesh."""
+        sizes = zip(self.placements, self.mesh.shape, strict=True)
+        return math.prod(size for placement, size in sizes if placement.is_shard())
+
+    @property
+    def offset(self) -> tuple[int, ...]:
+        place = self.mesh.get_coordinate()
+        return part_of_whole(self.shape, self.placements, self.mesh.shape, place)[0]
+
+    def whole(self, part: Tensor) -> Tensor:
+        return from_local(part, self.mesh, self.placements, shape=self.shape)
 
 
 class ShardedParameter(Parameter):
@@ -37,12 +66,20 @@ class ShardedParameter(Parameter):
     offset: tuple[int, ...]
     is_part = True  # optimizers that need whole parameters refuse it
     group: ProcessGroup  # the ranks that have its rows
+    cut: Cut | None = (
+        None  # rows of the part of a sharded tensor that this rank and those ranks have
+    )
 
 
 class _Slot:
     """A parameter of a unit: where modules have it, and its rows by rank."""
 
-    def __init__(self, param: Parameter, group: ProcessGroup) -> None:
+    def __init__(self, param: Tensor, group: ProcessGroup) -> None:
+        self.cut = None
+        requires_grad = param.requires_grad
+        if isinstance(param, DTensor):
+            self.cut = Cut(param.device_mesh, param.placements, tuple(param.shape))
+        param = local_of(param)
         self.shape = tuple(param.shape)
         self.dtype, self.device = param.dtype, param.device
         # Modules own units, and not the other way round: memory is free when the model is.
@@ -52,10 +89,18 @@ class _Slot:
         self.rows = [own_rows(param, rank, group.size) for rank in range(group.size)]
         with tenon.no_grad():
             own = param.detach().reshape(list(self.rows_shape))[self.rows[group.rank]].clone()
-        self.shard = ShardedParameter(own, param.requires_grad)
-        self.shard.whole_shape, self.shard.group = self.shape, group
+        self.shard = ShardedParameter(own, requires_grad)
+        self.shard.group, self.shard.cut = group, self.cut
         start = self.rows[group.rank].start
-        self.shard.offset = (start, *[0] * (len(self.shape) - 1)) if self.shape else ()
+        offset = (start, *[0] * (len(self.shape) - 1)) if self.shape else ()
+        self.shard.whole_shape, self.shard.offset = self.shape, offset
+        if self.cut is not None:
+            self.shard.whole_shape = self.cut.shape
+            self.shard.offset = tuple(map(operator.add, offset, self.cut.offset))
+
+    def seen(self, whole: Tensor) -> Tensor:
+        """What modules see of what is gathered."""
+        return whole if self.cut is None else self.cut.whole(whole)
 
     def put(self, tensor: Tensor) -> None:
         for owner, name in self.owners:
@@ -172,7 +217,7 @@ class Unit:
             spans = [(w.data_ptr(), w.data_ptr() + w.nbytes) for w in wholes]
             saved = saved_tensors_hooks(lambda x: self._pack(x, spans), self._unpack)
         for slot, tensor in zip(self.slots, wholes, strict=True):
-            slot.put(tensor)
+            slot.put(slot.seen(tensor))
         del wholes
         try:
             with saved:
@@ -182,6 +227,10 @@ class Unit:
                 slot.put(slot.shard)
 
     def _pack(self, x: Tensor, spans: list[tuple[int, int]]) -> Any:
+        if isinstance(x, DTensor):
+            place = self._pack(local_of(x), spans)
+            cut = Cut(x.device_mesh, x.placements, tuple(x.shape))
+            return x if isinstance(place, Tensor) else (cut, place)
         address = x.data_ptr() if x.numel() else 0
         for index, (begin, end) in enumerate(spans):
             if begin <= address < end:
@@ -193,6 +242,8 @@ class Unit:
     def _unpack(self, packed: Any) -> Tensor:
         if isinstance(packed, Tensor):
             return packed
+        if isinstance(packed[0], Cut):
+            return packed[0].whole(self._unpack(packed[1]))
         index, offset, shape, strides, _ = packed
         if self._wholes is None:
             self._wholes = self.gather()
@@ -256,6 +307,9 @@ def fully_shard(
     rank's rows; with n ranks a parameter takes, in float32 with Adam, 16 / n bytes and room for a unit or two. With
     `reshard_after_forward=False` whole parameters stay from forward to backward, which saves gathering them again.
 
+    Parameters that are sharded tensors already, as parallelize_module makes them on mesh["tp"], are cut once more: of this
+    rank's part, whose ranks in `process_group`, mesh.get_group("dp"), have the same one. Modules see sharded tensors.
+
     Every rank calls the same modules in the same order, forward and backward. Optimizers that need whole parameters are
     refused. `dist.clip_grad_norm_` takes rows into account; inside `dist.whole_parameters(module)` all are whole.
     """
@@ -265,7 +319,6 @@ def fully_shard(
             f"fully_shard: expected a module that is not sharded, got {type(module).__name__}"
         )
     slots: dict[int, _Slot] = {}
-    names = []
     with tenon.no_grad():
         for path, owner in module.named_modules():
             for name, value in list(vars(owner).items()):
@@ -276,15 +329,10 @@ def fully_shard(
                         f"fully_shard: expected parameters that all ranks have, got {f'{path}.{name}'.strip('.')} of an "
                         "expert, which is divided over ranks already; shard the modules around ExpertParallel"
                     )
-                if isinstance(value, DTensor):
-                    raise NotImplementedError(
-                        f"fully_shard: expected parameters that are not divided yet, got {f'{path}.{name}'.strip('.')} of "
-                        "layout sharded; DistributedDataParallel takes models with sharded parameters"
-                    )
                 if id(value) not in slots:
-                    names.append((f"{path}.{name}", tuple(value.shape), value.dtype.name))
-                    _agree(names[-1], group)
-                    group.broadcast(value)
+                    said = (tuple(value.shape), value.dtype.name, _placements_text(value, group))
+                    _agree((f"{path}.{name}".strip("."), *said), group)
+                    group.broadcast(local_of(value))
                     slots[id(value)] = _Slot(value, group)
                 slots[id(value)].owners.append((weakref.ref(owner), name))
     if not slots:
@@ -297,6 +345,20 @@ def fully_shard(
     module._unit = Unit(kind.__name__, list(slots.values()), group, reshard_after_forward)
     module.__class__ = type(kind.__name__, (FullyShardedModule, kind), {})
     return module
+
+
+def _placements_text(param: Tensor, group: ProcessGroup) -> str:
+    """Of a sharded tensor, of which all ranks of the group have to have the same part."""
+    if not isinstance(param, DTensor):
+        return ""
+    shared = sorted(set(param.device_mesh.ranks) & set(group.ranks))
+    if len(shared) > 1 or any(placement.is_partial() for placement in param.placements):
+        raise ValueError(
+            f"fully_shard: expected a process_group whose ranks have the same part of a sharded parameter of shape "
+            f"{tuple(param.shape)} in {param.placements}, such as mesh.get_group('dp') beside mesh['tp'], got one of ranks "
+            f"{list(group.ranks)}, of which {shared} are on the parameter's mesh"
+        )
+    return repr(param.placements)
 
 
 def _agree(own: tuple, group: ProcessGroup) -> None:

@@ -11,6 +11,7 @@ from tenon.optim import Optimizer
 from tenon.optim.optimizer import parts
 
 from .dtensor import DTensor, to_local
+from .fully_shard import ShardedParameter
 from .group import ProcessGroup
 from .world import world
 
@@ -40,13 +41,12 @@ class GradScaler(amp.GradScaler):
     def _expect_whole(self, params: list[Tensor]) -> None:
         """Parts are what it is for, if all ranks that have some of them take part."""
         for param in params:
-            if not isinstance(param, DTensor):
+            if isinstance(param, ShardedParameter) and param.cut is not None:
+                ranks = set(param.cut.mesh.ranks)
+            elif isinstance(param, DTensor):
+                ranks = set(param.device_mesh.ranks)
+            else:
                 continue
-            ranks = {
-                rank
-                for axis in range(param.device_mesh.ndim)
-                for rank in param.device_mesh.get_group(axis).ranks
-            }
             if not ranks <= set(self.process_group.ranks):
                 raise ValueError(
                     f"GradScaler: expected a process_group of all ranks that have parts of the parameters, {sorted(ranks)} "

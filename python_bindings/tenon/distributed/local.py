@@ -26,7 +26,7 @@ class _Turn:
         self._has_run = [0] * size  # behind how many of them each has run
         self._is_over = [False] * size
         self._running: int | None = None
-        self._random: list[Any] = [tenon.random.get_state()] * size
+        self._random: list[Any] = [_core.random_state()] * size
 
     def of(self, rank: int) -> _TurnOfRank:
         return _TurnOfRank(self, rank)
@@ -38,10 +38,11 @@ class _Turn:
             self._changed.wait_for(lambda: self._running is None and self._is_next(rank))
             self._has_run[rank] = self._meetings[rank]
             self._running = rank
-        tenon.random.set_state(self._random[rank])
+        _core.set_random_state(*self._random[rank])
 
     def give(self, rank: int, is_over: bool = False) -> None:
-        self._random[rank] = tenon.random.get_state()
+        # What a recorded program does not notice: the stream is put back where it was.
+        self._random[rank] = _core.random_state()
         with self._changed:
             self._running = None
             self._is_over[rank] = is_over

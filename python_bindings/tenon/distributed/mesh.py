@@ -107,6 +107,11 @@ class DeviceMesh:
             ranks = [ranks[i : i + size] for i in range(0, len(ranks), size)]
         return ranks
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Those of the job that are on it, the last axis first."""
+        return tuple(self._ranks)
+
     def numel(self) -> int:
         return math.prod(self.shape)
 

@@ -29,8 +29,11 @@ def clip_grad_norm_(
     the same on all ranks. Rows of fully_shard's parameters and experts count once, on however many ranks of the group they
     are; so does each element of a sharded tensor, on its mesh. Every rank of the group and of the meshes calls it.
 
-    Of stages of a pipeline, which is given then, the norm is that of all of them; `group` are ranks with the same stages,
-    needed where these have parts of fully_shard or experts."""
+    Of stages of a pipeline the norm is that of all of them. Parameters know theirs; `pipeline` is needed on all of its ranks
+    where one has stages without parameters. `group` are then ranks with the same stages, needed where these have parts of
+    fully_shard or experts."""
+    parameters = list(parameters)
+    pipeline = pipeline or _pipeline_of(parameters)
     if pipeline is None:
         group = group or world()
     with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
@@ -63,6 +66,17 @@ def clip_grad_norm_(
         return norm.reshape([])
 
 
+def _pipeline_of(parameters: list[Tensor]) -> Pipeline | None:
+    references = [getattr(param, "pipeline", None) for param in parameters]
+    found = {id(made): made for each in references if each and (made := each()) is not None}
+    if len(found) > 1:
+        raise ValueError(
+            f"clip_grad_norm_: expected parameters of one pipeline, got those of {len(found)}; clip each by itself, or give "
+            "the one whose norm it is as pipeline="
+        )
+    return next(iter(found.values()), None)
+
+
 def _square(grad: Tensor) -> Tensor:
     wide = grad.to(tenon.float32)
     return (wide * wide).sum().to("cpu")
@@ -80,6 +94,8 @@ def _copies(param: Tensor, group: ProcessGroup | None) -> int | None:
     place = place_of(param)
     if isinstance(param, ShardedParameter):
         parts, ranks = param.group.size, set(param.group.ranks)
+        if param.cut is not None:
+            parts, ranks = parts * param.cut.parts, ranks | set(param.cut.mesh.ranks)
     elif place is not None:
         parts, ranks = place.group.size, set(place.group.ranks)
     else:

@@ -87,3 +87,20 @@ def placement_of(word: int) -> Placement:
     if kind == 1:
         return Shard(value)
     return Partial(next(name for name, number in _REDUCTIONS.items() if number == value))
+
+
+def part_of_whole(
+    shape: Sequence[int],
+    placements: Sequence[Placement],
+    sizes: Sequence[int],
+    coordinates: Sequence[int],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where the part of a rank begins in a whole of `shape`, and its shape. The rank is at `coordinates` of a mesh of
+    `sizes`, whose axes cut one after the other; Partial() counts as Replicate()."""
+    offset, size = [0] * len(shape), list(shape)
+    for placement, own, ranks in zip(placements, coordinates, sizes, strict=True):
+        if isinstance(placement, Shard):
+            dim = placement.dim
+            begin, end = size[dim] * own // ranks, size[dim] * (own + 1) // ranks
+            offset[dim], size[dim] = offset[dim] + begin, end - begin
+    return tuple(offset), tuple(size)

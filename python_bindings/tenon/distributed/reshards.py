@@ -13,6 +13,7 @@ from tenon import Tensor, _core
 from .call_site import call_site
 from .group import ProcessGroup
 from .placements import Partial, Placement, Shard
+from .recorded_calls import recordable
 
 _POLICIES = ("deny", "warn_once", "allow")
 _state: dict[str, Any] = {"policy": "warn_once"}
@@ -77,6 +78,7 @@ def move(
     Shard, its axis has `extent` elements on all ranks together."""
     if operator is not None:
         _note(group, source, target, extent, local, operator, has_rule)
+    group = recordable(group)
     if isinstance(source, Shard):
         if isinstance(target, Shard):
             return _exchange(group, source.dim, target.dim, extent, local)

@@ -12,6 +12,7 @@ from tenon import Tensor, nn
 from .dtensor import DTensor, distribute_tensor, from_local
 from .mesh import DeviceMesh
 from .placements import Placement, Replicate, Shard
+from .vocabulary import RowsOfVocabulary
 
 
 class ParallelStyle:
@@ -74,8 +75,9 @@ class ColwiseParallel(ParallelStyle):
 
 
 class RowwiseParallel(ParallelStyle):
-    """A Linear whose inputs are cut: what the ranks compute are summands, which come together in `output_layouts`,
-    Replicate() by default, or Shard(1) for sequence parallel models. The bias is added once."""
+    """A Linear whose inputs are cut, or an Embedding whose rows are: what the ranks compute are summands, which come together
+    in `output_layouts`, Replicate() by default, or Shard(1) for sequence parallel models. A bias is added once. Of a table
+    each rank looks up what lies in its rows; indices are Replicate() unless `input_layouts` says otherwise."""
 
     def __init__(
         self,
@@ -84,14 +86,42 @@ class RowwiseParallel(ParallelStyle):
         output_layouts: Placement | None = None,
         use_local_output: bool = True,
     ) -> None:
+        self.given_layouts = input_layouts
         self.input_layouts = input_layouts or Shard(-1)
         self.desired_input_layouts = Shard(-1)
         self.output_layouts = output_layouts or Replicate()
         self.use_local_output = use_local_output
 
+    def apply(self, module: nn.Module, mesh: DeviceMesh, path: str) -> None:
+        style: ParallelStyle = self
+        if isinstance(module, nn.Embedding):
+            style = _TableRows(module, self.given_layouts, self.output_layouts)
+            style.use_local_output = self.use_local_output
+        super(RowwiseParallel, style).apply(module, mesh, path)
+
     def placements_of(self, module: nn.Module, name: str) -> Placement:
         _expect(module, nn.Linear, self)
         return Shard(1) if name == "weight" else Replicate()
+
+
+class _TableRows(RowwiseParallel):
+    """Of an Embedding: indices are whole on every rank, by default."""
+
+    def __init__(
+        self, module: nn.Embedding, input_layouts: Placement | None, output_layouts: Placement
+    ) -> None:
+        if module.sparse or module.max_norm is not None or module.scale_grad_by_freq:
+            raise NotImplementedError(
+                "RowwiseParallel: expected Embedding(sparse=False, max_norm=None, scale_grad_by_freq=False), got a table "
+                "that one of these was given for; use ColwiseParallel, or a plain table"
+            )
+        super().__init__(input_layouts=input_layouts or Replicate(), output_layouts=output_layouts)
+        self.desired_input_layouts = Replicate()
+        kind = type(module)
+        module.__class__ = type(kind.__name__, (RowsOfVocabulary, kind), {})
+
+    def placements_of(self, module: nn.Module, name: str) -> Placement:
+        return Shard(0)
 
 
 class SequenceParallel(ParallelStyle):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon.jit import structures
+from tenon.jit import sharded_calls, structures
 from tenon.jit.capture_rules import PLAIN
 from tenon.jit.captured_state import Outside
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
@@ -84,6 +84,9 @@ class Compiled(_core.CompiledCalls):
         self._grads: tuple[Tensor, ...] = ()  # tensors of which it reads .grad
         self._operators: tuple[str, ...] = ()  # operators with functions in Python
         self._lock = threading.Lock()
+        self._of_parts: dict[
+            Any, Compiled
+        ] = {}  # of calls with sharded tensors, by where these lie
         self._eager: dict[str, int] = {}  # calls that have no signature, by reason
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
@@ -93,6 +96,8 @@ class Compiled(_core.CompiledCalls):
         tensors: list[Tensor] = []
         try:
             structure = structures.flatten((args, kwargs), tensors)
+            if any(tensor.layout == sharded_calls.KIND for tensor in tensors):
+                return self._call_with_parts(structure, tensors)
             key, outside = self._key(structure, tensors)
         except (_Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
             return self._run_eagerly(str(refusal), args, kwargs)
@@ -114,6 +119,23 @@ class Compiled(_core.CompiledCalls):
             return self._record(entry, outside, structure, tensors, args, kwargs)
         finally:
             self._lock.release()
+
+    def _call_with_parts(self, structure: list[Any], tensors: list[Tensor]) -> Any:
+        """With sharded tensors as arguments: a function of this rank's parts is compiled in the place of this one."""
+        if _core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            raise _Refused(_SHARDED_GRADIENTS)
+        _hashable(structure)
+        places = tuple(map(sharded_calls.place_of, tensors))
+        key = sharded_calls.know(structure), places
+        inner = self._of_parts.get(key)
+        if inner is None:
+            if len(self._of_parts) >= self._limit:
+                raise _Refused(
+                    f"there are {self._limit} signatures of sharded tensors already, which is the limit"
+                )
+            whole = functools.partial(sharded_calls.call_with_parts, self._function, *key)
+            inner = self._of_parts.setdefault(key, Compiled(whole, self._limit, self._passes))
+        return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
 
     def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
         """A new entry in the place of one of operators that are others by now, or of none."""
@@ -166,6 +188,10 @@ class Compiled(_core.CompiledCalls):
             raise _Refused(outside.refusal)
         if any(_is_batched(t) for t in outside.tensors()):
             raise _Refused("it reads a tensor that vmap maps over")
+        if _core.is_grad_enabled() and any(
+            t.layout == sharded_calls.KIND and t.requires_grad for t in outside.tensors()
+        ):
+            raise _Refused(_SHARDED_GRADIENTS)
         known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
             raise _Refused("an argument is also reached in another way")
@@ -190,10 +216,18 @@ class Compiled(_core.CompiledCalls):
             entry.reason = str(error)
             return self._function(*args, **kwargs)
         try:
-            result = self._function(*args, **kwargs)
+            _recorded.is_on = True
+            try:
+                result = self._function(*args, **kwargs)
+            finally:
+                _recorded.is_on = False
             outputs: list[Tensor] = []
             try:
                 returned = structures.flatten(result, outputs)
+                if any(tensor.layout == sharded_calls.KIND for tensor in outputs):
+                    raise _Refused(
+                        "it returns a sharded tensor, and none of its arguments is one; return its to_local()"
+                    )
                 # The first call may set something up. A program would miss what further ones do; and what another thread
                 # has changed meanwhile is not what this signature says.
                 if not outside.is_unchanged():
@@ -273,7 +307,8 @@ class Compiled(_core.CompiledCalls):
     @property
     def programs(self) -> list[Any]:
         """The programs that calls run by now (tenon.jit.Program)."""
-        return [entry.program for entry in self._entries.values() if entry.program is not None]
+        own = [entry.program for entry in self._entries.values() if entry.program is not None]
+        return own + [program for inner in self._of_parts.values() for program in inner.programs]
 
     def explain(self) -> str:
         """A text: each signature, whether it runs as a program, and why not."""
@@ -294,6 +329,9 @@ class Compiled(_core.CompiledCalls):
             else:
                 head += f"{entry.recordings} of 2 recordings made"
             lines.append("  " + head)
+        for (_, places), inner in self._of_parts.items():
+            lines.append(f"  with {sum(map(bool, places))} sharded tensors, as parts of this rank:")
+            lines += [f"  {line}" for line in inner.explain().splitlines()[1:]]
         for reason, calls in self._eager.items():
             lines.append(f"  {calls} calls without a program: {reason}")
         return "\n".join(lines)
@@ -335,6 +373,9 @@ def compile(
     names, the attributes of these that any code on the way names, and so on, into methods, properties, modules
     and small arrays of NumPy. A new signature is recorded anew; beyond `limit` of them calls run the function.
 
+    Sharded tensors (tenon.distributed) may be arguments, results and what it reads, where no gradients are recorded: each
+    rank has a program of its parts, with what ranks send each other as steps.
+
     Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
     operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
     objects that are neither tensors nor plain values, does something else each time, changes what it
@@ -362,6 +403,18 @@ def compile(
     if limit < 1:
         raise ValueError(f"compile: expected limit of at least 1, got {limit}")
     return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget))
+
+
+_SHARDED_GRADIENTS = (
+    "gradients of sharded tensors are recorded, and programs hold those of plain ones only; call it under "
+    "tenon.no_grad(), or compile what works on parts"
+)
+_recorded = threading.local()
+
+
+def is_compiling() -> bool:
+    """Whether this thread runs a function that `tenon.compile` writes down."""
+    return getattr(_recorded, "is_on", False)
 
 
 class _Refused(Exception):
@@ -426,7 +479,10 @@ def _hashable(structure: list[Any]) -> Any:
 
 
 def _span(tensor: Tensor) -> tuple[int, int]:
-    """Addresses of the first and behind the last element."""
+    """Addresses of the first and behind the last element; of a sharded tensor in this rank's part."""
+    tensor = sharded_calls.local_of(tensor)
+    if not tensor.numel():
+        return 0, 0
     if tensor.layout != "strided":
         raise _Refused(f"programs hold plain tensors, and it reads one of layout {tensor.layout}")
     start, size = tensor.data_ptr(), tensor.element_size()

@@ -32,6 +32,7 @@ from tenon.jit.dynamic_shapes import (
     text_of,
 )
 from tenon.jit.program_names import names_of_inputs, names_of_results
+from tenon.jit.sharded_calls import local_of
 from tenon.jit.syntax import Session, rewritten
 from tenon.jit.syntax.user_code import PACKAGE
 
@@ -244,11 +245,12 @@ def name_leaves(native: _core.Program, function: Any) -> _core.Program:
     """Names of a module's parameters and buffers for the leaves that are these."""
     if not hasattr(function, "state_dict"):
         return native
-    known = {
-        (tensor.data_ptr(), tuple(tensor.shape)): name
+    tensors = {
+        name: local_of(tensor)
         for name, tensor in function.state_dict().items()
-        if isinstance(tensor, Tensor) and tensor.numel()
+        if isinstance(tensor, Tensor)
     }
+    known = {(t.data_ptr(), tuple(t.shape)): name for name, t in tensors.items() if t.numel()}
     leaves = native.leaves()
     names = [name or known.get((t.data_ptr(), tuple(t.shape)), "") for name, t, _ in leaves]
     return native.bind([None] * len(leaves), names)

@@ -18,6 +18,8 @@ class Parameter(Tensor):
     is_part: bool = False
     # Which ranks of a job have this one, if not all of them: experts (tenon.distributed.experts).
     expert_place: Any = None
+    # A weak reference to the pipeline of several ranks that has it, if one does.
+    pipeline: Any = None
 
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
         self = super().__new__(cls, data)

@@ -159,9 +159,11 @@ def _gradient_plan(function, signature):
 
 # What mixed precision makes of an operator's floats, and TENON_OP_AMP_* in the ABI.
 _AMP_FLAGS = {"keep": 0, "low": 16384, "high": 32768, "widest": 65536}
+# TENON_OP_RANDOM: programs carry such steps out where they stand, and once.
+_ORDERED = 16
 
 
-def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=None):
+def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=None, ordered=False):
     """Decorator that defines an operator in Python.
 
         @tenon.op("acme::swiglu(Tensor x, Tensor g, *, float limit=0.0) -> Tensor")
@@ -182,6 +184,8 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=Non
     `flops`: the arithmetic of one call, for `tenon.flops`: "2 * numel(out) * size(x, -1)", 0 for an operator that
     moves elements, "unknown" where it depends on more than sizes. Without it, one for each element of the largest
     tensor; an operator without a shape rule is made of others, and those are counted.
+    `ordered`: a call does more than return its results, such as talk to another process. Programs carry it out also where
+    nobody reads the result, never twice, and in its place, as those that draw random numbers.
 
     Returns a tenon.Operator, also found as tenon.ops.acme.swiglu. Defining a name again replaces it.
     """
@@ -209,7 +213,7 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=Non
             _origin(function, 2),
             elementwise,
             differentiable,
-            _AMP_FLAGS[amp],
+            _AMP_FLAGS[amp] | (_ORDERED if ordered else 0),
             traits,
         )
         if function is not None:

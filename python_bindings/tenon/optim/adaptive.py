@@ -150,6 +150,7 @@ class Adafactor(Optimizer):
     state_has_shape_of_parameter = False
     takes_complex = False
     needs_whole_parameters = True
+    takes_sharded_tensors = False
 
     def __init__(
         self,

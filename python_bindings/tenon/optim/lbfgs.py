@@ -24,6 +24,7 @@ class LBFGS(Optimizer):
 
     state_has_shape_of_parameter = False
     needs_whole_parameters = True
+    takes_sharded_tensors = False
 
     def __init__(
         self,

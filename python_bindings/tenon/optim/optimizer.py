@@ -90,6 +90,8 @@ class Optimizer:
     takes_complex = True
     # Whether an update of a part of a parameter needs the rest of it, as norms of layers do.
     needs_whole_parameters = False
+    # Whether it is made of operators that take sharded tensors (tenon.distributed).
+    takes_sharded_tensors = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -129,6 +131,11 @@ class Optimizer:
                     f"{type(self).__name__}: expected an optimizer that updates every number of a "
                     "parameter by itself, such as AdamW, because parameters are spread over ranks; "
                     f"{type(self).__name__} needs whole parameters"
+                )
+            if param.layout == "sharded" and not self.takes_sharded_tensors:
+                raise NotImplementedError(
+                    f"{type(self).__name__}: expected plain parameters, got one of shape {tuple(param.shape)} of layout "
+                    "sharded; AdamW, Lamb and most others take those"
                 )
             if param.dtype.is_complex and not self.takes_complex:
                 raise TypeError(

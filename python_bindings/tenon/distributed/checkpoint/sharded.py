@@ -9,7 +9,7 @@ from tenon import Tensor
 
 from ..dtensor import from_local
 from ..mesh import DeviceMesh
-from ..placements import Placement, Shard
+from ..placements import Placement, part_of_whole
 from .boxes import Box
 
 
@@ -30,16 +30,10 @@ def read_sharded(
 
 
 def _box(shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]) -> Box:
-    """Of this rank: axes of the mesh cut one after the other."""
-    offset, size = [0] * len(shape), list(shape)
-    for placement, own, ranks in zip(placements, mesh.get_coordinate(), mesh.shape, strict=True):
-        if isinstance(placement, Shard):
-            dim = placement.dim
-            begin, end = size[dim] * own // ranks, size[dim] * (own + 1) // ranks
-            offset[dim], size[dim] = offset[dim] + begin, end - begin
-        elif placement.is_partial():
-            raise ValueError(
-                f"checkpoint: expected sharded tensors in Shard(dim) and Replicate(), got one in {tuple(placements)}; "
-                "redistribute it first"
-            )
-    return Box(tuple(offset), tuple(size))
+    """Of this rank."""
+    if any(placement.is_partial() for placement in placements):
+        raise ValueError(
+            f"checkpoint: expected sharded tensors in Shard(dim) and Replicate(), got one in {tuple(placements)}; "
+            "redistribute it first"
+        )
+    return Box(*part_of_whole(shape, placements, mesh.shape, mesh.get_coordinate()))

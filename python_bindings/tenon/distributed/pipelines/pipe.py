@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -50,6 +51,9 @@ class Pipeline:
             index: Stage(index, stages[index]) for index in schedule.stages_of(group.rank)
         }
         self._ties = self._tied(stages)
+        if group.size > 1:
+            for param in self.parameters():
+                param.pipeline = weakref.ref(self)
         self._recorders = {
             index: Recorder(stage) if schedule.splits_backward else None
             for index, stage in self.stages.items()
