@@ -10,6 +10,9 @@
 #   fuzz        the differential fuzzer, operator by operator, for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
 #   peers       installs PyTorch, PaddlePaddle, JAX, SciPy and more (3 GB), runs all tests that need one, and
 #               holds the library beside them for NIGHTLY_PEER_MINUTES (5) for each part, with a new seed every day
+#   bridges     on the peers: PyTorch's own samples on the guide's plugin as a device of PyTorch (560 of 703 entries at least),
+#               suites of einops, opt_einsum, SciPy, scikit-learn and the packages of the array API, methods of tensors beside
+#               PyTorch's, and damaged models of Paddle and PyTorch for NIGHTLY_FUZZ_MINUTES
 #   asan, tsan  the tests under sanitizers
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   aarch64     cross-built, the C++ tests run by qemu
@@ -19,7 +22,7 @@
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers asan tsan gcc clang aarch64 array_api onnx wheel tidy)
+all=(exhaustive large guard mutation fuzz peers bridges asan tsan gcc clang aarch64 array_api onnx wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -66,10 +69,9 @@ stage_fuzz() {
   TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=build/release/python .venv/bin/python -m tests.fuzz \
     --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" --each
 }
-# Peers lie in the user's cache, named after their pins, as those of the benchmarks do.
-stage_peers() {
-  make build
-  local pins peers python
+# Peers lie in the user's cache, named after their pins, as those of the benchmarks do. Says which Python has them.
+peers_python() {
+  local pins peers
   pins=$(cat requirements/peers.txt requirements/dev.txt benchmarks/peers.txt | sha256sum | cut -c1-12)
   peers=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/tested-peers-$pins
   if [ ! -e "$peers/installed" ]; then
@@ -77,11 +79,30 @@ stage_peers() {
     "$peers/bin/pip" install -q --disable-pip-version-check -r requirements/peers.txt
     touch "$peers/installed"
   fi
-  python=$peers/bin/python
+  echo "$peers/bin/python"
+}
+stage_peers() {
+  make build
+  local python
+  python=$(peers_python)
   export TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=$PWD/build/release/python TENON_TEST_DEVICES=cpu
   git grep -lE 'importorskip|peers' 'tests/python/*test_*.py' 'tests/fuzz/test_*.py' 'tests/compat/test_*.py' 'tests/docs/test_*.py' 'tests/ops/test_*.py' |
     xargs "$python" -m pytest -q -n "$(nproc)"
   "$python" -m tests.fuzz.peers --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_PEER_MINUTES:-5}"
+}
+stage_bridges() {
+  make build
+  local python failed=0
+  python=$(peers_python)
+  export TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=$PWD/build/release/python
+  cmake --install build/release --prefix "$PWD/build/sdk" > /dev/null
+  cmake -S examples/custom_device -B build/custom_device -G Ninja -DCMAKE_PREFIX_PATH="$PWD/build/sdk"
+  scripts/compile.sh build/custom_device
+  "$python" -m tests.bridges.torch_device build/custom_device/libtenon_toy.so --at-least 560 || failed=1
+  "$python" -m tests.bridges.array_suites || failed=1
+  "$python" -m tests.fuzz.peers.methods || failed=1
+  "$python" -m tests.fuzz.saved_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" || failed=1
+  return $failed
 }
 stage_asan() { make asan; }
 stage_tsan() { make tsan; }

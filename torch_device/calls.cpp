@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call that PyTorch has no kernel for on the device comes here, as a call with boxed arguments. Python says once for
 // each kind of arguments what the call is in operators (tenon/torch/_device_calls.py); from then on its tape runs.
+#include <ATen/SDPBackend.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/transformers/attention.h>
 #include <c10/util/SmallVector.h>
 #include <torch/library.h>
 
@@ -10,7 +12,6 @@
 #include <cstring>
 #include <list>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "tape.hpp"
@@ -23,8 +24,7 @@ using Arguments = c10::ArrayRef<c10::IValue>;
 // The values of one call of an operator, and what they borrow.
 class Values {
  public:
-  Values(Arguments arguments, const std::vector<std::vector<Handle>>& steps)
-      : arguments_(arguments), steps_(steps) {}
+  Values(Arguments arguments, const Steps& steps) : arguments_(arguments), steps_(steps) {}
   void add(const Operand& operand) { values_.push_back(value_of(operand)); }
   tenon_value* data() { return values_.data(); }
   uint32_t size() const { return static_cast<uint32_t>(values_.size()); }
@@ -102,7 +102,7 @@ class Values {
   }
 
   Arguments arguments_;
-  const std::vector<std::vector<Handle>>& steps_;
+  const Steps& steps_;
   c10::SmallVector<tenon_value, 8> values_;
   c10::SmallVector<Handle, 8> handles_;
   std::list<std::vector<tenon_tensor*>> lists_;
@@ -130,8 +130,8 @@ bool ends_in_place(const Tape& tape) {
          host().op_def(tape.steps.back().op)->nouts == 1;
 }
 
-std::vector<c10::IValue> replay(const Tape& tape, Arguments arguments) {
-  std::vector<std::vector<Handle>> steps;
+c10::SmallVector<c10::IValue, 2> replay(const Tape& tape, Arguments arguments) {
+  Steps steps;
   steps.reserve(tape.steps.size());
   bool is_written = false;
   for (const Step& step : tape.steps) {
@@ -148,7 +148,7 @@ std::vector<c10::IValue> replay(const Tape& tape, Arguments arguments) {
     }
     steps.push_back(run_step(step, arguments, steps, nullptr));
   }
-  std::vector<c10::IValue> results;
+  c10::SmallVector<c10::IValue, 2> results;
   for (const Tape::Write& each : tape.writes) {
     const at::Tensor& target = arguments[each.argument].toTensor();
     if (!is_written)
@@ -156,9 +156,13 @@ std::vector<c10::IValue> replay(const Tape& tape, Arguments arguments) {
             tape.may_resize);
     if (tape.results.empty()) results.emplace_back(target);
   }
-  c10::List<at::Tensor> list;
+  std::vector<at::Tensor> list;
   for (const Operand& each : tape.results) {
-    at::Tensor made;  // a constant: there is no such result
+    if (each.kind == Operand::kConstant && each.value.tag == TENON_VALUE_INT) {
+      results.emplace_back(each.value.v.i);
+      continue;
+    }
+    at::Tensor made;  // another constant: there is no such result
     if (each.kind == Operand::kStep)
       made = tensor_of(std::move(steps[each.index][static_cast<size_t>(each.element)]));
     if (tape.is_list)
@@ -266,16 +270,21 @@ constexpr size_t kMaxTapes = 1024;  // of an operation; then all are forgotten
 // By the address of its schema; in use until the process ends.
 Operation& operation_of(const c10::OperatorHandle& op) {
   static auto* known = new std::unordered_map<const void*, std::unique_ptr<Operation>>;
-  static auto* mutex = new std::shared_mutex;
-  {
-    std::shared_lock lock(*mutex);
-    auto found = known->find(&op.schema());
-    if (found != known->end()) return *found->second;
-  }
-  std::unique_lock lock(*mutex);
-  auto& slot = (*known)[&op.schema()];
-  if (!slot) slot = std::make_unique<Operation>();
-  return *slot;
+  static auto* mutex = new std::mutex;
+  // The calls that a thread has made last are found without a lock.
+  struct Slot {
+    const void* schema;
+    Operation* operation;
+  };
+  static thread_local Slot recent[64] = {};
+  const void* schema = &op.schema();
+  Slot& slot = recent[reinterpret_cast<uintptr_t>(schema) / 64 % 64];
+  if (slot.schema == schema) return *slot.operation;
+  std::lock_guard lock(*mutex);
+  auto& owned = (*known)[schema];
+  if (!owned) owned = std::make_unique<Operation>();
+  slot = {schema, owned.get()};
+  return *owned;
 }
 
 c10::DeviceIndex device_among(Arguments arguments) {
@@ -315,12 +324,12 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
       if (found != operation.tapes.end()) tape = found->second;
     }
   }
-  std::vector<c10::IValue> results;
+  c10::SmallVector<c10::IValue, 2> results;
   if (tape) {
     results = replay(*tape, arguments);
   } else {
     Answer answer = ask(op, arguments);
-    results = std::move(answer.results);
+    for (c10::IValue& each : answer.results) results.push_back(std::move(each));
     if (has_key && answer.tape) {
       std::lock_guard lock(operation.mutex);
       Dependence& all = operation.dependence;
@@ -339,22 +348,20 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
 
 }  // namespace
 
-std::vector<Handle> run_step(const Step& step, Arguments arguments,
-                             const std::vector<std::vector<Handle>>& steps, tenon_tensor* into) {
+Handles run_step(const Step& step, Arguments arguments, const Steps& steps, tenon_tensor* into) {
   Values values(arguments, steps);
   for (const Operand& each : step.arguments) values.add(each);
   return call(step.op, values.data(), values.size(), into);
 }
 
-std::vector<Handle> call(const tenon_op* op, tenon_value* values, uint32_t count,
-                         tenon_tensor* into) {
+Handles call(const tenon_op* op, tenon_value* values, uint32_t count, tenon_tensor* into) {
   constexpr uint32_t kMaxResults = 8;
   const tenon_op_def* definition = host().op_def(op);
   tenon_value outs[kMaxResults] = {};
   TORCH_CHECK(definition->nouts <= kMaxResults, definition->name, " has too many results");
   if (into) outs[0] = boxed(into);
   check(host().op_call(op, values, count, outs, definition->nouts, errors()), definition->name);
-  std::vector<Handle> results;
+  Handles results;
   if (into) return results;
   for (uint32_t i = 0; i < definition->nouts; ++i) {
     if (outs[i].tag != TENON_VALUE_TENSORS) {
@@ -381,10 +388,30 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 
+// Attention is one operator where that takes the call; else PyTorch's products and softmax.
+int64_t attention_choice(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                         const std::optional<at::Tensor>&, double dropout, bool,
+                         std::optional<double>, bool) {
+  auto fits = [&](const at::Tensor& other) {
+    return other.dim() == 4 && other.numel() > 0 && other.scalar_type() == query.scalar_type() &&
+           other.sizes().slice(0, 2) == query.sizes().slice(0, 2);
+  };
+  bool is_one = dropout == 0 && query.is_privateuseone() && query.dim() == 4 && query.numel() > 0 &&
+                fits(key) && fits(value);
+  return static_cast<int64_t>(is_one ? at::SDPBackend::overrideable : at::SDPBackend::math);
+}
+
 // PyTorch composes these of others, or leaves them to the device by name.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  for (const char* name : {"convolution_overrideable", "convolution_backward_overrideable"})
+  for (const char* name : {"convolution_overrideable", "convolution_backward_overrideable",
+                           "_scaled_dot_product_fused_attention_overrideable",
+                           "_scaled_dot_product_fused_attention_overrideable_backward"})
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
+  m.impl("_fused_sdp_choice", &attention_choice);
 }
 
 }  // namespace tenon_torch
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &tenon_torch::attention_choice)
+}

@@ -14,9 +14,11 @@
 #include "runtime.hpp"
 
 namespace tenon_torch {
-namespace {
 
 const tenon_host* the_host = nullptr;
+
+namespace {
+
 std::string the_kind;
 uint32_t the_kind_number = 0;
 int the_device_count = 0;
@@ -239,9 +241,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
     return at::make_generator<Generator>(index < 0 ? the_current_device : index, false);
   }
-  c10::Allocator* getPinnedMemoryAllocator() const override {
-    TORCH_CHECK_VALUE(false, "expected pin_memory=False: \"", the_kind, "\" pins no memory yet");
-  }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return pinned_allocator(); }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     resize_storage(*storage.unsafeGetStorageImpl(), bytes);
   }
@@ -249,7 +250,6 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 }  // namespace
 
-const tenon_host& host() { return *the_host; }
 const std::string& kind() { return the_kind; }
 int device_count() { return the_device_count; }
 

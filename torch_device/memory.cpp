@@ -14,6 +14,9 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
 
 #include "runtime.hpp"
 
@@ -82,10 +85,53 @@ struct Allocator final : c10::Allocator {
 Allocator the_allocator;
 c10::AllocatorRegisterer<c10::DeviceType::PrivateUse1> registered(&the_allocator);
 
+// Pinned memory of the CPU, by where it begins: how much, until it is released.
+struct Pinned {
+  std::mutex mutex;
+  std::map<const char*, size_t> extents;
+};
+Pinned& pinned() {
+  static auto* all = new Pinned;
+  return *all;
+}
+
+void release_pinned(void* handle) {
+  {
+    std::lock_guard lock(pinned().mutex);
+    pinned().extents.erase(static_cast<const char*>(static_cast<tenon_tensor*>(handle)->data));
+  }
+  release_handle(handle);
+}
+
+// Where the plugin pins no memory, all of the CPU's is copied alike, and ordinary memory serves.
+struct PinnedAllocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t bytes) override {
+    int64_t size = static_cast<int64_t>(bytes);
+    tenon_tensor* made = nullptr;
+    tenon_status status =
+        bytes == 0 ? TENON_UNSUPPORTED
+                   : host().tensor_create_pinned(device_id(current_device()), TENON_DTYPE_U8, 1,
+                                                 &size, &made, errors());
+    if (status == TENON_UNSUPPORTED) {
+      host().err_clear(errors());
+      return c10::GetAllocator(c10::DeviceType::CPU)->allocate(bytes);
+    }
+    check(status, "pinned memory");
+    std::lock_guard lock(pinned().mutex);
+    pinned().extents[static_cast<const char*>(made->data)] = bytes;
+    return {made->data, made, &release_pinned, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+};
+
 // The tensor that owns a storage's memory; null: it is not one of ours, or has none.
 tenon_tensor* owner_of(const c10::StorageImpl& storage) {
   const c10::DataPtr& memory = storage.data_ptr();
-  if (memory.get_deleter() != &release_handle) return nullptr;
+  if (memory.get_deleter() != &release_handle && memory.get_deleter() != &release_pinned)
+    return nullptr;
   return static_cast<tenon_tensor*>(memory.get_context());
 }
 
@@ -153,30 +199,37 @@ void copy_on_device(const at::Tensor& source, const at::Tensor& target) {
   call(find_operator(is_alike ? "clone" : "cast"), values, is_alike ? 1 : 2, to.get());
 }
 
-void copy_elements(const at::Tensor& source, const at::Tensor& target) {
+// Of the CPU's memory only what is pinned is still being read or written when a copy returns.
+void copy_elements(const at::Tensor& source, const at::Tensor& target, bool is_queued) {
   Handle from = handle_of(source), to = handle_of(target);
   check(host().tensor_copy(to.get(), from.get(), errors()), "copy_");
+  const at::Tensor& other = source.is_cpu() ? target : source;
+  if (is_queued || (!source.is_cpu() && !target.is_cpu())) return;
+  tenon_device_id device = device_id(other.get_device());
+  if (tenon_stream stream = host().stream_current(device))
+    check(host().stream_sync(device, stream, errors()), "copy_");
 }
 
-at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool) {
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_blocking) {
   if (target.numel() == 0) return target;
-  if (target.is_conj()) return copy_from(self.conj(), target.conj(), false), target;
-  if (target.is_neg()) return copy_from(self.neg(), target._neg_view(), false), target;
+  if (target.is_conj()) return copy_from(self.conj(), target.conj(), non_blocking), target;
+  if (target.is_neg()) return copy_from(self.neg(), target._neg_view(), non_blocking), target;
   at::Tensor source = self.sizes() == target.sizes() ? self : self.expand(target.sizes());
   if (source.device() == target.device()) {
     copy_on_device(without_lazy_bits(source), target);
   } else if (!source.is_privateuseone()) {
-    copy_elements(source.to(at::kCPU, target.scalar_type()).resolve_conj().resolve_neg(), target);
+    copy_elements(source.to(at::kCPU, target.scalar_type()).resolve_conj().resolve_neg(), target,
+                  non_blocking);
   } else if (target.is_privateuseone()) {  // another device of the kind
     source = without_lazy_bits(source);
     if (source.scalar_type() != target.scalar_type()) source = source.to(target.scalar_type());
-    copy_elements(source, target);
+    copy_elements(source, target, true);
   } else {
     source = without_lazy_bits(source);
     bool is_direct = source.scalar_type() == target.scalar_type() && target.is_cpu();
-    if (is_direct) return copy_elements(source, target), target;
+    if (is_direct) return copy_elements(source, target, non_blocking), target;
     at::Tensor landed = at::empty(source.sizes(), source.options().device(at::kCPU));
-    copy_elements(source, landed);
+    copy_elements(source, landed, false);
     target.copy_(landed);
   }
   return target;
@@ -228,17 +281,41 @@ void record_stream(at::Tensor& self, at::Stream stream) {
 
 }  // namespace
 
+c10::Allocator* pinned_allocator() {
+  static PinnedAllocator allocator;
+  return &allocator;
+}
+
+bool is_pinned(const void* data) {
+  auto* at = static_cast<const char*>(data);
+  std::lock_guard lock(pinned().mutex);
+  auto after = pinned().extents.upper_bound(at);
+  if (after == pinned().extents.begin()) return false;
+  auto [first, extent] = *std::prev(after);
+  return at < first + extent;
+}
+
 int dtype_of(at::ScalarType type) {
-  auto* found = std::find(std::begin(kTypes), std::end(kTypes), type);
-  return found == std::end(kTypes) ? -1 : static_cast<int>(found - kTypes);
+  static constexpr auto kDtypes = [] {
+    std::array<int8_t, static_cast<size_t>(at::ScalarType::NumOptions)> table{};
+    table.fill(-1);
+    for (size_t id = 0; id < std::size(kTypes); ++id)
+      table[static_cast<size_t>(kTypes[id])] = static_cast<int8_t>(id);
+    return table;
+  }();
+  return kDtypes[static_cast<size_t>(type)];
 }
 
 Handle handle_of(const at::Tensor& tensor) {
   TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() == at::kStrided,
                               "expected a strided tensor, got one in the layout ", tensor.layout());
   int dtype = known_dtype(tensor.scalar_type());
-  if (tensor.is_cpu())
+  if (tensor.is_cpu()) {
+    tenon_tensor* owner = owner_of(*tensor.storage().unsafeGetStorageImpl());
+    if (owner)
+      return view_of(owner, dtype, tensor.sizes(), tensor.strides(), tensor.storage_offset());
     return wrap(host().device_host(), dtype, tensor.sizes(), tensor.strides(), tensor.data_ptr());
+  }
   TORCH_CHECK_VALUE(tensor.is_privateuseone(), "expected a tensor on the device \"", kind(),
                     "\" or the CPU, got one on ", tensor.device());
   if (tensor.numel() == 0) return Handle(create(tensor.get_device(), dtype, tensor.sizes()));

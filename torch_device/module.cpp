@@ -146,8 +146,8 @@ std::vector<at::Tensor> call_operator(const std::string& name, py::list argument
   Step step = step_of(name, arguments);
   py::gil_scoped_release released;
   std::vector<at::Tensor> tensors;
-  for (Handle& each : run_step(step, {}, {}, nullptr))
-    tensors.push_back(tensor_of(std::move(each)));
+  Handles results = run_step(step, {}, {}, nullptr);
+  for (Handle& each : results) tensors.push_back(tensor_of(std::move(each)));
   return tensors;
 }
 
@@ -168,9 +168,13 @@ std::shared_ptr<const Tape> tape_of(py::handle object) {
     auto pair = py::reinterpret_borrow<py::tuple>(each);
     tape->steps.push_back(step_of(pair[0].cast<std::string>(), pair[1].cast<py::list>()));
   }
-  for (py::handle each : parts[1].cast<py::list>())
-    tape->results.push_back(each.is_none() ? Operand()
-                                           : reference(py::reinterpret_borrow<py::tuple>(each)));
+  for (py::handle each : parts[1].cast<py::list>()) {
+    Operand& result = tape->results.emplace_back();
+    if (PyLong_Check(each.ptr()))
+      result.value.tag = TENON_VALUE_INT, result.value.v.i = each.cast<int64_t>();
+    else if (!each.is_none())
+      result = reference(py::reinterpret_borrow<py::tuple>(each));
+  }
   for (py::handle each : parts[2].cast<py::list>()) {
     auto pair = py::reinterpret_borrow<py::tuple>(each);
     tape->writes.push_back({reference(pair[0].cast<py::tuple>()), pair[1].cast<uint32_t>()});

@@ -7,18 +7,19 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/Allocator.h>
+#include <c10/util/SmallVector.h>
 #include <tenon/abi.h>
 
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace tenon_torch {
 
 // -- runtime.cpp ------------------------------------------------------------------------------------------
 
-// The table of libtenon. An error before start().
-const tenon_host& host();
+// The table of libtenon, after start().
+extern const tenon_host* the_host;
+inline const tenon_host& host() { return *the_host; }
 // Opens `library`, which the process has loaded, and finds devices of `kind`. Called once.
 void start(const std::string& library, const std::string& kind);
 const std::string& kind();
@@ -57,6 +58,10 @@ class Handle {
   Handle() = default;
   explicit Handle(tenon_tensor* owned) : tensor_(owned) {}
   Handle(Handle&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
   ~Handle() {
     if (tensor_) host().tensor_release(tensor_);
   }
@@ -67,6 +72,10 @@ class Handle {
   tenon_tensor* tensor_ = nullptr;
 };
 
+using Handles = c10::SmallVector<Handle, 2>;
+// Results of the steps of a tape.
+using Steps = c10::SmallVector<Handles, 2>;
+
 // -- memory.cpp -------------------------------------------------------------------------------------------
 
 // A TENON_DTYPE_ id, -1: Tenon has none.
@@ -76,14 +85,16 @@ int dtype_of(at::ScalarType type);
 Handle handle_of(const at::Tensor& tensor);
 // The tensor of PyTorch that owns `handle`, whose memory nothing else has; memory that something else has is copied.
 at::Tensor tensor_of(Handle handle);
+// Memory of the CPU from which the device copies without a detour, where its plugin has such memory.
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* data);
 // Memory becomes larger or smaller; what fits stays.
 void resize_storage(c10::StorageImpl& storage, size_t bytes);
 
 // -- calls.cpp --------------------------------------------------------------------------------------------
 
 // One call of an operator. `into`: where its only result is written, or null. Otherwise results are new.
-std::vector<Handle> call(const tenon_op* op, tenon_value* values, uint32_t count,
-                         tenon_tensor* into);
+Handles call(const tenon_op* op, tenon_value* values, uint32_t count, tenon_tensor* into);
 const tenon_op* find_operator(const char* name);
 inline tenon_value boxed(tenon_tensor* tensor) {
   tenon_value value{};

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "runtime.hpp"
 
@@ -40,7 +41,8 @@ struct Tape {
     uint32_t argument;  // of PyTorch's call, the tensor that is written
   };
   std::vector<Step> steps;
-  std::vector<Operand> results;  // empty: the tensors that are written; a constant: nothing
+  std::vector<Operand>
+      results;  // empty: the tensors that are written; constants: numbers, or nothing
   std::vector<Write> writes;
   bool is_list = false;     // the only result is a list of tensors
   bool may_resize = false;  // what is written gets the result's shape (the form `out=`)
@@ -64,7 +66,7 @@ struct Answer {
 
 Answer ask(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-std::vector<Handle> run_step(const Step& step, c10::ArrayRef<c10::IValue> arguments,
-                             const std::vector<std::vector<Handle>>& steps, tenon_tensor* into);
+Handles run_step(const Step& step, c10::ArrayRef<c10::IValue> arguments, const Steps& steps,
+                 tenon_tensor* into);
 
 }  // namespace tenon_torch

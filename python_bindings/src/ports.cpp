@@ -20,8 +20,7 @@ vectorcallfunc plain_call;
 PyObject* tell;  // of tenon/_tensor/ports.py, as `make_size`
 PyObject* make_size;
 
-// By `dim` these give other numbers, or more of them, in PyTorch. So do max and min, which are amax and amin, too: those
-// have no second meaning.
+// By `dim` these give other numbers, or more of them, in PyTorch.
 constexpr struct {
   const char* name;
   const char* theirs;
@@ -37,6 +36,25 @@ constexpr struct {
     {"nanmedian", "gives (values, indices), of an even number the lower middle one",
      "axis= for the mean of the middle two"},
 };
+
+// So do max and min, which are amax and amin, too, and have one meaning by those names: Python finds out which name the caller has
+// written, and warns.
+bool tell_of_dim(const OperatorObject& self) {
+  static PyObject* told = [] {
+    PyObject* parts = Py_BuildValue("(s)", "tell_of_dim");
+    PyObject* module =
+        parts ? PyImport_ImportModuleLevel("tenon._tensor.ports", nullptr, nullptr, parts, 0)
+              : nullptr;
+    Py_XDECREF(parts);
+    PyObject* function = module ? PyObject_GetAttrString(module, "tell_of_dim") : nullptr;
+    Py_XDECREF(module);
+    return function;
+  }();
+  if (!told) return PyErr_Clear(), true;
+  PyObject* done = PyObject_CallOneArg(told, self.name);
+  Py_XDECREF(done);
+  return done;
+}
 
 // By what std, var and their like divide.
 bool is_correction_told(const OperatorObject& self, PyObject* names, size_t positional) {
@@ -100,6 +118,8 @@ PyObject* size_in_port(PyObject* tensor, PyObject* size) {
 bool has_one_meaning(const OperatorObject& self, PyObject* keyword, PyObject* names,
                      size_t positional) {
   if (PyUnicode_CompareWithASCIIString(keyword, "dim") != 0) return true;
+  for (const char* name : {"max", "min"})
+    if (PyUnicode_CompareWithASCIIString(self.name, name) == 0) return tell_of_dim(self);
   for (const auto& [name, theirs, fix] : kOfDim) {
     if (PyUnicode_CompareWithASCIIString(self.name, name) != 0) continue;
     if (is_correction_told(self, names, positional)) return true;

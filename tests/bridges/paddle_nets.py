@@ -134,6 +134,41 @@ class Gru(nn.Layer):
         return self.gru(x)[0]
 
 
+@net(normal(3, 7, 6), np.asarray([7, 2, 4], "int64"))
+class Lengths(nn.Layer):
+    """Sequences that end by themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(6, 8, num_layers=2, direction="bidirect")
+        self.gru = nn.GRU(6, 5, direction="bidirect")
+
+    def forward(self, x: Any, lengths: Any) -> Any:
+        out, (hidden, cell) = self.lstm(x, sequence_length=lengths)
+        return out, hidden, cell, *self.gru(x, sequence_length=lengths)
+
+
+@net(normal(2, 3, 6, 12, 12))
+class Video(nn.Layer):
+    """Convolutions and pools along three axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv3D(3, 8, 3, padding=1),
+            nn.BatchNorm3D(8),
+            nn.ReLU(),
+            nn.MaxPool3D((1, 2, 2)),
+            nn.Conv3D(8, 8, (3, 1, 2), stride=(1, 1, 2), padding=(1, 0, 0), groups=2),
+            nn.AvgPool3D(2, padding=1),
+        )
+        self.pool, self.head = nn.AdaptiveAvgPool3D(1), nn.Linear(8, 4)
+
+    def forward(self, x: Any) -> Any:
+        x = self.body(x)
+        return x, self.head(self.pool(x).flatten(1))
+
+
 @net(normal(2, 9, 6))
 class Rnn(nn.Layer):
     def __init__(self) -> None:

@@ -43,3 +43,13 @@ def test_the_readers_chip_trains(tmp_path):
     before, after = map(float, re.match(r"([\d.]+) to ([\d.]+) on toy:0", printed).groups())
     assert after < before / 2
     assert (tmp_path / "model.pt").exists()
+
+
+def test_a_trainer_of_transformers_trains_on_the_readers_chip(tmp_path):
+    pytest.importorskip("transformers", exc_type=ImportError)
+    pytest.importorskip("accelerate", exc_type=ImportError)
+    text = program("vendors.md", "train_with_transformers.py").replace("bolt", "toy")
+    load = f'import tenon\n\ntenon.plugins.load("{library()}")\n'
+    printed = run(load + text, tmp_path)
+    before, after = map(float, re.search(r"([\d.]+) to ([\d.]+) on toy:0", printed).groups())
+    assert after < before / 2

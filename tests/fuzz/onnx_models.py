@@ -388,11 +388,14 @@ def serve() -> None:
 
 
 class Loader:
-    def __init__(self) -> None:
+    """A process that runs `serve` of a module."""
+
+    def __init__(self, module: str = "tests.fuzz.onnx_models") -> None:
+        self._module = module
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.fuzz.onnx_models", "--serve"]
+        command = [sys.executable, "-m", self._module, "--serve"]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

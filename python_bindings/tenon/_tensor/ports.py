@@ -7,10 +7,12 @@ call these functions (python_bindings/src/ports.cpp).
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 import warnings
 from collections.abc import Sequence
+from types import CodeType
 from typing import Any, Final
 
 from tenon import _core
@@ -109,6 +111,36 @@ def tell(name: str, arguments: tuple[Any, ...], keywords: tuple[str, ...] | None
         return
     _told.add(place)
     warnings.warn(f"x.{name}(): Tenon's {name} {_MEANINGS[name]}", stacklevel=2)
+
+
+_VALUES_ALONE: Final = {"max": "amax", "min": "amin"}
+
+
+def tell_of_dim(name: str) -> None:
+    """Called before max or min with PyTorch's keyword `dim`, which gives (values, indices) there; by the names amax and amin it
+    does not."""
+    frame = sys._getframe(1)
+    code, offset = frame.f_code, frame.f_lasti
+    place = code.co_filename, offset, f"{code.co_firstlineno} {name} dim"
+    if place in _told or len(_told) >= _MOST:
+        return
+    _told.add(place)
+    if is_port(frame.f_globals):
+        return  # told by the method itself
+    if _called_by(code, offset) not in _VALUES_ALONE.values():
+        warnings.warn(
+            f"{name}(dim=): dim= is PyTorch's keyword, whose {name}() gives (values, indices), and Tenon's the values alone; write "
+            f"axis= or {_VALUES_ALONE[name]}() to say that the values are meant, and arg{name}() for the indices",
+            stacklevel=2,
+        )
+
+
+def _called_by(code: CodeType, offset: int) -> str | None:
+    """The one of these names that the call at `offset` was written with."""
+    names = (*_VALUES_ALONE, *_VALUES_ALONE.values())
+    before = (each for each in dis.get_instructions(code) if each.offset <= offset)
+    found = [each.argval for each in before if each.opname.startswith("LOAD_")]
+    return next((name for name in reversed(found) if name in names), None)
 
 
 # -- calls that operators refuse -------------------------------------------------------------------------

@@ -291,10 +291,13 @@ def cumulative(name: str) -> Told:
 
 
 def sort(walk: Any, equation: Any, *values: Tensor) -> Any:
-    axis = equation.params["dimension"]
-    if equation.params["num_keys"] != 1:
-        raise Refused("by several keys")
-    first, order = walk.call("sort_with_indices", values[0], axis, False)
+    """By the last key first: sorting keeps the order of what is equal."""
+    axis, count = equation.params["dimension"], equation.params["num_keys"]
+    first, order = walk.call("sort_with_indices", values[count - 1], axis, False)
+    for key in reversed(values[: count - 1]):
+        arranged = walk.call("take_along_axis", key, order, axis)
+        first, step = walk.call("sort_with_indices", arranged, axis, False)
+        order = walk.call("take_along_axis", order, step, axis)
     return [first, *(walk.call("take_along_axis", each, order, axis) for each in values[1:])]
 
 
@@ -338,7 +341,7 @@ def conv_general_dilated(walk: Any, equation: Any, x: Tensor, weight: Tensor) ->
         walk.call("permute", weight, list(numbers.rhs_spec)),
     )
     spatial = x.ndim - 2
-    if spatial not in (1, 2):
+    if spatial not in (1, 2, 3):
         raise Refused(f"with {spatial} spatial axes")
     for axis, apart in enumerate(params["lhs_dilation"], 2):
         if apart > 1 and x.shape[axis] > 1:
@@ -351,7 +354,8 @@ def conv_general_dilated(walk: Any, equation: Any, x: Tensor, weight: Tensor) ->
         x, weight = walk.call("unsqueeze", x, [2]), walk.call("unsqueeze", weight, [2])
         step, apart = [1, *step], [1, *apart]
     groups = params["feature_group_count"]
-    out = walk.call("conv2d", x, weight, None, step, [0, 0], apart, groups)
+    name, none = ("conv3d", [0] * 3) if spatial == 3 else ("conv2d", [0] * 2)
+    out = walk.call(name, x, weight, None, step, none, apart, groups)
     out = walk.call("squeeze", out, [2]) if spatial == 1 else out
     order = list(numbers.out_spec)
     return walk.call("permute", out, [order.index(axis) for axis in range(len(order))])

@@ -12,12 +12,12 @@ from typing import Any, Final
 import tenon
 from tenon import _core
 from tenon._core import Tensor
-from tenon.jax import _indexing, _primitives, _random
+from tenon.jax import _indexing, _linalg, _primitives, _random
 from tenon.jit.foreign_calls import Refused
 
 _COND, _WHILE, _SCAN = 3, 4, 5  # TENON_GRAPH_STEP_COND, ...
 _TOLD_ERRORS = (Refused, ValueError, TypeError, RuntimeError, LookupError, OverflowError)
-_TABLES: Final = (_primitives.TABLE, _indexing.TABLE, _random.TABLE)
+_TABLES: Final = (_primitives.TABLE, _indexing.TABLE, _linalg.TABLE, _random.TABLE)
 # Calls of other jaxprs: the parameter that holds it.
 _CALLS: Final = {
     "jit": "jaxpr",
@@ -282,10 +282,21 @@ class Walk:
         return list(found)
 
 
+    def linear_solve(self, equation: Any, given: list[Any]) -> list[Any]:
+        """What JAX solves by a function of its own: that function, without those for gradients."""
+        jaxprs, counts = equation.params["jaxprs"], equation.params["const_lengths"]
+        before = counts.matvec + counts.vecmat
+        values = self._operands(equation, given)
+        constants = values[before : before + counts.solve]
+        sides = values[before + counts.solve + counts.transpose_solve :]
+        return self._inlined(jaxprs.solve, [*constants, *sides])
+
+
 _REGIONS: Final[dict[str, Callable[[Walk, Any, list[Any]], Sequence[Any]]]] = {
     "cond": Walk.branch,
     "while": Walk.loop,
     "scan": Walk.scan,
+    "custom_linear_solve": Walk.linear_solve,
 }
 
 

@@ -190,6 +190,28 @@ def _means_of_inside(
     return call("divide", summed, counted)
 
 
+def conv3d(
+    call: Add,
+    input: Value,
+    filter: Value,
+    strides: Any,
+    paddings: Any,
+    padding_algorithm: str,
+    groups: int,
+    dilations: Any,
+    data_format: str,
+) -> Value:
+    x = _channels_first(call, input, data_format)
+    step, apart = _numbers(strides, 3), _numbers(dilations, 3)
+    if padding_algorithm == "SAME":
+        apart = [1, 1, 1]
+    kernel, sizes = list(filter.shape)[2:], list(x.shape)[2:]
+    margins = _margins(paddings, padding_algorithm, sizes, kernel, step, apart)
+    x, padding = _padded(call, x, margins, 0.0)
+    out = call("conv3d", x, filter, None, step, padding, apart, groups)
+    return _as_given(call, out, data_format)
+
+
 def pool3d(
     call: Add,
     x: Value,
@@ -204,29 +226,35 @@ def pool3d(
     adaptive: bool,
     padding_algorithm: str,
 ) -> Value:
-    """Along two of three axes, as local response normalisation asks for; no operator pools along three."""
-    kernel, step = _numbers(kernel_size, 3), _numbers(strides, 3)
-    margins = _margins(paddings, padding_algorithm, list(x.shape)[2:], kernel, step, [1] * 3)
-    is_plain = data_format == "NCDHW" and not global_pooling and not adaptive
-    if not is_plain or kernel[1:] != [1, 1] or step[1:] != [1, 1] or any(map(any, margins[1:])):
-        raise Refused("no operator pools along three axes")
-    batch, channels, depth, height, width = x.shape
-    flat = call("reshape", x, [batch, channels, depth, height * width])
-    out = pool2d(
-        call,
-        flat,
-        [kernel[0], 1],
-        [step[0], 1],
-        [*margins[0], 0, 0],
-        ceil_mode,
-        exclusive,
-        "NCHW",
-        pooling_type,
-        False,
-        False,
-        "EXPLICIT",
-    )
-    return call("reshape", out, [batch, channels, out.shape[2], height, width])
+    if pooling_type not in ("avg", "max"):
+        raise Refused(f"with pooling_type={pooling_type!r}")
+    x = _channels_first(call, x, data_format)
+    kernel, step, sizes = _numbers(kernel_size, 3), _numbers(strides, 3), list(x.shape)[2:]
+    if global_pooling or (adaptive and kernel == [1, 1, 1]):
+        out = call("mean" if pooling_type == "avg" else "max", x, [2, 3, 4], True)
+        return _as_given(call, out, data_format)
+    margins = _margins(paddings, padding_algorithm, sizes, kernel, step, [1] * 3)
+    if adaptive:
+        if any(size % part for size, part in zip(sizes, kernel, strict=True)):
+            raise Refused("its windows are not all of one size")
+        kernel = step = [size // part for size, part in zip(sizes, kernel, strict=True)]
+        margins = [(0, 0)] * 3
+    if pooling_type == "max":
+        x, padding = _padded(call, x, margins, -math.inf)
+        out = call("max_pool3d", x, kernel, step, padding, [1, 1, 1], ceil_mode)
+    elif all(before == after for before, after in margins):
+        padding = [before for before, _ in margins]
+        out = call("avg_pool3d", x, kernel, step, padding, ceil_mode, not exclusive)
+    elif ceil_mode:
+        raise Refused("with ceil_mode=True and other paddings before than after an axis")
+    else:  # sums by the number of elements that count
+        counted = call("full", [1, 1, *sizes], 1.0, dtype=x.dtype)
+        out, count = (
+            call("avg_pool3d", _padded(call, each, margins, 0.0)[0], kernel, step)
+            for each in (x, counted)
+        )
+        out = call("divide", out, count) if exclusive else out
+    return _as_given(call, out, data_format)
 
 
 def max_pool2d_with_index(

@@ -32,14 +32,13 @@ def rnn(
     """`x` is [steps, batch, features]. Weights come first, two for each layer and direction, then as many biases."""
     if mode not in _GATES:
         raise Refused(f"with mode={mode!r}")
-    if sequence_length is not None:
-        raise Refused("with sequence_length, which ends each sequence by itself")
     if not is_test and dropout_prob:
         raise Refused("it draws random numbers; save the model after model.eval()")
     directions = 2 if is_bidirec else 1
     parts = num_layers * directions
     if len(weight_list) != 4 * parts:
         raise Refused(f"with {len(weight_list)} weights for {parts} layers")
+    ends_at = None if sequence_length is None else _Lengths(call, x, sequence_length)
     last: list[list[Value]] = [[] for _ in pre_state]
     for layer in range(num_layers):
         outs = []
@@ -48,24 +47,61 @@ def rnn(
             weights = weight_list[2 * part : 2 * part + 2]
             biases = weight_list[2 * (parts + part) : 2 * (parts + part) + 2]
             states = [call("select", state, 0, part) for state in pre_state]
-            given = call("flip", x, [0]) if direction else x
-            out, ends = _layer(call, mode, given, weights, biases, states)
-            outs.append(call("flip", out, [0]) if direction else out)
-            for found, end in zip(last, ends, strict=True):
-                found.append(end)
+            given = _turned(call, x, ends_at) if direction else x
+            out, all_states = _layer(call, mode, given, weights, biases, states)
+            if ends_at is not None:
+                out = ends_at.without_rest(out)
+            outs.append(_turned(call, out, ends_at) if direction else out)
+            for found, of_steps, first in zip(last, all_states, states, strict=True):
+                end = call("select", of_steps, 0, x.shape[0] - 1)
+                found.append(end if ends_at is None else ends_at.last(of_steps, first))
         x = call("concat", outs, 2) if len(outs) > 1 else outs[0]
     return [x, None, [call("stack", each, 0) for each in last]]
+
+
+class _Lengths:
+    """How many steps each sequence has: what comes behind is zero, and the last state is that of its own last step."""
+
+    def __init__(self, call: Add, x: Value, lengths: Value) -> None:
+        self._call = call
+        self._lengths = call("reshape", call("cast", lengths, "int64"), [1, -1, 1])
+        steps = call("reshape", call("arange", 0, x.shape[0], 1, dtype="int64"), [-1, 1, 1])
+        self._is_inside = call("less", steps, self._lengths)
+        back = call("subtract", call("subtract", self._lengths, 1), steps)
+        self._turned = call("where", self._is_inside, back, steps)
+
+    def _along_steps(self, x: Value, index: Value) -> Value:
+        wide = self._call("expand", index, [index.shape[0], *list(x.shape)[1:]])
+        return self._call("take_along_axis", x, wide, 0)
+
+    def turned(self, x: Value) -> Value:
+        """Each sequence backwards, within its own steps."""
+        return self._along_steps(x, self._turned)
+
+    def without_rest(self, x: Value) -> Value:
+        return self._call("where", self._is_inside, x, 0.0)
+
+    def last(self, of_steps: Value, first: Value) -> Value:
+        """The state after the last step of each sequence; of one without steps the first."""
+        at = self._call("maximum", self._call("subtract", self._lengths, 1), 0)
+        found = self._call("squeeze", self._along_steps(of_steps, at), [0])
+        has_steps = self._call("greater", self._call("squeeze", self._lengths, [0]), 0)
+        return self._call("where", has_steps, found, first)
+
+
+def _turned(call: Add, x: Value, ends_at: _Lengths | None) -> Value:
+    return call("flip", x, [0]) if ends_at is None else ends_at.turned(x)
 
 
 def _layer(
     call: Add, mode: str, x: Value, weights: Any, biases: Any, states: Any
 ) -> tuple[Value, list[Value]]:
-    """One direction of one layer, and its states after the last step."""
+    """One direction of one layer, and its states after every step."""
     steps = x.shape[0]
     if mode == "LSTM":
         given = call("linear", x, weights[0], call("add", *biases))
         out, cells, _ = call("lstm_recurrence", given, weights[1], states[0], states[1])
-        return out, [call("select", each, 0, steps - 1) for each in (out, cells)]
+        return out, [out, cells]
     given = call("linear", x, weights[0], biases[0])
     hidden, outs = states[0], []
     for step in range(steps):
@@ -73,7 +109,8 @@ def _layer(
         more = call("linear", hidden, weights[1], biases[1])
         hidden = _gru(call, now, more, hidden) if mode == "GRU" else _plain(call, mode, now, more)
         outs.append(hidden)
-    return call("stack", outs, 0), [hidden]
+    out = call("stack", outs, 0)
+    return out, [out]
 
 
 def _plain(call: Add, mode: str, now: Value, more: Value) -> Value:

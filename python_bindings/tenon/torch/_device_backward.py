@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that PyTorch calls by name and does not take apart, or that are one operator here, and batch normalisation, which
-keeps running statistics.
+"""Gradients that PyTorch calls by name and does not take apart, or that are one operator here, attention, and batch
+normalisation, which keeps running statistics.
 
 Each takes `call`, which runs an operator, and the call's arguments by position.
 """
@@ -37,7 +37,10 @@ def _convolution_backward(
 ) -> list[Any]:
     spatial = weight.ndim - 2
     if spatial > 2:
-        raise Refused("no operator has a convolution with three spatial axes")
+        settings = (_pair(each, spatial) for each in (stride, padding, dilation))
+        return _convolution3d_backward(
+            call, grad_output, input, weight, *settings, transposed, groups, output_mask
+        )
     settings: tuple[Any, ...] = (_pair(stride), _pair(padding), _pair(dilation), groups)
     grad, x, kernel = grad_output, input, weight
     if spatial == 1:  # one row of an image
@@ -58,6 +61,55 @@ def _convolution_backward(
         of_weight = as_given(call("conv2d_weight_grad", out, source, kernel.shape, *settings))
     if output_mask[2]:
         of_bias = call("sum", grad, [0, 2, 3], False)
+    return [of_input, of_weight, of_bias]
+
+
+def _convolution3d_backward(
+    call: Record,
+    grad: Value,
+    x: Value,
+    kernel: Value,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    groups: int,
+    output_mask: Any,
+) -> list[Any]:
+    """By convolutions forwards: no operator is a gradient of one with three spatial axes."""
+    of_input = of_weight = of_bias = None
+    taps = kernel.shape[2:]
+    if output_mask[0] and transposed:
+        of_input = call("conv3d", grad, kernel, None, stride, padding, dilation, groups)
+    elif output_mask[0]:
+        more = [
+            size - ((out - 1) * step - 2 * margin + apart * (tap - 1) + 1)
+            for size, out, step, margin, apart, tap in zip(
+                x.shape[2:], grad.shape[2:], stride, padding, dilation, taps, strict=True
+            )
+        ]
+        settings = stride, padding, more, dilation, groups
+        of_input = call("conv_transpose3d", grad, kernel, None, *settings)
+    if output_mask[1]:
+        if groups > 1:
+            raise Refused("its channels are in groups, along three spatial axes")
+        out, source = (x, grad) if transposed else (grad, x)
+        # What slides over the images is the gradient: images and channels change places, and so do steps and distances.
+        slid = call(
+            "conv3d",
+            call("transpose", source, 0, 1),
+            call("transpose", out, 0, 1),
+            None,
+            dilation,
+            padding,
+            stride,
+            1,
+        )
+        for axis, tap in enumerate(taps, 2):
+            slid = call("narrow", slid, axis, 0, tap)
+        of_weight = call("transpose", slid, 0, 1)
+    if output_mask[2]:
+        of_bias = call("sum", grad, [0, 2, 3, 4], False)
     return [of_input, of_weight, of_bias]
 
 
@@ -165,6 +217,68 @@ def _native_batch_norm_backward(
     return list(call("batch_norm_grad", grad_out, input, weight, save_mean, var, eps))
 
 
+# -- attention, in one operator ---------------------------------------------------------------------------
+
+
+def _factor(query: Value, scale: float | None) -> float:
+    return query.shape[-1] ** -0.5 if scale is None else float(scale)
+
+
+def _attention(
+    call: Record,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Any,
+    dropout_p: float,
+    is_causal: bool,
+    return_debug_mask: bool,
+    scale: float | None,
+) -> list[Any]:
+    """Beside the result PyTorch wants what kernels of others need backwards: here the sums of the rows alone."""
+    if dropout_p or return_debug_mask:
+        raise Refused("attention of one operator drops nothing and gives no mask")
+    bias = None if attn_bias is None else _cast(call, attn_bias, query.dtype)
+    factor = _factor(query, scale)
+    out, sums = call("attention", query, key, value, bias, is_causal, factor)
+    return [out, sums, None, None, 0, 0, None, None, None]
+
+
+def _attention_backward(
+    call: Record,
+    grad_out: Value,
+    query: Value,
+    key: Value,
+    value: Value,
+    attn_bias: Any,
+    grad_input_mask: Any,
+    out: Value,
+    logsumexp: Value,
+    cum_seq_q: Any,
+    cum_seq_k: Any,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    philox_seed: Any,
+    philox_offset: Any,
+    scale: float | None,
+) -> list[Any]:
+    bias = None if attn_bias is None else _cast(call, attn_bias, query.dtype)
+    factor = _factor(query, scale)
+    given = grad_out, query, key, value, bias
+    grads = list(call("attention_grad", *given, out, logsumexp, is_causal, factor))
+    of_bias = None
+    if bias is not None and grad_input_mask[3]:
+        of_scores = call("attention_mask_grad", *given, is_causal, factor)
+        wide = [1] * (of_scores.ndim - bias.ndim) + bias.shape
+        pairs = enumerate(zip(wide, of_scores.shape, strict=True))
+        axes = [axis for axis, (own, size) in pairs if own != size]
+        summed = call("sum", of_scores, axes, True) if axes else of_scores
+        of_bias = _cast(call, call("reshape", summed, bias.shape), attn_bias.dtype)
+    return [*grads, of_bias]
+
+
 # -- softmax and activations ------------------------------------------------------------------------------
 
 
@@ -228,6 +342,8 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
     "native_batch_norm": _native_batch_norm,
     "_native_batch_norm_legit": _native_batch_norm,
     "native_batch_norm_backward": _native_batch_norm_backward,
+    "_scaled_dot_product_fused_attention_overrideable": _attention,
+    "_scaled_dot_product_fused_attention_overrideable_backward": _attention_backward,
     "_softmax_backward_data": _softmax_backward,
     "_log_softmax_backward_data": _log_softmax_backward,
     "threshold_backward": _threshold_backward,

@@ -24,7 +24,11 @@ _NATIVE: Mapping[str, Callable[..., Any]] = {**_device_native.CALLS, **_device_b
 # What a call is for PyTorch elsewhere, where it has another name on devices of others.
 _ELSEWHERE = {"convolution_overrideable": "convolution", "_index_put_impl_": "index_put_"}
 # Calls that PyTorch leaves to the device as a whole.
-_UNKNOWN_TO_META = ("convolution_backward_overrideable",)
+_UNKNOWN_TO_META = (
+    "convolution_backward_overrideable",
+    "_scaled_dot_product_fused_attention_overrideable",
+    "_scaled_dot_product_fused_attention_overrideable_backward",
+)
 # Errors by which a line or an operator's rules say that they do not take a call. PyTorch may know another way, or raises an
 # error of its own.
 _NOT_TAKEN = (Refused, NotImplementedError, TypeError, ValueError, IndexError)
@@ -174,7 +178,11 @@ class Dispatcher:
         if result is None or isinstance(result, (bool, int, float, complex)):
             return (() if result is None else (result,)), None, False, False, 0
         found = list(result) if isinstance(result, (list, tuple)) else [result]
-        if not all(each is None or isinstance(each, Value) for each in found):
+        kinds = [str(each.type) for each in form.op._schema.returns]
+        if not all(
+            each is None or isinstance(each, Value) or (type(each) is int and kind == "int")
+            for each, kind in zip(found, kinds + ["Tensor"] * len(found), strict=False)
+        ):
             raise Refused("its line gives a number for a tensor")
         results = self._finished(form, values, record, found, expected)
         is_list = _gives_list(form)
@@ -197,7 +205,7 @@ class Dispatcher:
             del found[wanted:]
         taken: set[Any] = set()
         for index, each in enumerate(found):
-            if each is None:
+            if not isinstance(each, Value):  # nothing, or a number
                 continue
             dtype = expected[index] if index < len(expected) else None
             if form.targets:
@@ -212,7 +220,7 @@ class Dispatcher:
         for value, target in record.writes:
             values[target].copy_(value.tensor)
         if not form.targets:
-            return [None if each is None else each.tensor for each in found]
+            return [each.tensor if isinstance(each, Value) else each for each in found]
         for each, index in zip(found, form.targets, strict=True):
             record.writes.append((each, index))
             self._write(values[index], each.tensor, may_resize=form.may_resize)

@@ -180,13 +180,6 @@ def _multinomial(
     return call("multinomial", self, num_samples, replacement)
 
 
-# -- choices that PyTorch leaves to the device ------------------------------------------------------------
-
-
-def _fused_sdp_choice(call: Record, *arguments: Any) -> int:
-    return 0  # attention of matrix products and a softmax
-
-
 CALLS: Final[dict[str, Callable[..., Any]]] = {
     "add.Tensor": _add,
     "sub.Tensor": _subtract,
@@ -221,5 +214,4 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
     "exponential": _exponential,
     "log_normal": _log_normal,
     "multinomial": _multinomial,
-    "_fused_sdp_choice": _fused_sdp_choice,
 }

@@ -178,12 +178,14 @@ class Record:
         is_made = value.reference is not None and value.reference[0] == "s"
         return value if is_made else self("clone", value)
 
-    def tape(self, results: Sequence[Value | None], *, is_list: bool, may_resize: bool) -> Any:
+    def tape(
+        self, results: Sequence[Value | int | None], *, is_list: bool, may_resize: bool
+    ) -> Any:
         """What runs next time; None where nothing can be promised."""
         if self.is_open:
             return None
         writes = [(value.reference, target) for value, target in self.writes]
-        kept = [None if value is None else value.reference for value in results]
+        kept = [each.reference if isinstance(each, Value) else each for each in results]
         return (self.steps, kept, writes, is_list, may_resize)
 
 

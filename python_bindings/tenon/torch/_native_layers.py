@@ -57,15 +57,12 @@ def conv(
     groups: int,
 ) -> Value:
     spatial = weight.ndim - 2
-    if spatial > 2:
-        raise Refused("no operator has a convolution with three spatial axes")
     x, is_single = _batched(call, input, weight.ndim)
     if spatial == 1:
         out = call("conv1d", x, weight, bias, _one(stride), _one(padding), _one(dilation), groups)
     else:
-        out = call(
-            "conv2d", x, weight, bias, _pair(stride), _pair(padding), _pair(dilation), groups
-        )
+        sizes = (_pair(each, spatial) for each in (stride, padding, dilation))
+        out = call(f"conv{spatial}d", x, weight, bias, *sizes, groups)
     return call("squeeze", out, [0]) if is_single else out
 
 
@@ -102,8 +99,6 @@ def conv_transpose(
     dilation: Any,
 ) -> Value:
     spatial = weight.ndim - 2
-    if spatial > 2:
-        raise Refused("no operator has a transposed convolution with three spatial axes")
     x, is_single = _batched(call, input, weight.ndim)
     if spatial == 1:  # one row of an image
         out = call(
@@ -119,17 +114,8 @@ def conv_transpose(
         )
         out = call("squeeze", out, [2])
     else:
-        out = call(
-            "conv_transpose2d",
-            x,
-            weight,
-            bias,
-            _pair(stride),
-            _pair(padding),
-            _pair(output_padding),
-            _pair(dilation),
-            groups,
-        )
+        sizes = (_pair(each, spatial) for each in (stride, padding, output_padding, dilation))
+        out = call(f"conv_transpose{spatial}d", x, weight, bias, *sizes, groups)
     return call("squeeze", out, [0]) if is_single else out
 
 
@@ -255,6 +241,56 @@ def adaptive_avg_pool1d(call: Add, self: Value, output_size: Any) -> Value:
     out = call("adaptive_avg_pool2d", call("unsqueeze", x, [2]), [1, _one(output_size)])
     out = call("squeeze", out, [2])
     return call("squeeze", out, [0]) if is_single else out
+
+
+# -- pools along three axes -----------------------------------------------------------------------------
+
+
+def max_pool3d_with_indices(
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> Any:
+    x, is_single = _batched(call, self, 5)
+    step = _pair(stride, 3) if stride else None
+    kernel, margins, apart = (_pair(each, 3) for each in (kernel_size, padding, dilation))
+    results = call("max_pool3d_with_indices", x, kernel, step, margins, apart, ceil_mode)
+    return [call("squeeze", each, [0]) for each in results] if is_single else results
+
+
+def max_pool3d(call: Add, self: Value, *settings: Any) -> Value:
+    values: Value = max_pool3d_with_indices(call, self, *settings)[0]
+    return values
+
+
+def avg_pool3d(
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+) -> Value:
+    x, is_single = _batched(call, self, 5)
+    step = _pair(stride, 3) if stride else None
+    kernel, margins = _pair(kernel_size, 3), _pair(padding, 3)
+    out = call("avg_pool3d", x, kernel, step, margins, ceil_mode, count_include_pad)
+    return call("squeeze", out, [0]) if is_single else out
+
+
+def adaptive_avg_pool3d(call: Add, self: Value, output_size: Any) -> Value:
+    """Means of windows that are all of one size."""
+    sizes, parts = list(self.shape)[-3:], _pair(output_size, 3)
+    parts = [size if part is None else part for size, part in zip(sizes, parts, strict=True)]
+    if 0 in parts or any(size % part for size, part in zip(sizes, parts, strict=True)):
+        raise Refused("its windows are not all of one size")
+    window = [size // part for size, part in zip(sizes, parts, strict=True)]
+    return avg_pool3d(call, self, window, window, [0], False, True)
 
 
 def _upsample(

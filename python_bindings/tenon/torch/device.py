@@ -11,6 +11,7 @@ says what runs where, and what is counted.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 import types
@@ -78,6 +79,8 @@ def register(kind: str, *, name: str | None = None) -> types.ModuleType:
         # `model.to()` then keeps its parameters, as for devices that PyTorch knows: weights that are one stay one.
         torch.__future__.set_swap_module_params_on_conversion(True)
         torch.utils.generate_methods_for_privateuse1_backend()
+        # accelerate, and with it the Trainer of transformers, knows the devices of others by this variable alone.
+        os.environ.setdefault("ACCELERATE_TORCH_DEVICE", shown)
         _registered = (kind, shown, module)
         return module
 

@@ -3,6 +3,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 import tenon
 from tenon.paddle import _legacy, _lines
@@ -108,6 +109,66 @@ def test_means_leave_out_margins_that_differ():
     assert found.tolist() == [[[[0.25, 0.5], [0.5, 1]]]]
 
 
+def test_a_convolution_and_pools_along_three_axes():
+    x = tenon.arange(16, dtype="float32").reshape((1, 1, 2, 2, 4))
+    weight = tenon.ones((1, 1, 2, 2, 2))
+    (found,) = run("conv3d", input=x, filter=weight, strides=[1, 1, 2])
+    assert found.tolist() == [[[[[52.0, 68.0]]]]]
+    given = {"kernel_size": [2, 2, 2], "strides": [1, 1, 2], "paddings": [0, 0, 0]}
+    given |= {"ceil_mode": False, "exclusive": True, "padding_algorithm": "EXPLICIT"}
+    given |= {"global_pooling": False, "adaptive": False, "data_format": "NCDHW"}
+    assert run("pool3d", x=x, pooling_type="avg", **given)[0].tolist() == [[[[[6.5, 8.5]]]]]
+    assert run("pool3d", x=x, pooling_type="max", **given)[0].tolist() == [[[[[13.0, 15.0]]]]]
+    given |= {"kernel_size": [1, 1, 2], "adaptive": True}
+    assert run("pool3d", x=x, pooling_type="avg", **given)[0].tolist() == [[[[[6.5, 8.5]]]]]
+    given |= {"kernel_size": [2, 1, 1], "strides": [1, 1, 1], "adaptive": False}
+    given |= {"paddings": [1, 0, 0, 0, 0, 0]}  # a margin before the first axis alone
+    (found,) = run("pool3d", x=x, pooling_type="avg", **given)
+    assert found[0, 0, :, 0].tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    (found,) = run("pool3d", x=x, pooling_type="avg", **(given | {"exclusive": False}))
+    assert found[0, 0, 0, 0].tolist() == [0, 0.5, 1, 1.5]
+
+
+def recurrent(mode, lengths, x, weights, states, *, both=False):
+    return run(
+        "rnn",
+        x=x,
+        pre_state=states,
+        weight_list=weights,
+        sequence_length=lengths,
+        dropout_state_in=None,
+        is_bidirec=both,
+        input_size=3,
+        hidden_size=2,
+        mode=mode,
+        is_test=True,
+    )
+
+
+@pytest.mark.parametrize("mode", ["LSTM", "GRU", "RNN_TANH"])
+def test_sequences_of_other_lengths_end_by_themselves(mode):
+    tenon.manual_seed(0)
+    gates = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1}[mode]
+    steps, batch = 5, 3
+    x = tenon.normal([steps, batch, 3])
+    weights = [tenon.normal([gates * 2, n]) for _ in range(2) for n in (3, 2)]
+    weights += [tenon.normal([gates * 2]) for _ in range(4)]
+    states = [tenon.normal([2, batch, 2]) for _ in range(2 if mode == "LSTM" else 1)]
+    lengths = [5, 2, 0]
+    out, _, ends = recurrent(mode, tenon.tensor(lengths), x, weights, states, both=True)
+    for row, count in enumerate(lengths):
+        assert out[count:, row].tolist() == [[0.0] * 4] * (steps - count)
+        alone = [state[:, row : row + 1] for state in states]
+        if count:
+            part = x[:count, row : row + 1]
+            wanted, _, last = recurrent(mode, None, part, weights, alone, both=True)
+            np.testing.assert_allclose(out[:count, row].numpy(), wanted[:, 0].numpy(), atol=1e-6)
+        else:
+            last = alone
+        for found, expected in zip(ends, last, strict=True):
+            np.testing.assert_allclose(found[:, row].numpy(), expected[:, 0].numpy(), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "text"),
     [
@@ -115,9 +176,9 @@ def test_means_leave_out_margins_that_differ():
         ("acme", {}, "there is no line for it"),
         ("set_value", {"none_axes": [0], "steps": [1]}, "with new axes in its index"),
         ("dropout", {"p": 0.5, "is_test": False}, "save the model after model.eval()"),
-        ("rnn", {"mode": "LSTM", "sequence_length": 1}, "sequence_length"),
+        ("rnn", {"mode": "ELMAN", "sequence_length": None}, "mode='ELMAN'"),
         ("cumsum", {"axis": 0, "exclusive": True}, "exclusive=True"),
-        ("conv3d", {}, "three spatial axes"),
+        ("multiclass_nms3", {}, "depends on data"),
     ],
 )
 def test_what_cannot_be_told_says_why(kind, given, text):

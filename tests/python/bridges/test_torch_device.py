@@ -255,13 +255,6 @@ def test_tensors_of_two_devices_are_refused():
         d + torch.ones(3)
 
 
-def test_layouts_and_pinning_are_refused():
-    with pytest.raises(ValueError, match="pin_memory=False"):
-        torch.empty(2, device=DEVICE, pin_memory=True)
-    with pytest.raises(ValueError, match="pins no memory yet"):
-        torch.ones(2).pin_memory()
-
-
 # -- what went wrong in bridges of others ---------------------------------------------------------------------
 
 
