@@ -42,6 +42,7 @@ NB_MODULE(_core, module) {
   add_collective_type(module);
   add_distributed_types(module);
   add_sharding_functions(module);
+  add_each_functions(module);
   add_definition_types(module);
   add_batched_functions(module);
   add_dialect_functions(module);

@@ -10,11 +10,14 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
+from . import lists
 from .optimizer import Optimizer, with_decay
 
 
 class Adadelta(Optimizer):
     """Steps as large as those before, scaled by the gradients before (Zeiler, 2012)."""
+
+    takes_lists = True
 
     def __init__(
         self,
@@ -40,20 +43,20 @@ class Adadelta(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"v": tenon.zeros_like(param), "steps": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         grad = with_decay(param, grad, group["weight_decay"])
         rho, eps, v, steps = group["rho"], group["eps"], state["v"], state["steps"]
-        tenon.lerp(v, grad * grad, 1.0 - rho, out=v)
-        step = grad * tenon.sqrt(steps + eps) / tenon.sqrt(v + eps)
-        tenon.lerp(steps, step * step, 1.0 - rho, out=steps)
-        tenon.subtract(param, step * group["lr"], out=param)
+        lists.lerp(v, grad * grad, 1.0 - rho, out=v)
+        step = grad * lists.sqrt(steps + eps) / lists.sqrt(v + eps)
+        lists.lerp(steps, step * step, 1.0 - rho, out=steps)
+        lists.subtract(param, step * group["lr"], out=param)
 
 
 class Rprop(Optimizer):
     """Steps whose size grows while the sign of the gradient stays, and shrinks when it changes
     (Riedmiller and Braun, 1993). For full batches."""
+
+    takes_lists = True
 
     def __init__(
         self,
@@ -83,17 +86,15 @@ class Rprop(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"before": tenon.zeros_like(param), "size": tenon.full_like(param, group["lr"])}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         (shrink, grow), (smallest, largest) = group["etas"], group["step_sizes"]
         before, size = state["before"], state["size"]
         product = grad * before
-        other = tenon.where(product < 0, size * shrink, size)
-        tenon.clip(tenon.where(product > 0, size * grow, other), smallest, largest, out=size)
-        grad = tenon.where(product < 0, 0.0, grad)  # no step right after a change of sign
-        tenon.subtract(param, tenon.sign(grad) * size, out=param)
-        before.copy_(grad)
+        other = lists.where(product < 0, size * shrink, size)
+        lists.clip(lists.where(product > 0, size * grow, other), smallest, largest, out=size)
+        grad = lists.where(product < 0, 0.0, grad)  # no step right after a change of sign
+        lists.subtract(param, lists.sign(grad) * size, out=param)
+        lists.clone(grad, out=before)
 
 
 class ASGD(Optimizer):
@@ -101,6 +102,8 @@ class ASGD(Optimizer):
 
     The average begins after `t0` steps; it is in the state, the parameters are not replaced by it.
     """
+
+    takes_lists = True
 
     def __init__(
         self,
@@ -128,14 +131,12 @@ class ASGD(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "eta": group["lr"], "mu": 1.0, "ax": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         grad = with_decay(param, grad, group["weight_decay"])
         state["step"] += 1
         eta, step, lambd = state["eta"], state["step"], group["lambd"]
-        tenon.subtract(param * (1.0 - lambd * eta), grad * eta, out=param)
-        tenon.lerp(state["ax"], param, state["mu"], out=state["ax"])
+        lists.subtract(param * (1.0 - lambd * eta), grad * eta, out=param)
+        lists.lerp(state["ax"], param, state["mu"], out=state["ax"])
         state["eta"] = group["lr"] / (1.0 + lambd * group["lr"] * step) ** group["alpha"]
         state["mu"] = 1.0 / max(1.0, step - group["t0"])
 
@@ -224,6 +225,8 @@ class Ftrl(Optimizer):
     the sum of its squared gradients to the power `lr_power`.
     """
 
+    takes_lists = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -253,16 +256,14 @@ class Ftrl(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"squares": tenon.zeros_like(param), "linear": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, l1, power = group["lr"], group["l1"], -group["lr_power"]
         squares, linear = state["squares"], state["linear"]
         before = squares**power
-        tenon.add(squares, grad * grad, out=squares)
+        lists.add(squares, grad * grad, out=squares)
         after = squares**power
-        tenon.add(linear, grad - (after - before) / lr * param, out=linear)
+        lists.add(linear, grad - (after - before) / lr * param, out=linear)
         curvature = after / lr + 2.0 * group["l2"]
-        moved = (tenon.clip(linear, -l1, l1) - linear) / curvature
+        moved = (lists.clip(linear, -l1, l1) - linear) / curvature
         # No gradient has come yet, and there is no regularisation: the element stays.
-        tenon.where(curvature > 0, moved, param, out=param)
+        lists.where(curvature > 0, moved, param, out=param)

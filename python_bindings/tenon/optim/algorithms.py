@@ -9,11 +9,14 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
+from . import lists
 from .optimizer import Optimizer, with_decay
 
 
 class SGD(Optimizer):
     """Stochastic gradient descent, with `momentum` if it is not 0."""
+
+    takes_lists = True
 
     def __init__(
         self,
@@ -52,17 +55,15 @@ class SGD(Optimizer):
     def updates_rows(self, group: dict[str, Any]) -> bool:
         return not group["momentum"] and not group["weight_decay"]
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, decay, momentum = group["lr"], group["weight_decay"], group["momentum"]
         if not momentum:
-            tenon.sgd_update(param, grad, lr=lr, weight_decay=decay, out=param)
+            lists.sgd_update(param, grad, lr=lr, weight_decay=decay, out=param)
             return
         velocity, dampening = state.get("velocity"), group["dampening"]
         if velocity is None:  # the first step takes the gradient undamped
-            velocity, dampening = state.setdefault("velocity", tenon.zeros_like(param)), 0.0
-        tenon.momentum_update(
+            velocity, dampening = state.setdefault("velocity", lists.zeros_like(param)), 0.0
+        lists.momentum_update(
             param,
             grad,
             velocity,
@@ -100,7 +101,8 @@ class Adam(Optimizer):
     as much as the table is larger than a batch, and another algorithm, as the moments do not decay there meanwhile.
     """
 
-    fused_update: Callable[..., Any] = staticmethod(tenon.adam_update)
+    takes_lists = True
+    fused_update: Callable[..., Any] = staticmethod(lists.adam_update)
 
     def __init__(
         self,
@@ -146,10 +148,8 @@ class Adam(Optimizer):
         step = tenon.zeros([], device=param.device) if counts_in_tensor else 0
         return {"step": step, "m": tenon.zeros_like(param), "v": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
-        if isinstance(state["step"], Tensor):
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if not isinstance(state["step"], (int, float)):
             self._update_capturable(param, grad, state, group)
             return
         state["step"] += 1
@@ -173,13 +173,13 @@ class Adam(Optimizer):
         )
 
     def _update_capturable(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+        self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         """The same by an operator that reads the number of steps from a tensor."""
         (beta1, beta2), step = group["betas"], state["step"]
-        tenon.add(step, 1.0, out=step)
+        lists.add(step, 1.0, out=step)
         m, v = state["m"], state["v"]
-        tenon.adam_update_counted(
+        lists.adam_update_counted(
             param,
             grad,
             m,
@@ -197,27 +197,27 @@ class Adam(Optimizer):
     decoupled = False  # whether weight decay acts on the parameter instead of the gradient
 
     def _update_amsgrad(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+        self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         (beta1, beta2), lr, step = group["betas"], group["lr"], state["step"]
         if self.decoupled:
-            tenon.multiply(param, 1.0 - lr * group["weight_decay"], out=param)
+            lists.multiply(param, 1.0 - lr * group["weight_decay"], out=param)
         else:
             grad = with_decay(param, grad, group["weight_decay"])
         if "max_v" not in state:
-            state["max_v"] = tenon.zeros_like(param)
+            state["max_v"] = lists.zeros_like(param)
         m, v, max_v = state["m"], state["v"], state["max_v"]
-        tenon.lerp(m, grad, 1.0 - beta1, out=m)
-        tenon.lerp(v, grad * grad, 1.0 - beta2, out=v)
-        tenon.maximum(max_v, v, out=max_v)
-        scale = tenon.sqrt(max_v) * (1.0 - beta2**step) ** -0.5 + group["eps"]
-        tenon.subtract(param, m * (lr / (1.0 - beta1**step)) / scale, out=param)
+        lists.lerp(m, grad, 1.0 - beta1, out=m)
+        lists.lerp(v, grad * grad, 1.0 - beta2, out=v)
+        lists.maximum(max_v, v, out=max_v)
+        scale = lists.sqrt(max_v) * (1.0 - beta2**step) ** -0.5 + group["eps"]
+        lists.subtract(param, m * (lr / (1.0 - beta1**step)) / scale, out=param)
 
 
 class AdamW(Adam):
     """Adam with weight decay taken from the parameter, not the gradient (Loshchilov and Hutter)."""
 
-    fused_update = staticmethod(tenon.adamw_update)
+    fused_update = staticmethod(lists.adamw_update)
     decoupled = True
 
     def __init__(
@@ -254,6 +254,8 @@ class RMSprop(Optimizer):
     `centered` subtracts the square of the mean gradient; `momentum` keeps a running direction.
     """
 
+    takes_lists = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -284,13 +286,11 @@ class RMSprop(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"v": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         if group["momentum"] or group["centered"]:
             self._update_composed(param, grad, state, group)
             return
-        tenon.rmsprop_update(
+        lists.rmsprop_update(
             param,
             grad,
             state["v"],
@@ -303,22 +303,22 @@ class RMSprop(Optimizer):
 
     @staticmethod
     def _update_composed(
-        param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+        param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
         grad = with_decay(param, grad, group["weight_decay"])
         alpha, v = group["alpha"], state["v"]
-        tenon.lerp(v, grad * grad, 1.0 - alpha, out=v)
+        lists.lerp(v, grad * grad, 1.0 - alpha, out=v)
         square = v
         if group["centered"]:
-            mean = state.setdefault("mean", tenon.zeros_like(param))
-            tenon.lerp(mean, grad, 1.0 - alpha, out=mean)
+            mean = state.setdefault("mean", lists.zeros_like(param))
+            lists.lerp(mean, grad, 1.0 - alpha, out=mean)
             square = v - mean * mean
-        direction = grad / (tenon.sqrt(square) + group["eps"])
+        direction = grad / (lists.sqrt(square) + group["eps"])
         if group["momentum"]:
-            velocity = state.setdefault("velocity", tenon.zeros_like(param))
-            tenon.add(velocity * group["momentum"], direction, out=velocity)
+            velocity = state.setdefault("velocity", lists.zeros_like(param))
+            lists.add(velocity * group["momentum"], direction, out=velocity)
             direction = velocity
-        tenon.subtract(param, direction * group["lr"], out=param)
+        lists.subtract(param, direction * group["lr"], out=param)
 
 
 class Adagrad(Optimizer):
@@ -326,6 +326,8 @@ class Adagrad(Optimizer):
 
     The rate of step t is `lr / (1 + (t - 1) * lr_decay)`.
     """
+
+    takes_lists = True
 
     def __init__(
         self,
@@ -359,11 +361,9 @@ class Adagrad(Optimizer):
         # Without eps the dense update divides 0 by 0 where there was no gradient yet.
         return not group["weight_decay"] and group["eps"] > 0
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         step = state["step"] = state.get("step", 0) + 1
-        tenon.adagrad_update(
+        lists.adagrad_update(
             param,
             grad,
             state["v"],

@@ -9,6 +9,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
+from . import lists
 from .optimizer import Optimizer, with_decay
 
 
@@ -16,6 +17,7 @@ class Lars(Optimizer):
     """SGD with momentum and the rate `lr * trust * norm(p) / (norm(g) + weight_decay * norm(p))`
     for each parameter p with gradient g (You et al., 2017)."""
 
+    takes_lists = True
     needs_whole_parameters = True
 
     def __init__(
@@ -39,22 +41,21 @@ class Lars(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"velocity": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         decay, velocity = group["weight_decay"], state["velocity"]
-        size, slope = tenon.norm(param), tenon.norm(grad)
+        size, slope = lists.norm(param), lists.norm(grad)
         ratio = group["trust"] * size / (slope + decay * size + group["eps"])
         # A parameter or a gradient of zero has no ratio; the rate is that of SGD then.
-        ratio = tenon.where(tenon.logical_and(size > 0, slope > 0), ratio, 1.0)
+        ratio = lists.where(lists.logical_and(size > 0, slope > 0), ratio, 1.0)
         step = with_decay(param, grad, decay) * (ratio * group["lr"])
-        tenon.add(velocity * group["momentum"], step, out=velocity)
-        tenon.subtract(param, velocity, out=param)
+        lists.add(velocity * group["momentum"], step, out=velocity)
+        lists.subtract(param, velocity, out=param)
 
 
 class Lamb(Optimizer):
     """AdamW's direction scaled to the norm of each parameter (You et al., 2020)."""
 
+    takes_lists = True
     needs_whole_parameters = True
 
     def __init__(
@@ -80,18 +81,16 @@ class Lamb(Optimizer):
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "m": tenon.zeros_like(param), "v": tenon.zeros_like(param)}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
         (beta1, beta2), step, m, v = group["betas"], state["step"], state["m"], state["v"]
-        tenon.lerp(m, grad, 1.0 - beta1, out=m)
-        tenon.lerp(v, grad * grad, 1.0 - beta2, out=v)
-        scale = tenon.sqrt(v / (1.0 - beta2**step)) + group["eps"]
+        lists.lerp(m, grad, 1.0 - beta1, out=m)
+        lists.lerp(v, grad * grad, 1.0 - beta2, out=v)
+        scale = lists.sqrt(v / (1.0 - beta2**step)) + group["eps"]
         direction = m / (1.0 - beta1**step) / scale + group["weight_decay"] * param
-        size, length = tenon.norm(param), tenon.norm(direction)
-        ratio = tenon.where(tenon.logical_and(size > 0, length > 0), size / length, 1.0)
-        tenon.subtract(param, direction * (ratio * group["lr"]), out=param)
+        size, length = lists.norm(param), lists.norm(direction)
+        ratio = lists.where(lists.logical_and(size > 0, length > 0), size / length, 1.0)
+        lists.subtract(param, direction * (ratio * group["lr"]), out=param)
 
 
 class Muon(Optimizer):

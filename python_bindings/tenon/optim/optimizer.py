@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 from tenon._tensor.complex_parts import parts
 
+from . import lists
 from .conditional import ConditionalStep, runs_behind_host
+from .lists import TensorList
 from .master_weights import is_low_precision, master_weight
 from .rows import Rows, is_rows
 
@@ -36,14 +38,15 @@ class SharedRates:
 
 
 # Parameters by which PyTorch's optimizers are told how to compute an update, and what they may say here: every update is
-# one fused operator for each parameter, and no update is a part of a graph.
+# one fused operator for each parameter, small parameters are updated together unless `foreach` is False, and no update is
+# a part of a graph.
 _HINTS: dict[str, tuple[Any, ...]] = {
-    "foreach": (None, False),
+    "foreach": (None, False, True),
     "fused": (None, True),
     "differentiable": (None, False),
 }
 _REASONS = {
-    "foreach": "each parameter has an update of its own",
+    "foreach": "small parameters are updated together or one by one",
     "fused": "each update is one fused operator",
     "differentiable": "no gradient passes through an update; use tenon.func with parameters as arguments",
 }
@@ -63,6 +66,8 @@ def _checks_hints(init: Callable[..., None]) -> Callable[..., None]:
                     raise NotImplementedError(
                         f"{type(self).__name__}: expected {name} to be {expected}, got {value!r}: {_REASONS[name]}"
                     )
+                if name == "foreach":
+                    self.updates_together = value is not False
         init(self, *args, **kwargs)
 
     return checked
@@ -92,9 +97,16 @@ class Optimizer:
     needs_whole_parameters = False
     # Whether it is made of operators that take sharded tensors (tenon.distributed).
     takes_sharded_tensors = True
+    # Whether update() is written with the operators of `lists`, so that it may be called with TensorLists: holds for the
+    # class that says so, and not for one that derives from it and has an update() of its own.
+    takes_lists = False
+    # Whether small parameters are updated by such calls: `foreach` of the constructor.
+    updates_together = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "update" in vars(cls) and "takes_lists" not in vars(cls):
+            cls.takes_lists = False
         if "__init__" in vars(cls) and cls.__module__.startswith("tenon.optim"):
             cls.__init__ = _checks_hints(cls.__init__)  # type: ignore[method-assign]
 
@@ -208,35 +220,63 @@ class Optimizer:
                 else:
                     self._last_step = ConditionalStep(found_inf)
             for group in self.param_groups:
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        by_rows = is_rows(grad) and self.updates_rows(group)
-                        if grad.layout not in ("strided", "sharded"):
-                            grad = grad.coalesce() if by_rows else grad.to_dense()
-                        if group["maximize"]:
-                            grad = -grad
-                        target = parts(param)
-                        grad = grad if by_rows else parts(grad)
-                        if group["multi_precision"] and is_low_precision(param):
-                            grad = grad.to(tenon.float32)
-                            target = master_weight(param, self.state.setdefault(param, {}))
-                        state = self.state.get(param)
-                        if state is None:
-                            state = self.state[param] = self.new_state(target, group)
-                        elif len(state) == 1 and "master" in state:
-                            state.update(self.new_state(target, group))
-                        if self._last_step is not None:
-                            self._last_step.keep(param, state)
-                        if by_rows:
-                            self._update_rows(param, target, grad, state, group)
-                        else:
-                            self.update(target, grad, state, group)
-                            if target.dtype != param.dtype and not param.dtype.is_complex:
-                                tenon.cast(target, param.dtype, out=param)
-                        if self._last_step is not None:
-                            self._last_step.undo_if_bad(param)
+                for param in self._update_together(group):
+                    if param.grad is not None:
+                        self._update_one(param, param.grad, group)
         return loss
+
+    def _update_one(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        by_rows = is_rows(grad) and self.updates_rows(group)
+        if grad.layout not in ("strided", "sharded"):
+            grad = grad.coalesce() if by_rows else grad.to_dense()
+        if group["maximize"]:
+            grad = -grad
+        target = parts(param)
+        grad = grad if by_rows else parts(grad)
+        if group["multi_precision"] and is_low_precision(param):
+            grad = grad.to(tenon.float32)
+            target = master_weight(param, self.state.setdefault(param, {}))
+        state = self.state.get(param)
+        if state is None:
+            state = self.state[param] = self.new_state(target, group)
+        elif len(state) == 1 and "master" in state:
+            state.update(self.new_state(target, group))
+        if self._last_step is not None:
+            self._last_step.keep(param, state)
+        if by_rows:
+            self._update_rows(param, target, grad, state, group)
+        else:
+            self.update(target, grad, state, group)
+            if target.dtype != param.dtype and not param.dtype.is_complex:
+                tenon.cast(target, param.dtype, out=param)
+        if self._last_step is not None:
+            self._last_step.undo_if_bad(param)
+
+    def _update_together(self, group: dict[str, Any]) -> list[Tensor]:
+        """Update the small parameters of a group by calls for lists of them, with the bits of single updates. Returns the
+        others."""
+        together = self.takes_lists and self.updates_together and not group["multi_precision"]
+        if not together or self._last_step is not None or len(group["params"]) < 2:
+            return group["params"]
+        params, grads, rest = _core.small_gradients(group["params"], lists.MOST_ELEMENTS)
+        states = []
+        for param in params:
+            state = self.state.get(param)
+            if state is None:
+                state = self.state[param] = self.new_state(param, group)
+            states.append(state)
+        for part in lists.divided(params):
+            one = lists.joined(states[part]) if params else None
+            if one is None:
+                rest.extend(params[part])
+                continue
+            before = dict(one)
+            grad = TensorList(grads[part])
+            if group["maximize"]:
+                grad = -grad
+            self.update(TensorList(params[part]), grad, one, group)
+            lists.part_back(one, before, states[part])
+        return rest
 
     def updates_rows(self, group: dict[str, Any]) -> bool:
         """Whether rows without a gradient may be left alone: a gradient of zero would move neither them nor their state,
@@ -269,10 +309,9 @@ class Optimizer:
         """State of a parameter before its first update."""
         return {}
 
-    def update(
-        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
-    ) -> None:
-        """One update in place. Runs with recording off."""
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One update in place. Runs with recording off. Of a class that `takes_lists`, the arguments may be TensorLists,
+        and tensors of the state, too."""
         raise NotImplementedError(f"{type(self).__name__} must define update()")
 
     # -- saving ------------------------------------------------------------------------------------
@@ -348,6 +387,6 @@ class Optimizer:
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-def with_decay(param: Tensor, grad: Tensor, weight_decay: float) -> Tensor:
+def with_decay(param: Any, grad: Any, weight_decay: float) -> Any:
     """The gradient with that of `weight_decay / 2 * sum(param ** 2)` added."""
     return grad + weight_decay * param if weight_decay else grad

@@ -13,16 +13,21 @@ def test_hints(kind):
     def made(**hints):
         return kind([tenon.nn.Parameter(tenon.ones([1]))], lr=0.1, **hints)
 
-    for hints in ({"fused": True}, {"foreach": None}, {"foreach": False, "differentiable": False}):
+    for hints in (
+        {"fused": True},
+        {"foreach": None},
+        {"foreach": True},
+        {"foreach": False, "differentiable": False},
+    ):
         assert not set(hints) & set(made(**hints).param_groups[0])
     with pytest.raises(
         NotImplementedError, match=f"{kind.__name__}: expected fused to be None or True"
     ):
         made(fused=False)
-    with pytest.raises(
-        NotImplementedError, match="got True: each parameter has an update of its own"
-    ):
-        made(foreach=True)
+    with pytest.raises(NotImplementedError, match="got 2: small parameters are updated together"):
+        made(foreach=2)
+    assert made().updates_together and made(foreach=True).updates_together
+    assert not made(foreach=False).updates_together
     with pytest.raises(NotImplementedError, match="no gradient passes through an update"):
         made(differentiable=True)
     with pytest.raises(TypeError, match="nonsense"):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 from tenon._tensor.complex_parts import parts
 
 Parameters: TypeAlias = "Tensor | Iterable[Tensor]"
@@ -22,7 +22,7 @@ def get_total_norm(
     with tenon.no_grad():
         device = tensors[0].device
         if norm_type == 2.0:
-            squares = [tenon.sum(tenon.square(_widened(t))).to(device) for t in tensors]
+            squares = [each.to(device) for each in _sums_of_squares(tensors)]
             norm = tenon.sqrt(tenon.sum(tenon.stack(squares)))
         else:
             norms = [tenon.norm(_flat(_widened(t)), norm_type).to(device) for t in tensors]
@@ -33,6 +33,32 @@ def get_total_norm(
                 "be finite; pass error_if_nonfinite=False to go on"
             )
     return norm
+
+
+# Tensors of up to so many elements are computed with by calls for lists of them.
+_SMALL = 1 << 16
+
+
+def _are_small(tensors: Sequence[Tensor]) -> bool:
+    """Whether one call for the list serves them, as they are dense, real, and no wider work is needed first."""
+    return len(tensors) > 1 and all(
+        type(t) is Tensor
+        and t.numel() <= _SMALL
+        and t.layout == "strided"
+        and t.dtype in (tenon.float32, tenon.float64)
+        for t in tensors
+    )
+
+
+def _sums_of_squares(tensors: Sequence[Tensor]) -> list[Tensor]:
+    if not _are_small(tensors):
+        return [tenon.sum(tenon.square(_widened(t))) for t in tensors]
+    square, total = _core.operator("square"), _core.operator("sum")
+    sums: list[Tensor] = []
+    for start in range(0, len(tensors), 16):  # so that the squares stay in a cache
+        part = list(tensors[start : start + 16])
+        sums += _core.call_each(total, _core.call_each(square, part))
+    return sums
 
 
 def _flat(tensor: Tensor) -> Tensor:
@@ -51,7 +77,15 @@ def clip_grads_with_norm_(params: Parameters, max_norm: float, total_norm: Tenso
     """Scale all gradients by `max_norm / total_norm`, if that is less than 1."""
     with tenon.no_grad():
         scale = tenon.minimum(max_norm / (total_norm + 1e-6), 1.0)
-        for grad in _grads(params):
+        grads = _grads(params)
+        if _are_small(grads):
+            places = {(grad.device, grad.dtype) for grad in grads}
+            if len(places) == 1:
+                (place,) = places
+                multiply = _core.operator("multiply")
+                _core.call_each(multiply, grads, scale.to(place[0]).to(place[1]), out=grads)
+                return
+        for grad in grads:
             tenon.multiply(grad, scale.to(grad.device).to(grad.dtype), out=grad)
 
 
