@@ -21,11 +21,12 @@ tenon_status read_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* in
 // The dtype as which kernels that only move elements see one that with_type does not know: those that are stored only
 // have one byte.
 inline int moved_as(int dtype) { return dtype > TENON_DTYPE_C128 ? int{TENON_DTYPE_U8} : dtype; }
-static_assert(dtype_mask([](const DtypeRow& row) {
-                return row.type_class == DtypeClass::kStorage &&
-                       (row.size != 1 || row.id <= TENON_DTYPE_C128);
-              }) == 0,
-              "expected dtypes that are stored only to have one byte, and numbers above the others");
+static_assert(
+    dtype_mask([](const DtypeRow& row) {
+      return row.type_class == DtypeClass::kStorage &&
+             (row.size != 1 || row.id <= TENON_DTYPE_C128);
+    }) == 0,
+    "expected dtypes that are stored only to have one byte, and numbers above the others");
 
 // The block size of kernels that check the indices block by block, as they use them.
 inline constexpr int64_t kIndexBlock = 2048;
