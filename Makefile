@@ -4,7 +4,7 @@
 # make check  builds Tenon, then passes the tests that the changed files can break
 # make lint   checks the format and the types of every file; make format formats them
 # make docs   builds the site into build/site
-# make wheel  builds dist/tenon_dl-*.whl, as PyPI takes it
+# make wheel  builds dist/tenon_dl-*.whl for every Python that is found, and vendors' plugins, as PyPI takes them
 # make nightly  runs what takes hours, or the stages that STAGES names; scripts/nightly.sh lists them
 # All install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
 .PHONY: demo test test-gpu check lint format docs nightly build wheel bench mutation asan tsan bootstrap clean help

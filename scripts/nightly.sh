@@ -18,7 +18,8 @@
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
-#   wheel       the wheel, installed and used without a compiler: in a new environment, and in a bare Debian or Ubuntu
+#   wheel       wheels for every Python that is found and of vendors' plugins, installed and used without a compiler: in a new
+#               environment, in bare systems of their versions of Python, and in old systems as far as they need no Python
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -136,9 +137,14 @@ stage_wheel() {
   local sudo=""
   [ "$(id -u)" = 0 ] || sudo=sudo
   rm -f dist/tenon_dl-*.whl
+  rm -f dist/tenon_dl_*.whl
   make wheel
-  scripts/test_wheel.sh dist/tenon_dl-*.whl here
-  $sudo scripts/test_wheel.sh dist/tenon_dl-*.whl
+  scripts/test_wheel.sh dist here
+  local suites=(bullseye bionic) suite
+  for suite in cp310:jammy cp311:bookworm cp312:noble cp313:trixie cp314:sid; do
+    ! compgen -G "dist/tenon_dl-*-${suite%:*}-*.whl" > /dev/null || suites+=("${suite#*:}")
+  done
+  $sudo scripts/test_wheel.sh dist "${suites[@]}"
 }
 stage_tidy() {
   install clang-tidy

@@ -3,10 +3,9 @@
 # just read the README would:
 #   scripts/test_wheel.sh FOLDER here        a new environment of this system's Python, with no PATH but its own
 #   scripts/test_wheel.sh FOLDER SUITE ...   a new Debian or Ubuntu in a folder, with Python and no more: jammy (Python 3.10), bookworm
-#                                            (3.11), noble (3.12), trixie (3.13), sid (what is newest); or bionic and bullseye, whose
-#                                            Python is too old, with the one that TENON_BARE_PYTHON names. Needs root, for chroot.
+#                                            (3.11), noble (3.12), trixie (3.13), sid (what is newest). Of bionic and bullseye, whose
+#                                            Python is too old, what needs no Python. Needs root, for chroot.
 # FOLDER holds what scripts/wheel.sh has built: dist. The wheel for the version of Python at hand is taken, and all of vendors' plugins.
-#   TENON_BARE_PYTHON   the prefix of a Python that runs on such a system: it was linked with scripts/wheel_libraries.sh or is as old
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wheels=${1:?expected a folder of wheels, such as dist}
@@ -41,16 +40,16 @@ test_here() {
 # A system that was installed once is used again; what a run adds to it is removed before the next one.
 bare=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/bare
 install_system() {
-  local suite=$1 root=$2 include=python3,python3-venv,ca-certificates source
+  local suite=$1 root=$2 include=python3,python3-venv,libstdc++6,ca-certificates source
   [ ! -e "$root/installed" ] || return 0
   command -v mmdebstrap > /dev/null || { apt-get update -qq; apt-get install -y -qq --no-install-recommends mmdebstrap > /dev/null; }
   # Debian knows its own keys; Ubuntu's are no package of every release, and sid's are newer than a release.
   case $suite in
     bookworm | trixie) source="deb http://deb.debian.org/debian $suite main" ;;
-    bullseye) source="deb http://deb.debian.org/debian $suite main" include=ca-certificates ;;
-    sid) source="deb [trusted=yes] http://deb.debian.org/debian sid main" ;;
+    bullseye) source="deb http://deb.debian.org/debian $suite main" include=libstdc++6,ca-certificates ;;
+    sid) source="deb [trusted=yes check-valid-until=no] http://deb.debian.org/debian sid main" ;;
     jammy | noble) source="deb [trusted=yes] http://archive.ubuntu.com/ubuntu $suite main universe" ;;
-    bionic) source="deb [trusted=yes] http://archive.ubuntu.com/ubuntu $suite main universe" include=ca-certificates ;;
+    bionic) source="deb [trusted=yes] http://archive.ubuntu.com/ubuntu $suite main universe" include=libstdc++6,ca-certificates ;;
     *) echo "test_wheel.sh: expected here, jammy, bookworm, noble, trixie, sid, bionic or bullseye, got $suite" >&2; exit 2 ;;
   esac
   rm -rf "$root"
@@ -63,18 +62,34 @@ root=""
 leave() { [ -z "$root" ] || umount "$root/proc" "$root/dev" 2> /dev/null || true; }
 trap leave EXIT
 
+# Of a system without a Python that Tenon serves: whether libraries find every symbol, and two plugins pass a part of the kit.
+test_programs() {
+  local wheel
+  wheel=$(ls -t "$wheels"/tenon_dl-*.whl | head -n 1)
+  .venv/bin/python -m zipfile -e "$wheel" "$root/opt/tenon/wheel"
+  chmod +x "$root"/opt/tenon/wheel/tenon/bin/*
+  echo "$suite: $(chroot "$root" ldd --version | head -n 1), without Python"
+  unshare --net chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root /bin/sh -eu -c '
+    cd /opt/tenon/wheel/tenon
+    for file in lib/*.so* plugins/*.so plugins/on_demand/*.so bin/*; do
+      if ldd -r "$file" 2>&1 | grep -E "not found|undefined"; then echo "expected every symbol of $file here"; exit 1; fi
+    done
+    for plugin in null cpu; do bin/tenon-conformance --only "memory.*" "plugins/libtenon_$plugin.so"; done
+  '
+}
+
 test_suite() {
   local suite=$1 python=/usr/bin/python3 version abi others
   root=$bare/$suite
   install_system "$suite" "$root"
   mountpoint -q "$root/proc" || mount --bind /proc "$root/proc"
   mountpoint -q "$root/dev" || mount --bind /dev "$root/dev"
-  rm -rf "$root/opt/tenon" "$root/opt/python"
+  rm -rf "$root/opt/tenon"
   mkdir -p "$root/opt/tenon/examples"
   if [ ! -x "$root$python" ]; then
-    cp -r "${TENON_BARE_PYTHON:?names no Python, and $suite has none}" "$root/opt/python"
-    python=$(basename "$(ls "$root"/opt/python/bin/python3.?? | head -n 1)")
-    python=/opt/python/bin/$python
+    test_programs
+    leave
+    return
   fi
   version=$(chroot "$root" "$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   abi=cp${version/./}
@@ -93,12 +108,12 @@ test_suite() {
   done
 
   echo "$suite: $(chroot "$root" ldd --version | head -n 1), Python $version"
-  unshare --net chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PYTHON="$python" /bin/sh -eu -c '
+  unshare --net chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root /bin/sh -eu -c '
     for tool in gcc cc c++ clang cmake; do
       if command -v "$tool" > /dev/null; then echo "expected no compiler here, found $tool"; exit 1; fi
     done
     cd /opt/tenon
-    "$PYTHON" -m venv python
+    python3 -m venv python
     python/bin/pip install -q --disable-pip-version-check --no-index ./tenon_dl-*.whl
     python/bin/python check.py
     python/bin/tenon --version

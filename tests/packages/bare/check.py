@@ -48,6 +48,23 @@ assert losses[-1] < losses[0] / 2, losses
 tenon.plugins.load(Path(tenon.__file__).parent / "plugins" / "libtenon_null.so")
 assert (x.detach().to("null") + 1.0).tolist() == [[2.0, 3.0], [4.0, 5.0]]
 
+# Operators from a file, which the interpreter reads with its own YAML library.
+with tempfile.TemporaryDirectory() as folder:
+    file = Path(folder) / "bare.yaml"
+    file.write_text(
+        "namespace: bare\nops:\n- op: gate\n  doc: A gate.\n  sig: (Tensor x) -> Tensor\n"
+        "  kind: elementwise\n  dtypes: {compute: promote_float, allow: floating}\n"
+        "  expr: x * sigmoid(x)\n  grad: {x: dout * x}\n"
+    )
+    assert tenon.ops.load(file).gate(tenon.zeros(3)).tolist() == [0.0] * 3
+    file.write_text("namespace: [")
+    try:
+        tenon.ops.load(file)
+    except ValueError as error:
+        assert "bare.yaml:1" in str(error), error
+    else:
+        raise AssertionError("expected an error of a file that is no YAML")
+
 # What PyTorch imports by the wheel's entry point.
 importlib.import_module("tenon_torch_autoload").autoload()
 

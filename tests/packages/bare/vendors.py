@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins of vendors as packages: each is found where it was installed, and says what is missing on a machine without its device.
 
-    python vendors.py FOLDER   installs the wheels tenon_dl_VENDOR-*.whl of the folder into this environment first
+python vendors.py FOLDER   installs the wheels tenon_dl_VENDOR-*.whl of the folder into this environment first
 """
 
 import glob

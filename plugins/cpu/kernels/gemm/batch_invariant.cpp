@@ -15,8 +15,10 @@
 #include <cstring>
 #include <type_traits>
 
-#ifdef __SSE2__
+#if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -58,6 +60,11 @@ template <class Element>
     const auto* halves = reinterpret_cast<const __m128i*>(from);
     const __m256 wide[2] = {_mm256_cvtph_ps(_mm_loadu_si128(halves)),
                             _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+    std::memcpy(&result, wide, sizeof result);
+#elif defined(__aarch64__)
+    float wide[16];
+    for (int i = 0; i < 16; i += 4)
+      vst1q_f32(wide + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from[i].bits))));
     std::memcpy(&result, wide, sizeof result);
 #else
     for (int i = 0; i < 16; ++i) result[i] = from[i];

@@ -7,6 +7,10 @@
 
 #include <type_traits>
 
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // Pairs of int16 along k in 32 bits, lower index first.
@@ -26,6 +30,9 @@ struct Int16Pairs {
     acc += Vector(_mm256_madd_epi16(__m256i(a), __m256i(b)));
 #elif defined(__SSE2__)
     acc += Vector(_mm_madd_epi16(__m128i(a), __m128i(b)));
+#elif defined(__aarch64__)
+    const int16x8_t x = int16x8_t(a), y = int16x8_t(b);
+    acc += Vector(vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
 #else
     acc +=
         (Vector(a) << 16 >> 16) * (Vector(b) << 16 >> 16) + (Vector(a) >> 16) * (Vector(b) >> 16);

@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <cstring>
 
-#ifdef __SSE2__
+#if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -72,6 +74,11 @@ inline void look_up_halves(const int8_t (&table)[16], const uint8_t* bytes, int8
   const __m128i pairs = _mm_loadu_si128(from), low = _mm_set1_epi8(15);
   _mm_storeu_si128(to, _mm_shuffle_epi8(numbers, _mm_and_si128(pairs, low)));
   _mm_storeu_si128(to + 1, _mm_shuffle_epi8(numbers, _mm_and_si128(_mm_srli_epi16(pairs, 4), low)));
+#elif defined(__aarch64__)
+  const int8x16_t numbers = vld1q_s8(table);
+  const uint8x16_t pairs = vld1q_u8(bytes);
+  vst1q_s8(codes, vqtbl1q_s8(numbers, vandq_u8(pairs, vdupq_n_u8(15))));
+  vst1q_s8(codes + 16, vqtbl1q_s8(numbers, vshrq_n_u8(pairs, 4)));
 #else
   for (int i = 0; i < 16; ++i) {
     codes[i] = table[bytes[i] & 15];

@@ -46,6 +46,10 @@ struct Int4Codes {
                                             _mm_and_si128(_mm_srli_epi16(bytes, 4), nibble));
     _mm_store_si128(reinterpret_cast<__m128i*>(codes),
                     _mm_sub_epi8(_mm_xor_si128(pairs, eights), eights));  // carries the sign
+#elif defined(__aarch64__)
+    const int8x8_t bytes = vld1_s8(row + k / 2);
+    const int8x8x2_t pairs = {{vshr_n_s8(vshl_n_s8(bytes, 4), 4), vshr_n_s8(bytes, 4)}};
+    vst2_s8(codes, pairs);  // in turn
 #else
     for (int i = 0; i < kLanes / 2; ++i) {
       const int byte = row[k / 2 + i];

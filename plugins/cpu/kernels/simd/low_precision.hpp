@@ -15,6 +15,9 @@
 #if defined(__AVX2__) && defined(__F16C__)
 #define TENON_HAS_LOW_PRECISION_VEC 1
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#define TENON_HAS_LOW_PRECISION_VEC 1
+#include <arm_neon.h>
 #endif
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -101,6 +104,21 @@ struct LowPrecisionVec {
       return Stored(_mm512_maskz_cvtepi32_epi16(kAll, _mm512_maskz_srli_epi32(kAll, bits, 16)));
     }
   }
+#elif defined(__aarch64__)
+  static LowPrecisionVec widened(Stored stored) {
+    if constexpr (std::is_same_v<Element, Float16>) {
+      return Vector(vcvt_f32_f16(float16x4_t(stored)));
+    } else {
+      return Vector(vshll_n_u16(uint16x4_t(stored), 16));
+    }
+  }
+  Stored narrowed() const {
+    if constexpr (std::is_same_v<Element, Float16>) {
+      return Stored(vcvt_f16_f32(float32x4_t(values)));
+    } else {
+      return Stored(vmovn_u32(uint32x4_t(rounded())));
+    }
+  }
 #else
   static LowPrecisionVec widened(Stored stored) {
     if constexpr (std::is_same_v<Element, Float16>) {
@@ -118,6 +136,8 @@ struct LowPrecisionVec {
           _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
     }
   }
+#endif
+#ifndef __AVX512F__
   // Rounds to nearest even and keeps the upper 16 bits of each element.
   Bits rounded() const {
     const Bits bits = reinterpret_cast<Bits>(values);

@@ -9,8 +9,10 @@
 #include <cstring>
 #include <type_traits>
 
-#ifdef __SSE2__
+#if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -55,6 +57,16 @@ inline uint32_t mask_bits(Indices mask) {
   const __m128i bits = reinterpret_cast<__m128i>(mask);
   return static_cast<uint32_t>(wide ? _mm_movemask_pd(_mm_castsi128_pd(bits))
                                     : _mm_movemask_ps(_mm_castsi128_ps(bits)));
+#elif defined(__aarch64__)
+  // NEON moves no mask to a register of integers: each element keeps the bit of its place, and the
+  // sum across the register joins them.
+  if constexpr (wide) {
+    constexpr uint64_t places[2] = {1, 2};
+    return static_cast<uint32_t>(vaddvq_u64(vandq_u64(uint64x2_t(mask), vld1q_u64(places))));
+  } else {
+    constexpr uint32_t places[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(uint32x4_t(mask), vld1q_u32(places)));
+  }
 #else
   uint32_t result = 0;
   for (size_t i = 0; i < sizeof mask / sizeof mask[0]; ++i) result |= uint32_t{mask[i] != 0} << i;
@@ -112,6 +124,16 @@ inline uint64_t nonzero_bits(const uint8_t* bytes) {
     zero |= static_cast<uint64_t>(static_cast<uint32_t>(bits)) << i;
   }
   return ~zero;
+#elif defined(__aarch64__)
+  // Each byte keeps the bit of its place within eight; three sums of neighbours join eight bytes.
+  constexpr uint8_t places[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto part = [bytes, place = vld1q_u8(places)](int i) {
+    const uint8x16_t x = vld1q_u8(bytes + i);
+    return vandq_u8(vtstq_u8(x, x), place);
+  };
+  const uint8x16_t pairs = vpaddq_u8(part(0), part(16)), others = vpaddq_u8(part(32), part(48));
+  const uint8x16_t fours = vpaddq_u8(pairs, others);
+  return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(fours, fours)), 0);
 #else
   uint64_t result = 0;
   for (int i = 0; i < 64; ++i) result |= uint64_t{bytes[i] != 0} << i;
@@ -120,7 +142,7 @@ inline uint64_t nonzero_bits(const uint8_t* bytes) {
 }
 
 // Whether the instruction set can compress registers of elements of this size.
-#if defined(__AVX512F__) || defined(__AVX2__)
+#if defined(__AVX512F__) || defined(__AVX2__) || defined(__aarch64__)
 inline constexpr bool can_compress(int bytes) { return bytes == 4 || bytes == 8; }
 #else
 inline constexpr bool can_compress(int) { return false; }
@@ -143,6 +165,24 @@ inline constexpr CompressOrders kCompressOrders;
 // Masks of four elements of 8 bytes as masks of eight elements of 4.
 inline constexpr uint8_t kPairs[16] = {0x00, 0x03, 0x0c, 0x0f, 0x30, 0x33, 0x3c, 0x3f,
                                        0xc0, 0xc3, 0xcc, 0xcf, 0xf0, 0xf3, 0xfc, 0xff};
+#elif defined(__aarch64__)
+// For each mask of four elements of 4 bytes: where the bytes of the selected elements are, in order.
+// Bytes from a place outside of the register are zero.
+struct CompressOrders {
+  alignas(64) uint8_t of[16][16];
+  constexpr CompressOrders() {
+    for (int choice = 0; choice < 16; ++choice) {
+      int at = 0;
+      for (int byte = 0; byte < 16; ++byte) {
+        if (choice >> byte / 4 & 1) of[choice][at++] = static_cast<uint8_t>(byte);
+      }
+      while (at < 16) of[choice][at++] = 0xff;
+    }
+  }
+};
+inline constexpr CompressOrders kCompressOrders;
+// Masks of two elements of 8 bytes as masks of four elements of 4.
+inline constexpr uint8_t kPairs[4] = {0x0, 0x3, 0xc, 0xf};
 #endif
 
 // Moves the elements selected by `mask` to the front, in order. The remaining elements are
@@ -162,6 +202,9 @@ inline Vector compressed(Vector x, uint32_t mask) {
       _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(order)));
   return reinterpret_cast<Vector>(
       _mm256_permutevar8x32_epi32(reinterpret_cast<__m256i>(x), shuffle));
+#elif defined(__aarch64__)
+  const uint8_t* order = kCompressOrders.of[wide ? kPairs[mask] : mask];
+  return Vector(vqtbl1q_u8(uint8x16_t(x), vld1q_u8(order)));
 #else
   static_assert(wide && !wide, "no instructions to pack with");
 #endif
