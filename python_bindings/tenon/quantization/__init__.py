@@ -5,6 +5,7 @@
 `smooth` and `awq` prepare a network for either; `report` measures what was lost. All return changed copies.
 """
 
+from . import fake
 from .gptq import gptq
 from .layers import BlockEmbedding, BlockLinear, Int8Conv, Int8Linear
 from .observers import MeanSquaredError, MinMax, MovingAverage, Observer, Percentile, Steps
@@ -31,6 +32,7 @@ __all__ = [
     "Steps",
     "awq",
     "convert",
+    "fake",
     "gptq",
     "observe",
     "prepare_training",
