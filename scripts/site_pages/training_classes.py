@@ -102,9 +102,8 @@ OURS = {
 PADDLE_REASONS = {
     "Assign": "write `parameter.copy_(value)`",
     "BatchNorm": "BatchNorm1d, 2d or 3d, which check the axes",
-    "BeamSearchDecoder": "not written yet; `nn.functional.gather_tree` walks back the beams",
     "Bilinear initializer": "interpolate resizes without a kernel of weights",
-    "DGCMomentum": "not written yet: gradients that ranks exchange in part",
+    "DGCMomentum": "its steps are `optim.updates.dgc` and `dgc_momentum`; what ranks exchange is written around them",
     "DecayedAdagrad": "`RMSprop(alpha=decay)` computes the same",
     "ModelAverage": "`swa_utils.AveragedModel`, whose mean has no window",
     "Pad1D": "ConstantPad1d, ReflectionPad1d, ReplicationPad1d or CircularPad1d",

@@ -69,6 +69,8 @@ TENON_DECOMPOSE(multi_margin_loss) {
   Tensor x = operand(scope, args[0]), target = operand(scope, args[1]),
          weight = operand(scope, args[4]);
   if (!scope.ok()) return scope.status();
+  if (args[1].tag != TENON_VALUE_TENSOR) target = ops::to_device(scope, target, x->device);
+  if (!scope.ok()) return scope.status();
   const int64_t power = int_of(args[2]);
   if (power != 1 && power != 2)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected p 1 or 2, got %lld", ll(power));

@@ -13,7 +13,7 @@ from tenon.nn.utils.clip_grad import (
     get_total_norm,
 )
 
-from . import lr_scheduler, swa_utils
+from . import lr_scheduler, swa_utils, updates
 from .adam_variants import Adamax, NAdam, RAdam
 from .adaptive import ASGD, Adadelta, Adafactor, Ftrl, Rprop
 from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
@@ -53,4 +53,5 @@ __all__ = [
     "get_total_norm",
     "lr_scheduler",
     "swa_utils",
+    "updates",
 ]

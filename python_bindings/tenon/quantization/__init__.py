@@ -6,6 +6,7 @@
 return changed copies.
 """
 
+from . import fake
 from .float8 import quantize_float8
 from .gptq import gptq
 from .layers import BlockEmbedding, BlockLinear, Float8Linear, Int8Conv, Int8Linear
@@ -38,6 +39,7 @@ __all__ = [
     "Steps",
     "awq",
     "convert",
+    "fake",
     "gptq",
     "observe",
     "prepare_training",

@@ -28,7 +28,8 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """`0.5 * (log(var) + (x - target)^2 / var)`; `var` is at least `eps`, without a gradient for
     the limit. `full` adds the constant."""
-    return tenon.gaussian_nll_loss(x, target, var, full, eps, reduction)
+    variance = tenon.full_like(x, var) if isinstance(var, (int, float)) else var
+    return tenon.gaussian_nll_loss(x, target, variance, full, eps, reduction)
 
 
 def square_error_cost(x: Tensor, label: Tensor) -> Tensor:

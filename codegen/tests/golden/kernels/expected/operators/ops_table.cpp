@@ -56,6 +56,13 @@ tenon_status invoke_tensor_tensor_tensor_int_to_1(
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2]), tenon_arg_int(&args[3]), tenon_out_tensor(&outs[0]), err);
 }
 
+tenon_status invoke_tensor_tensor_to_0(
+    tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
+    [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
+  using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, const tenon_tensor*, tenon_err*);
+  return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), err);
+}
+
 tenon_status invoke_tensor_to_0(
     tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
@@ -209,6 +216,16 @@ const tenon_param_def params_nonzero[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
 };
 const char* const outs_nonzero[] = {"out"};
+// input.yaml
+const tenon_param_def params_repeated[] = {
+    {"x", TENON_PARAM_TENSOR, 0, {}},
+    {"counts", TENON_PARAM_TENSOR, 0, {}},
+};
+const char* const outs_repeated[] = {"out"};
+tenon_status rule_repeated(const tenon_value* args, uint32_t, tenon_meta*, uint32_t, tenon_err* err) {
+  TENON_TRY(shapes::check_dtype("repeated", "counts", args[1], UINT64_C(0x1fe), "integer", err));
+  return TENON_OK;
+}
 // input.yaml
 const int64_t default_pool_size[] = {2, 2};
 const double default_pool_scales[] = {0.5, 1.0};
@@ -479,12 +496,34 @@ extern const tenon_op_def kOperators[] = {
     },
     {
         .struct_size = sizeof(tenon_op_def),
+        .flags = TENON_OP_DATA_DEPENDENT,
+        .name = "tenon::repeated",
+        .schema = "tenon::repeated(Tensor x, Tensor counts) -> Tensor",
+        .schema_hash = UINT64_C(0x4ba735c4975bb486),
+        .doc = "Elements as often as counts say.",
+        .origin = "input.yaml:92",
+        .params = params_repeated,
+        .nparams = 2,
+        .param_size = sizeof(tenon_param_def),
+        .nouts = 1,
+        .compute = TENON_COMPUTE_FIRST,
+        .shape = TENON_SHAPE_INFER,
+        .out_dtype = TENON_OUT_COMPUTE,
+        .reserved = 0,
+        .dtype_mask = UINT64_C(0x1ffff),
+        .out_names = outs_repeated,
+        .infer = rule_repeated,
+        .decompose = nullptr,
+        .invoke = invoke_tensor_tensor_to_0,
+    },
+    {
+        .struct_size = sizeof(tenon_op_def),
         .flags = 0,
         .name = "tenon::pool",
         .schema = "tenon::pool(Tensor x, int[] size=[2, 2], float[] scales=[0.5, 1], int? stride=none, dtype dtype=float32) -> Tensor",
         .schema_hash = UINT64_C(0x43c0433e7e273f7e),
         .doc = "A kernel with lists as defaults.",
-        .origin = "input.yaml:92",
+        .origin = "input.yaml:99",
         .params = params_pool,
         .nparams = 5,
         .param_size = sizeof(tenon_param_def),
@@ -500,6 +539,6 @@ extern const tenon_op_def kOperators[] = {
         .invoke = invoke_tensor_ints_floats_value_id_to_1,
     },
 };
-extern const uint32_t kOperatorCount = 12;
+extern const uint32_t kOperatorCount = 13;
 
 }  // namespace tenon::operators

@@ -137,6 +137,14 @@ inline Tensor nonzero(Scope& scope, TensorArg x) {
 }
 
 // input.yaml
+// Elements as often as counts say.
+inline constinit call::Operator operator_repeated{"tenon::repeated"};
+inline Tensor repeated(Scope& scope, TensorArg x, TensorArg counts) {
+  tenon_value args[] = {x.value(), counts.value()};
+  return call::result(scope, operator_repeated, args, 2);
+}
+
+// input.yaml
 // A kernel with lists as defaults.
 inline constinit call::Operator operator_pool{"tenon::pool"};
 inline Tensor pool(Scope& scope, TensorArg x, IntList size = IntList{2, 2}, FloatList scales = FloatList{0.5, 1.0}, std::optional<int64_t> stride = {}, int32_t dtype = TENON_DTYPE_F32) {

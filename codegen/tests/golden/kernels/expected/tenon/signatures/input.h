@@ -131,6 +131,20 @@ typedef tenon_status (*tenon_fn_nonzero)(tenon_ctx* ctx, const tenon_tensor* x, 
   {sizeof(tenon_kernel_def), (traits), "tenon::nonzero", (device), TENON_HASH_nonzero, (dtype_mask), \
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
+/* tenon::repeated(Tensor x, Tensor counts) -> Tensor
+ * Elements as often as counts say. */
+typedef tenon_status (*tenon_fn_repeated)(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* counts, tenon_err* err);
+#define TENON_HASH_repeated UINT64_C(0x4ba735c4975bb486)
+#define TENON_BOX_repeated(boxed_name, fn) \
+  static tenon_status boxed_name(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, \
+                                 tenon_value* outs, uint32_t nouts, tenon_err* err) { \
+    (void)args, (void)nargs, (void)outs, (void)nouts; \
+    return fn(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), err); \
+  }
+#define TENON_KERNEL_repeated(fn, device, dtype_mask, traits, score) \
+  {sizeof(tenon_kernel_def), (traits), "tenon::repeated", (device), TENON_HASH_repeated, (dtype_mask), \
+   (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
+
 /* tenon::pool(Tensor x, int[] size=[2, 2], float[] scales=[0.5, 1], int? stride=none, dtype dtype=float32) -> Tensor
  * A kernel with lists as defaults. */
 typedef tenon_status (*tenon_fn_pool)(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* size, uint64_t size_count, const double* scales, uint64_t scales_count, const tenon_value* stride, int32_t dtype, tenon_tensor* out, tenon_err* err);
