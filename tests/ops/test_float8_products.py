@@ -8,6 +8,12 @@ import tenon
 LARGEST = {"float8_e4m3": 448.0, "float8_e5m2": 57344.0}
 
 
+@pytest.fixture(autouse=True)
+def only_where_float8_is_cast(request):
+    if "device" in request.fixturenames and request.getfixturevalue("device").startswith("level1"):
+        pytest.skip("the primitives of level 1 have no casts of float8")
+
+
 def stored(dtype, shape, seed=0):
     rng = np.random.default_rng(seed)
     return tenon.tensor(rng.standard_normal(shape).astype(np.float32) * 20).to(dtype)
@@ -128,8 +134,8 @@ def test_what_linear_fp8_refuses():
     for pattern, call in {
         "expected tensors of floating dtypes, got uint8": lambda: tenon.linear_fp8(x, weight.to("float32").to("uint8"), 1.0),
         r"expected x.shape\[-1\] to be the 32 columns": lambda: tenon.linear_fp8(x[:, :5], weight, 1.0),
-        r"one for each row of weight, shape \[8\] or \[8, 1\], got \[4\]": lambda: tenon.linear_fp8(x, weight, tenon.ones(4)),
-        r"a scale for each block, shape \[2, 2\], got \[8\]": lambda: tenon.linear_fp8(x, weight, tenon.ones(8), block=[4, 16]),
+        r"one for each row of weight, shape \[8\] or \[8, 1\], got \(4,\)": lambda: tenon.linear_fp8(x, weight, tenon.ones(4)),
+        r"a scale for each block, shape \(2, 2\), got \(8,\)": lambda: tenon.linear_fp8(x, weight, tenon.ones(8), block=[4, 16]),
         "expected block to be two numbers": lambda: tenon.linear_fp8(x, weight, tenon.ones(8), block=[4]),
         r"expected bias of shape \[8\]": lambda: tenon.linear_fp8(x, weight, 1.0, tenon.ones(7)),
         "expected activations 'float' or 'float8', got 'int8'": lambda: tenon.linear_fp8(x, weight, 1.0, activations="int8"),

@@ -244,7 +244,7 @@ def _insert_conv(graph: ProgramGraph, step: Step, layer: Any, x: Value) -> Value
 def _insert_blocks(graph: ProgramGraph, step: Step, layer: Any, x: Value) -> Value:
     if layer._missing:
         margins = [0] * (2 * len(x.shape) - 1) + [layer._missing]
-        x = graph.insert("pad_constant", x, margins, before=step)
+        x = graph.insert("pad", x, margins, before=step)
     return graph.insert(
         "linear_blocks",
         x,

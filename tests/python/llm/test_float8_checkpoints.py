@@ -116,8 +116,8 @@ def test_models_of_float8_answer_and_are_converted(tmp_path):
     assert isinstance(model.generate("abc", max_tokens=4), str)
     tenon.llm.save_gguf(load(folder), tmp_path / "plain.gguf")
     again = load(tmp_path / "plain.gguf")
-    kept = again.decoder.weights["layers.1.up.weight"]
-    want = load(folder).decoder.weights["layers.1.up.weight"].dequantized()
+    kept = again.decoder.weights["layers.1.mlp.up.weight"]
+    want = load(folder).decoder.weights["layers.1.mlp.up.weight"].dequantized()
     assert (kept == want).all()
 
 

