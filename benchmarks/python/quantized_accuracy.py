@@ -24,7 +24,7 @@ from tenon import quantization as q
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FORMATS = "f16 q8_0 q6_K q5_K q5_1 q5_0 q4_K q4_1 q4_0 q3_K q2_K".split()
 MODULES = "argparse ast calendar csv datetime decimal difflib dis functools heapq inspect json.decoder"
-MODULES += " pickle random shutil statistics string tarfile textwrap turtle typing unittest.mock zipfile"
+MODULES += " pickle random shutil statistics string tarfile textwrap typing unittest.mock zipfile"
 
 
 def accuracy(model: nn.Module, images, labels) -> float:
@@ -201,6 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one seed, 30 steps")
     parser.add_argument("--only", default="", help="digits or llama")
+    parser.add_argument("--steps", type=int, default=600, help="of training the Llama (600)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
@@ -208,7 +209,7 @@ def main() -> None:
     if options.only in ("", "digits"):
         results["digits"] = digits(1 if options.quick else 3)
     if options.only in ("", "llama"):
-        results["llama"] = llama(30 if options.quick else 600)
+        results["llama"] = llama(30 if options.quick else options.steps)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

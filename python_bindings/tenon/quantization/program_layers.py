@@ -170,7 +170,7 @@ def _call_of(step: Step) -> _Call:
     if step.kind == "detach":
         return _Call(None, None, {"x": _reference(step.inputs[0])}, [step.result.id])
     operands = {name: _reference(operand) for name, operand in step.operands.items()}
-    return _Call(None, _core.operator(step.name), operands, [value.id for value in step.results])
+    return _Call(None, _core.internal_operator(step.name), operands, [value.id for value in step.results])
 
 
 def _layer_of(step: Step) -> nn.Module | None:

@@ -23,12 +23,13 @@ class Network(nn.Module):
     def __init__(self):
         tenon.manual_seed(0)
         self.first = nn.Conv2d(3, 16, 3, padding=1)
+        self.norm = nn.BatchNorm2d(16)
         self.second = nn.Conv2d(16, 32, 3, stride=2, groups=2, bias=False)
         self.hidden = nn.Parameter(tenon.randn([32 * 9, 64]) * 0.1)
         self.head = nn.Linear(64, 10)
 
     def forward(self, x):
-        x = tenon.relu(self.second(tenon.relu(self.first(x))))
+        x = tenon.relu(self.second(tenon.relu(self.norm(self.first(x)))))
         x = tenon.relu(x.reshape([x.shape[0], -1]) @ self.hidden)
         return {"scores": self.head(x)}
 
@@ -47,7 +48,7 @@ def batches(count=3, rows=8):
 
 
 def program(**options):
-    return tenon.export(Scores(), (batches(1)[0],), **options)
+    return tenon.export(Scores().eval(), (batches(1)[0],), **options)
 
 
 NAMES = ["conv2d_0", "conv2d_1", "matmul_2", "linear_3"]
