@@ -32,7 +32,9 @@ def draw(rng, dtype, shape):
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("kinds", [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8")], ids=str)
+@pytest.mark.parametrize(
+    "kinds", [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8"), ("int8", "uint8")], ids=str
+)
 def test_sums_are_exact(name, kinds, device):
     x_shape, weight_shape, settings = SHAPES[name]
     rng = np.random.default_rng(len(name))
@@ -84,7 +86,9 @@ def test_what_is_refused():
         tenon.conv2d_integer(x, weight, tenon.tensor(1.5))
     with pytest.raises(ValueError, match=r"x_zero_point to be one number, got shape \(2,\)"):
         tenon.conv2d_integer(x, weight, tenon.tensor([1, 2]))
-    with pytest.raises(ValueError, match="weight_zero_point to be one number or one for each of the 3 filters"):
+    with pytest.raises(
+        ValueError, match="weight_zero_point to be one number or one for each of the 3 filters"
+    ):
         tenon.conv2d_integer(x, weight, None, tenon.tensor([1, 2]))
     with pytest.raises(ValueError, match="x_zero_point that the dtype of x, uint8, holds, got 256"):
         tenon.conv2d_integer(x, weight, tenon.tensor(256))

@@ -136,9 +136,7 @@ def as_module(function: str, module: Any) -> Any:
         return ProgramLayers(module)
     if isinstance(module, nn.Module):
         return module
-    raise TypeError(
-        f"{function}: expected a Module or a Program, got {type(module).__name__}"
-    )
+    raise TypeError(f"{function}: expected a Module or a Program, got {type(module).__name__}")
 
 
 def _data(value: Value) -> bool:
@@ -170,7 +168,9 @@ def _call_of(step: Step) -> _Call:
     if step.kind == "detach":
         return _Call(None, None, {"x": _reference(step.inputs[0])}, [step.result.id])
     operands = {name: _reference(operand) for name, operand in step.operands.items()}
-    return _Call(None, _core.internal_operator(step.name), operands, [value.id for value in step.results])
+    return _Call(
+        None, _core.internal_operator(step.name), operands, [value.id for value in step.results]
+    )
 
 
 def _layer_of(step: Step) -> nn.Module | None:

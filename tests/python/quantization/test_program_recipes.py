@@ -44,7 +44,9 @@ class Scores(nn.Module):
 
 def batches(count=3, rows=8):
     rng = np.random.default_rng(1)
-    return [tenon.tensor(rng.standard_normal((rows, 3, 8, 8)).astype(np.float32)) for _ in range(count)]
+    return [
+        tenon.tensor(rng.standard_normal((rows, 3, 8, 8)).astype(np.float32)) for _ in range(count)
+    ]
 
 
 def program(**options):
@@ -68,9 +70,15 @@ RECIPES = {
     "int8": (lambda model, data: q.convert(observed(model, data)), 28),
     "q8_0": (lambda model, data: q.quantize_weights(model, "q8_0"), 35),
     "q4_K": (lambda model, data: q.quantize_weights(model, "q4_K"), 12),
-    "int8 activations": (lambda model, data: q.quantize_weights(model, "q8_0", activations="int8"), 33),
+    "int8 activations": (
+        lambda model, data: q.quantize_weights(model, "q8_0", activations="int8"),
+        33,
+    ),
     "float8": (lambda model, data: q.quantize_float8(model), 25),
-    "float8 in blocks": (lambda model, data: q.quantize_float8(model, scales="block", activations="dynamic"), 22),
+    "float8 in blocks": (
+        lambda model, data: q.quantize_float8(model, scales="block", activations="dynamic"),
+        22,
+    ),
     "gptq": (lambda model, data: q.gptq(model, data, "q4_0"), 14),
 }
 
@@ -134,7 +142,9 @@ def test_what_programs_are_refused():
         layers(tenon.ones((2, 3, 8, 8)))
     with pytest.raises(ValueError, match="expected arguments"):
         layers(tenon.ones((8, 3, 8, 8)), 1)
-    with pytest.raises(TypeError, match="expected layer 'conv2d_0' to be converted, got a Observed"):
+    with pytest.raises(
+        TypeError, match="expected layer 'conv2d_0' to be converted, got a Observed"
+    ):
         q.observe(program()).program()
     weight = tenon.randn([4, 4])
 
@@ -153,7 +163,9 @@ def in_four_bits(model, keep):
 @pytest.mark.parametrize("kind", ["module", "program"])
 def test_search_keeps_as_few_as_it_must(kind):
     tenon.manual_seed(0)
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
+    model = nn.Sequential(
+        nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)
+    )
     data = [tenon.randn([64, 64]) for _ in range(2)]
     given = model if kind == "module" else tenon.export(model, (data[0],))
     nothing = q.search(given, data, in_four_bits, sqnr=5.0)

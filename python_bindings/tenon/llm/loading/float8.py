@@ -94,9 +94,7 @@ def _check_numbers(name: str, given: Any) -> None:
     for field, expected in (("num_bits", 8), ("type", "float"), ("symmetric", True)):
         value = given.get(field, expected) if isinstance(given, dict) else given
         if value != expected:
-            raise ValueError(
-                f"{_FIELD}: {name}: {field}: expected {expected!r}, got {value!r:.60}"
-            )
+            raise ValueError(f"{_FIELD}: {name}: {field}: expected {expected!r}, got {value!r:.60}")
 
 
 def with_scales(
@@ -111,7 +109,9 @@ def with_scales(
         if kind != "weight" or tensor.dtype not in FLOAT8:
             found[name] = tensor
             continue
-        scale = next((f"{module}.{each}" for each in _SCALES if f"{module}.{each}" in tensors), None)
+        scale = next(
+            (f"{module}.{each}" for each in _SCALES if f"{module}.{each}" in tensors), None
+        )
         if scale is None or tensor.ndim != 2:
             raise ValueError(
                 f"'{name}': expected a matrix of float8 beside '{module}.weight_scale', got shape "
@@ -146,6 +146,4 @@ def _scale(name: str, tensor: Tensor, scale: Tensor, block: tuple[int, int] | No
         wanted = (rows, 1)
         if scale.numel() == rows and scale.ndim in (1, 2) and scale.shape[0] == rows:
             return scale.reshape([rows, 1])
-    raise ValueError(
-        f"'{name}': expected scales of shape {wanted}, got {tuple(scale.shape)}"
-    )
+    raise ValueError(f"'{name}': expected scales of shape {wanted}, got {tuple(scale.shape)}")
