@@ -3,8 +3,8 @@
 
     python block_weights.py [--quick] [--only float32] [--threads 1] [--json results.json]
 
-A weight of 4096 x 4096 numbers in 'q4_0': blocks of 32 codes with a factor, which Tenon reads in float16 and ONNX Runtime
-in float32. Its accuracy level 1 computes in float32; level 4 rounds `x` to 8 bits before the product, as `activations='int8'`
+A weight of 4096 x 4096 numbers of four bits with a factor for each 32, or each 128, which Tenon reads in float16 and ONNX Runtime
+in float32; Tenon has them as 'q4_0', in which 128 numbers repeat their factor. Its accuracy level 1 computes in float32; level 4 rounds `x` to 8 bits before the product, as `activations='int8'`
 does.
 """
 
@@ -17,22 +17,23 @@ import numpy as np
 from _libraries import Built, Case, limit_threads, measure, start
 from _report import Report, parser
 
-SIZE, BLOCK = 4096, 32
+SIZE = 4096
 LEVELS = {"float32": (1, 1e-4), "x in 8 bits": (4, 0.05)}
 ACTIVATIONS = {1: "float", 4: "int8"}
 
 
-def arrays(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, codes [out, blocks, 32] and factors [out, blocks]."""
+def arrays(rows: int, block: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, codes [out, blocks, block] and factors [out, blocks]."""
     generator = np.random.default_rng(2)
     x = generator.standard_normal((rows, SIZE), dtype="float32")
-    codes = generator.integers(0, 16, (SIZE, SIZE // BLOCK, BLOCK), dtype="uint8")
+    codes = generator.integers(0, 16, (SIZE, SIZE // block, block), dtype="uint8")
     factors = generator.uniform(0.001, 0.01, codes.shape[:2]).astype("float16")
     return x, codes, factors
 
 
 def tenon_call(tenon, x, codes, factors, level):
-    pairs = codes[..., : BLOCK // 2] | codes[..., BLOCK // 2 :] << 4
+    codes, factors = codes.reshape(SIZE, -1, 32), np.repeat(factors, codes.shape[2] // 32, 1)
+    pairs = codes[..., :16] | codes[..., 16:] << 4
     blocks = np.concatenate([factors[..., None].view("uint8"), pairs], -1)
     x, weight = tenon.tensor(x), tenon.tensor(blocks.reshape(SIZE, -1))
     activations = ACTIVATIONS[level]
@@ -51,7 +52,7 @@ def onnxruntime_call(onnxruntime, x, codes, factors, level, threads):
         K=SIZE,
         N=SIZE,
         bits=4,
-        block_size=BLOCK,
+        block_size=codes.shape[2],
         accuracy_level=level,
     )
     constants = {"codes": pairs, "factors": factors.astype("float32").reshape(-1)}
@@ -75,7 +76,7 @@ def onnxruntime_call(onnxruntime, x, codes, factors, level, threads):
 def build(library: str, case: Case, options):
     """What a case is in a library's process."""
     module = start(library, options.threads)
-    given = (*arrays(case.parameters["rows"]), case.parameters["level"])
+    given = (*arrays(case.parameters["rows"], case.parameters["block"]), case.parameters["level"])
     if library == "tenon":
         call = tenon_call(module, *given)
     else:
@@ -91,13 +92,14 @@ def main() -> None:
     limit_threads(options.threads)
     group = f"{options.threads} thread{'s' * (options.threads > 1)}"
     cases = [
-        Case(f"{rows} x {SIZE} x {SIZE}, {name}", group, tolerance=tolerance)
-        for rows in ((1,) if options.quick else (1, 8, 64, 512))
+        Case(f"{rows} x {SIZE} x {SIZE} by {block}, {name}", group, tolerance=tolerance)
+        for rows in ((1,) if options.quick else (1, 8, 16, 64, 512))
+        for block in (32, 128)
         for name, (level, tolerance) in LEVELS.items()
     ]
     for case in cases:
-        rows, _, _, name = re.match(r"(\d+) x (\d+) x (\d+), (.*)", case.name).groups()
-        case.parameters.update(rows=int(rows), level=LEVELS[name][0])
+        rows, block, name = re.match(r"(\d+) x .* by (\d+), (.*)", case.name).groups()
+        case.parameters.update(rows=int(rows), block=int(block), level=LEVELS[name][0])
     measure([case for case in cases if re.search(only, case.name)], build, options, report)
     report.close()
 

@@ -23,8 +23,10 @@ from tenon import quantization as q
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FORMATS = "f16 q8_0 q6_K q5_K q5_1 q5_0 q4_K q4_1 q4_0 q3_K q2_K".split()
-MODULES = "argparse ast calendar csv datetime decimal difflib dis functools heapq inspect json.decoder"
-MODULES += " pickle random shutil statistics string tarfile textwrap turtle typing unittest.mock zipfile"
+MODULES = (
+    "argparse ast calendar csv datetime decimal difflib dis functools heapq inspect json.decoder"
+)
+MODULES += " pickle random shutil statistics string tarfile textwrap typing unittest.mock zipfile"
 
 
 def accuracy(model: nn.Module, images, labels) -> float:
@@ -74,7 +76,7 @@ def digits(seeds: int) -> list[dict]:
         sums.setdefault("8 bits after training, of the program", []).append(100 * float(hits))
         trained = q.prepare_training(model)
         example.train(trained, training, epochs=2, rate=rate / 5, **settings)
-        made["8 bits, two more epochs with rounded numbers"] = q.convert(trained.eval())
+        made["8 bits, trained on with rounded numbers"] = q.convert(trained.eval())
         made["Linear in float8"] = q.quantize_float8(model, activations="dynamic")
         made["Linear in q4_0"] = q.quantize_weights(model, "q4_0")
         for name, each in made.items():
@@ -134,9 +136,7 @@ def llama(steps: int) -> list[dict]:
         first = tenon.randint(0, end - length - 1, [16]).unsqueeze(1)
         rows = data[first + tenon.arange(length + 1)]
         scores = model(rows[:, :-1])
-        loss = nn.functional.cross_entropy(
-            scores.reshape([-1, 256]), rows[:, 1:].reshape([-1])
-        )
+        loss = nn.functional.cross_entropy(scores.reshape([-1, 256]), rows[:, 1:].reshape([-1]))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -159,7 +159,9 @@ def llama(steps: int) -> list[dict]:
             line = f"{form} {row['perplexity']:.4f} {100 * (row['perplexity'] / base - 1):+.2f} %"
             if form != "f16":
                 row["int8"] = perplexity(tenon.llm.load(path, activations="int8"))
-                line += f"   activations int8 {row['int8']:.4f} {100 * (row['int8'] / base - 1):+.2f} %"
+                line += (
+                    f"   activations int8 {row['int8']:.4f} {100 * (row['int8'] / base - 1):+.2f} %"
+                )
             print(line, flush=True)
             rows.append(row)
     rows += float8_rows(plain, perplexity, base)
@@ -183,12 +185,12 @@ def float8_rows(plain, perplexity, base: float) -> list[dict]:
                 else weight
             )
         found = [
-            perplexity(
-                LanguageModel(Decoder(plain.decoder.config, weights, kind), plain.tokenizer)
-            )
+            perplexity(LanguageModel(Decoder(plain.decoder.config, weights, kind), plain.tokenizer))
             for kind in ("float", "float8")
         ]
-        rows.append({"format": f"float8_e4m3 by {scales}", "perplexity": found[0], "float8": found[1]})
+        rows.append(
+            {"format": f"float8_e4m3 by {scales}", "perplexity": found[0], "float8": found[1]}
+        )
         print(
             f"float8_e4m3 by {scales} {found[0]:.4f} {100 * (found[0] / base - 1):+.2f} %   activations "
             f"float8 {found[1]:.4f} {100 * (found[1] / base - 1):+.2f} %",
@@ -201,6 +203,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one seed, 30 steps")
     parser.add_argument("--only", default="", help="digits or llama")
+    parser.add_argument("--steps", type=int, default=600, help="of training the Llama (600)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
@@ -208,7 +211,7 @@ def main() -> None:
     if options.only in ("", "digits"):
         results["digits"] = digits(1 if options.quick else 3)
     if options.only in ("", "llama"):
-        results["llama"] = llama(30 if options.quick else 600)
+        results["llama"] = llama(30 if options.quick else options.steps)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

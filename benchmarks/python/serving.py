@@ -126,7 +126,9 @@ def started(command: list[str], port: int) -> subprocess.Popen:
         if process.poll() is not None:
             break
     process.kill()
-    raise RuntimeError(f"expected {command[:4]} to serve on port {port}, got status {process.wait()}")
+    raise RuntimeError(
+        f"expected {command[:4]} to serve on port {port}, got status {process.wait()}"
+    )
 
 
 def main() -> None:
@@ -175,7 +177,7 @@ def main() -> None:
                 for turn in range(1 if options.quick else options.rounds):
                     for name, (_, host, port, extra) in servers.items():
                         asyncio.run(load(host, port, clients, 1, extra, 1000 + turn))  # warm
-                        requests = max(2, 16 // clients)
+                        requests = max(2, 8 // clients)
                         times = asyncio.run(load(host, port, clients, requests, extra, turn))
                         row = times.row()
                         if name not in best or row["requests_s"] > best[name]["requests_s"]:

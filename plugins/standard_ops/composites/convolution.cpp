@@ -75,8 +75,8 @@ TENON_DECOMPOSE(conv2d_integer) {
                x_zero = operand(scope, args[2]), weight_zero = operand(scope, args[3]);
   if (!scope.ok()) return scope.status();
   Sizes s;
-  TENON_TRY(read_sizes("conv2d_integer", shape_of(*x.get()), shape_of(*weight.get()), args + 1, &s,
-                       err));
+  TENON_TRY(
+      read_sizes("conv2d_integer", shape_of(*x.get()), shape_of(*weight.get()), args + 1, &s, err));
   const auto centred = [&](const Tensor& codes, const Tensor& zero, int64_t count) {
     const Tensor wide = ops::cast(scope, codes, TENON_DTYPE_I32);
     if (!zero) return wide;

@@ -19,16 +19,14 @@ Tensor of_elements(Scope& scope, const Tensor& scales, Ints block, int64_t rows,
 // `x` / `scale` in float8, as the floats that these are.
 Tensor rounded(Scope& scope, const Tensor& x, const Tensor& scale) {
   if (!scope.ok()) return {};
-  const Tensor ratio =
-      ops::clip(scope, ops::divide(scope, x, scale), -kLargest, kLargest);
+  const Tensor ratio = ops::clip(scope, ops::divide(scope, x, scale), -kLargest, kLargest);
   return ops::cast(scope, ops::cast(scope, ratio, TENON_DTYPE_F8E4M3), x->dtype);
 }
 
 // The scale that lets the largest magnitude along the last axis fit. Zeros need none; any will do.
 Tensor scale_of_rows(Scope& scope, const Tensor& x) {
   const Tensor largest = ops::max(scope, ops::abs(scope, x), {-1}, true);
-  return ops::where(scope, ops::equal(scope, largest, 0), 1,
-                    ops::divide(scope, largest, kLargest));
+  return ops::where(scope, ops::equal(scope, largest, 0), 1, ops::divide(scope, largest, kLargest));
 }
 
 // `x` rounded to float8 and back; its gradient is that of the identity.

@@ -193,21 +193,20 @@ TENON_DECOMPOSE(moe_linear) {
   if (!scope.ok()) return scope.status();
   const std::span<tenon_tensor* const> weights = tensors_of(args[1]);
   const int64_t rows = x->shape[0];
-  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "counts", counts, 0, static_cast<double>(rows),
-                           err));
+  TENON_TRY(
+      expect_between(TENON_OUT_OF_RANGE, op, "counts", counts, 0, static_cast<double>(rows), err));
   const Tensor ends = ops::cumsum(scope, as_int64(scope, counts), 0);
   Tensor last = ops::narrow(scope, ends, 0, -1, 1);
-  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "sum of counts", last,
-                           static_cast<double>(rows), static_cast<double>(rows), err));
-  const Tensor expert = ops::unsqueeze(
-      scope, ops::searchsorted(scope, ends, numbers_to(scope, rows, x), true), {1});
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "sum of counts", last, static_cast<double>(rows),
+                           static_cast<double>(rows), err));
+  const Tensor expert =
+      ops::unsqueeze(scope, ops::searchsorted(scope, ends, numbers_to(scope, rows, x), true), {1});
   Tensor out;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Tensor weight = Tensor::borrow(weights[i]);
-    const Tensor made = is_none(args[3])
-                            ? ops::linear(scope, x, weight)
-                            : ops::linear_blocks(scope, x, weight, text_of(args[3]), nullptr,
-                                                 text_of(args[4]));
+    const Tensor made = is_none(args[3]) ? ops::linear(scope, x, weight)
+                                         : ops::linear_blocks(scope, x, weight, text_of(args[3]),
+                                                              nullptr, text_of(args[4]));
     const Tensor is_own = ops::equal(scope, expert, static_cast<int64_t>(i));
     out = i == 0 ? made : ops::where(scope, is_own, made, out);
   }

@@ -77,9 +77,7 @@ Tensor straight_through(Scope& scope, const Tensor& x, const Steps& steps, doubl
   return ops::where(scope, inside, moving, result);
 }
 
-bool is_float8(int32_t dtype) {
-  return dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2;
-}
+bool is_float8(int32_t dtype) { return dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2; }
 
 tenon_status expect_no_zero_point(const char* op, const tenon_value& zero_point, int32_t dtype,
                                   tenon_err* err) {
@@ -130,8 +128,8 @@ TENON_DECOMPOSE(dequantize_linear) {
   if (is_float8(x->dtype)) {
     TENON_TRY(expect_no_zero_point(op, args[2], x->dtype, err));
   } else if (!(shapes::bit(x->dtype) & shapes::kIntegers)) {
-    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                        "expected an x of integers or float8, got %s", host->dtype_name(x->dtype));
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected an x of integers or float8, got %s",
+                        host->dtype_name(x->dtype));
   }
   Steps steps;
   TENON_TRY(read_steps(scope, op, x, args[1], args[2], int_of(args[3]), &steps, err));

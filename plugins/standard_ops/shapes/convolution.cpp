@@ -77,8 +77,8 @@ TENON_INFER(conv2d_integer) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected x_zero_point to be one number, got shape %s",
                         shape_text(*x_zero).c_str());
-  if (weight_zero && (weight_zero->ndim > 1 ||
-                      (weight_zero->numel != 1 && weight_zero->numel != weight.shape[0])))
+  if (weight_zero &&
+      (weight_zero->ndim > 1 || (weight_zero->numel != 1 && weight_zero->numel != weight.shape[0])))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected weight_zero_point to be one number or one for each of the %lld "
                         "filters, got shape %s",

@@ -32,10 +32,9 @@ TENON_INFER(linear_fp8) {
     const int64_t wanted[] = {rows / block[0] + (rows % block[0] != 0),
                               columns / block[1] + (columns % block[1] != 0)};
     if (!scale || !std::ranges::equal(shape_of(*scale), wanted))
-      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
-                          "expected a scale for each block, shape %s, got %s",
-                          list_text(wanted).c_str(),
-                          scale ? shape_text(*scale).c_str() : "a number");
+      return shapes::fail(
+          err, TENON_INVALID_ARGUMENT, op, "expected a scale for each block, shape %s, got %s",
+          list_text(wanted).c_str(), scale ? shape_text(*scale).c_str() : "a number");
   } else if (scale && scale->numel != 1 &&
              !(scale->ndim >= 1 && scale->ndim <= 2 && scale->shape[0] == rows &&
                scale->numel == rows)) {

@@ -136,9 +136,7 @@ def as_module(function: str, module: Any) -> Any:
         return ProgramLayers(module)
     if isinstance(module, nn.Module):
         return module
-    raise TypeError(
-        f"{function}: expected a Module or a Program, got {type(module).__name__}"
-    )
+    raise TypeError(f"{function}: expected a Module or a Program, got {type(module).__name__}")
 
 
 def _data(value: Value) -> bool:
@@ -170,7 +168,9 @@ def _call_of(step: Step) -> _Call:
     if step.kind == "detach":
         return _Call(None, None, {"x": _reference(step.inputs[0])}, [step.result.id])
     operands = {name: _reference(operand) for name, operand in step.operands.items()}
-    return _Call(None, _core.operator(step.name), operands, [value.id for value in step.results])
+    return _Call(
+        None, _core.internal_operator(step.name), operands, [value.id for value in step.results]
+    )
 
 
 def _layer_of(step: Step) -> nn.Module | None:
@@ -244,7 +244,7 @@ def _insert_conv(graph: ProgramGraph, step: Step, layer: Any, x: Value) -> Value
 def _insert_blocks(graph: ProgramGraph, step: Step, layer: Any, x: Value) -> Value:
     if layer._missing:
         margins = [0] * (2 * len(x.shape) - 1) + [layer._missing]
-        x = graph.insert("pad_constant", x, margins, before=step)
+        x = graph.insert("pad", x, margins, before=step)
     return graph.insert(
         "linear_blocks",
         x,

@@ -82,7 +82,7 @@ def conv2d_integer(
 
 
 def linear_fp8(x, weight, scale, bias=None, x_scale=None, block=None, activations="float"):
-    """Without the rounding of activations, for which NumPy has no dtype."""
+    """Without the rounding of activations, for which NumPy has no dtype (test_float8_products.py)."""
     if block is not None:
         scale = np.repeat(np.repeat(scale, block[0], 0), block[1], 1)
         scale = scale[: weight.shape[0], : weight.shape[1]]

@@ -104,7 +104,9 @@ def test_a_token_alone_has_the_bits_that_it_has_in_its_prompt(kind, tmp_path):
         for at, token in enumerate(IDS):  # from the third on, a program
             alone = step(decoder, pools, [([token], at, [1])])[0]
             assert alone.tobytes() == whole[at].tobytes(), (activations, at)
-    rounded = numpy.abs(whole - step(plain_of(decoder), decoder.new_pools(2), [(IDS, 0, [1])])).max()
+    rounded = numpy.abs(
+        whole - step(plain_of(decoder), decoder.new_pools(2), [(IDS, 0, [1])])
+    ).max()
     assert 0 < rounded < 0.2 * numpy.abs(whole).max()
 
 
@@ -116,8 +118,8 @@ def test_models_of_float8_answer_and_are_converted(tmp_path):
     assert isinstance(model.generate("abc", max_tokens=4), str)
     tenon.llm.save_gguf(load(folder), tmp_path / "plain.gguf")
     again = load(tmp_path / "plain.gguf")
-    kept = again.decoder.weights["layers.1.up.weight"]
-    want = load(folder).decoder.weights["layers.1.up.weight"].dequantized()
+    kept = again.decoder.weights["layers.1.mlp.up.weight"]
+    want = load(folder).decoder.weights["layers.1.mlp.up.weight"].dequantized()
     assert (kept == want).all()
 
 
@@ -144,14 +146,23 @@ def test_fixed_scales_of_activations(tmp_path):
 @pytest.mark.parametrize(
     "fields, pattern",
     [
-        ({"quant_method": "gptq"}, "expected quant_method 'fp8' or 'compressed-tensors', got 'gptq'"),
+        (
+            {"quant_method": "gptq"},
+            "expected quant_method 'fp8' or 'compressed-tensors', got 'gptq'",
+        ),
         ("fp8", "expected quant_method"),
         ({**FP8, "fmt": "e5m2"}, "fmt: expected 'e4m3', got 'e5m2'"),
         ({**FP8, "activation_scheme": "none"}, "activation_scheme: expected 'dynamic' or 'static'"),
         ({**FP8, "weight_block_size": [0, 16]}, "a block of numbers above 0"),
         ({**FP8, "weight_block_size": 128}, "a block of two whole numbers"),
-        ({**compressed("channel"), "format": "pack-quantized"}, "format: expected 'float-quantized'"),
-        ({**compressed("channel"), "kv_cache_scheme": {"num_bits": 8}}, "kv_cache_scheme: expected none"),
+        (
+            {**compressed("channel"), "format": "pack-quantized"},
+            "format: expected 'float-quantized'",
+        ),
+        (
+            {**compressed("channel"), "kv_cache_scheme": {"num_bits": 8}},
+            "kv_cache_scheme: expected none",
+        ),
         ({**compressed("channel"), "config_groups": {}}, "config_groups: expected one group"),
         (compressed("group"), "expected strategy 'tensor', 'channel' or 'block', got 'group'"),
         (compressed("channel", num_bits=4), "weights: num_bits: expected 8, got 4"),
@@ -175,7 +186,9 @@ def test_matrices_whose_scales_do_not_fit_are_refused(tmp_path):
     safetensors.write(file, {**tensors, f"{name}.weight_scale": scale[:5]})
     with pytest.raises(ValueError, match=r"expected scales of shape \(48, 1\), got \(5, 1\)"):
         read_decoder(tmp_path)
-    with pytest.raises(ValueError, match="activations 'float' of a checkpoint that rounds weights alone"):
+    with pytest.raises(
+        ValueError, match="activations 'float' of a checkpoint that rounds weights alone"
+    ):
         folder = tmp_path / "weights"
         folder.mkdir()
         read_decoder(float8_folder(folder, "tensor"), activations="float8")

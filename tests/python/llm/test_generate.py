@@ -114,7 +114,6 @@ def test_the_command_prints_an_answer(folder, capsys):
         ({"auto_map": {}}, "names code of the folder, which is never run"),
         ({"model_type": "mamba"}, "model_type: expected one of gemma"),
         ({"residual_multiplier": 2.0}, "has no field 'residual_multiplier'"),
-        ({"quantization_config": {}}, "expected quant_method 'fp8' or 'compressed-tensors', got None"),
         ({"is_encoder_decoder": True}, "'is_encoder_decoder': expected False, got True"),
         ({"hidden_act": "quick_gelu"}, "activation: expected one of silu"),
         ({"rope_parameters": {"rope_type": "longrope"}}, "rope_type: expected one of default"),

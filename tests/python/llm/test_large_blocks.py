@@ -81,5 +81,7 @@ def test_commands_take_activations(tmp_path, capsys):
         load(folder, activations="int8")
     assert main(["generate", str(folder), "abc", "--activations", "int8"]) == 1
     assert "expected activations 'float' or 'float8' of a folder" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"):
+    with pytest.raises(
+        ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"
+    ):
         load(tmp_path / "a.gguf", activations="int4")

@@ -61,7 +61,11 @@ def test_long_prompts_are_not_recorded():
 @pytest.mark.parametrize("format", [None, "q8_0", "q4_0"])
 def test_steps_of_experts_are_programs_with_the_bits_of_each_expert_alone(format):
     mixed = decoder(
-        experts=Experts(3, 2, 32), hidden_size=64, intermediate_size=96, head_dim=16, max_positions=64
+        experts=Experts(3, 2, 32),
+        hidden_size=64,
+        intermediate_size=96,
+        head_dim=16,
+        max_positions=64,
     )
     if format:
         weights = {
@@ -152,7 +156,9 @@ def test_activations_of_eight_bits(format):
 
 def test_activations_that_are_refused():
     made, weights = in_blocks("q8_0")
-    with pytest.raises(ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"):
+    with pytest.raises(
+        ValueError, match="expected activations 'float', 'int8' or 'float8', got 'int4'"
+    ):
         Decoder(made, weights, "int4")
     with pytest.raises(ValueError, match="weights in blocks, of which this model has none"):
         Decoder(config(), decoder().weights, "int8")

@@ -169,7 +169,7 @@ def test_what_is_refused():
         q.observe(model)(images() * float("inf"))
     with pytest.raises(ValueError, match="Percentile: expected a percentage above 0"):
         q.Percentile(0)
-    with pytest.raises(TypeError, match="observe: expected a Module, got function"):
+    with pytest.raises(TypeError, match="observe: expected a Module or a Program, got function"):
         q.observe(lambda x: x)
     kept = q.observe(model, q.Int8(keep=["5", "0"]))
     assert [isinstance(layer, q.Observed) for layer in kept] == [False, False, True] + [False] * 3

@@ -245,11 +245,11 @@ tenon_status convolve(tenon_ctx* ctx, Convolution<X, W> c, const tenon_tensor* w
 }
 
 tenon_status conv2d_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
-                            const tenon_tensor* x_zero_point,
-                            const tenon_tensor* weight_zero_point, const int64_t* stride,
-                            uint64_t stride_count, const int64_t* padding, uint64_t padding_count,
-                            const int64_t* dilation, uint64_t dilation_count, int64_t groups,
-                            tenon_tensor* out, tenon_err* err) {
+                            const tenon_tensor* x_zero_point, const tenon_tensor* weight_zero_point,
+                            const int64_t* stride, uint64_t stride_count, const int64_t* padding,
+                            uint64_t padding_count, const int64_t* dilation,
+                            uint64_t dilation_count, int64_t groups, tenon_tensor* out,
+                            tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
   ConvShapes s;
   s.batch = x->shape[0];
@@ -288,9 +288,8 @@ tenon_status conv2d_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
 }
 TENON_BOX_conv2d_integer(conv2d_integer_boxed, conv2d_integer);
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_conv2d_integer(conv2d_integer, nullptr,
-                                dtype_bit(TENON_DTYPE_I8) | dtype_bit(TENON_DTYPE_U8), 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_conv2d_integer(
+    conv2d_integer, nullptr, dtype_bit(TENON_DTYPE_I8) | dtype_bit(TENON_DTYPE_U8), 0, 0)};
 
 }  // namespace
 

@@ -18,14 +18,15 @@ constexpr int kCodeRows = 4;  // of the weight
 // Rows of x up to which this is faster than a product with the decoded weight.
 constexpr int64_t kMaxCodeRows = 64;
 constexpr int64_t kCodePart = 256;  // elements of a row that are decoded at once for few rows of x
-constexpr int kCodeTile = kVectorBytes == 64 ? 4 : 1;  // rows of x for each reading of decoded weights
+constexpr int kCodeTile =
+    kVectorBytes == 64 ? 4 : 1;  // rows of x for each reading of decoded weights
 
 struct CodesProduct {
   const float *x, *scale, *bias;  // bias may be NULL
   const int8_t* weight;
   float* out;
   int64_t m, n, k;
-  int64_t group;           // elements of a row that share a factor, a multiple of 16 unless it is the row
+  int64_t group;  // elements of a row that share a factor, a multiple of 16 unless it is the row
   int64_t factor_rows = 1;  // rows that share factors
   int64_t row_factors = 1;  // factors of a row
 };

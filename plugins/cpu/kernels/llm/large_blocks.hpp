@@ -81,13 +81,11 @@ struct Q5K {
           second(numbers_from(16, pairs.factors[group], pairs.offsets[group]));
 #pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
-        const __m512i four = bits_of(sixteen_bytes(block + 48 + 32 * round + 16 * half), 4 * part,
-                                     15),
+        const __m512i four =
+                          bits_of(sixteen_bytes(block + 48 + 32 * round + 16 * half), 4 * part, 15),
                       fifth = bits_of(sixteen_bytes(block + 16 + 16 * half), group, 1);
-        const __m512i codes =
-            _mm512_or_si512(four, _mm512_maskz_slli_epi32(0xffff, fifth, 4));
-        to[2 * part + half] =
-            Lanes(_mm512_maskz_permutex2var_ps(0xffff, first, codes, second));
+        const __m512i codes = _mm512_or_si512(four, _mm512_maskz_slli_epi32(0xffff, fifth, 4));
+        to[2 * part + half] = Lanes(_mm512_maskz_permutex2var_ps(0xffff, first, codes, second));
       }
     }
   }
@@ -109,14 +107,14 @@ struct Q6K {
     for (int group = 0; group < 2; ++group) {
 #pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
-        const __m512i four =
-                          bits_of(sixteen_bytes(block + 64 * part + 32 * group + 16 * half), shift, 15),
+        const __m512i four = bits_of(sixteen_bytes(block + 64 * part + 32 * group + 16 * half),
+                                     shift, 15),
                       two = bits_of(sixteen_bytes(block + 128 + 32 * part + 16 * half),
                                     shift + 2 * group, 3);
         const __m512i code = _mm512_sub_epi32(
             _mm512_or_si512(four, _mm512_maskz_slli_epi32(0xffff, two, 4)), _mm512_set1_epi32(32));
-        to[2 * group + half] = Lanes(_mm512_maskz_cvtepi32_ps(0xffff, code)) *
-                               factors[4 * round + 2 * group + half];
+        to[2 * group + half] =
+            Lanes(_mm512_maskz_cvtepi32_ps(0xffff, code)) * factors[4 * round + 2 * group + half];
       }
     }
   }

@@ -53,8 +53,7 @@ int32_t linear_fp8_fits(const tenon_value* args, uint32_t) {
   const int64_t k = weight->shape[1];
   if (scale->dtype != TENON_DTYPE_F32 || weight->shape[0] == 0 || k == 0 || k % kLanes != 0)
     return 0;
-  if (args[5].tag != TENON_VALUE_NONE &&
-      static_cast<const int64_t*>(args[5].v.p)[1] % kLanes != 0)
+  if (args[5].tag != TENON_VALUE_NONE && static_cast<const int64_t*>(args[5].v.p)[1] % kLanes != 0)
     return 0;
   if (args[3].tag == TENON_VALUE_TENSOR && tensor(3)->dtype != x->dtype) return 0;
   return std::string_view(static_cast<const char*>(args[6].v.p), args[6].aux) == "float";

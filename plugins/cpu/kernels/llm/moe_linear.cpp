@@ -48,11 +48,12 @@ tenon_status moe_linear(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
   for (uint64_t expert = 0; expert < weights_count; ++expert) {
     const int64_t count = count_at(counts, static_cast<int64_t>(expert));
     if (count < 0 || count > rows - first)
-      return fail_format(err, TENON_OUT_OF_RANGE,
-                         "[moe_linear] expected counts that sum to the %lld rows of x, got %lld for "
-                         "expert %lld behind %lld rows",
-                         static_cast<long long>(rows), static_cast<long long>(count),
-                         static_cast<long long>(expert), static_cast<long long>(first));
+      return fail_format(
+          err, TENON_OUT_OF_RANGE,
+          "[moe_linear] expected counts that sum to the %lld rows of x, got %lld for "
+          "expert %lld behind %lld rows",
+          static_cast<long long>(rows), static_cast<long long>(count),
+          static_cast<long long>(expert), static_cast<long long>(first));
     if (count > 0 && out->numel > 0) {
       int64_t shapes[2][2];
       const tenon_tensor given = rows_of(x, first, count, shapes[0]);

@@ -45,7 +45,8 @@ int32_t weight_only_linear_fits(const tenon_value* args, uint32_t) {
       scale->dtype != x->dtype || (bits != 8 && bits != 4))
     return 0;
   const int64_t n = quantized->shape[0], k = quantized->shape[1] * (bits == 4 ? 2 : 1);
-  if (n == 0 || k == 0 || k % kLanes != 0 || x->shape[x->ndim - 1] != k || x->numel / k > kMaxCodeRows)
+  if (n == 0 || k == 0 || k % kLanes != 0 || x->shape[x->ndim - 1] != k ||
+      x->numel / k > kMaxCodeRows)
     return 0;
   if (args[5].tag == TENON_VALUE_NONE) {
     if (scale->ndim != 1 || scale->shape[0] != n) return 0;

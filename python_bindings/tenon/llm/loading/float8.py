@@ -31,10 +31,10 @@ def scheme_of(fields: Mapping[str, Any]) -> Float8Scheme | None:
     given = fields.get("quantization_config")
     if given is None:
         return None
-    method = given.get("quant_method") if isinstance(given, dict) else given
-    if method == "fp8":
+    method = given.get("quant_method") if isinstance(given, dict) else None
+    if isinstance(given, dict) and method == "fp8":
         return _of_fp8(given)
-    if method == "compressed-tensors":
+    if isinstance(given, dict) and method == "compressed-tensors":
         return _of_compressed_tensors(given)
     raise ValueError(
         f"{_FIELD}: expected quant_method 'fp8' or 'compressed-tensors', got {method!r:.60}; other "
@@ -94,9 +94,7 @@ def _check_numbers(name: str, given: Any) -> None:
     for field, expected in (("num_bits", 8), ("type", "float"), ("symmetric", True)):
         value = given.get(field, expected) if isinstance(given, dict) else given
         if value != expected:
-            raise ValueError(
-                f"{_FIELD}: {name}: {field}: expected {expected!r}, got {value!r:.60}"
-            )
+            raise ValueError(f"{_FIELD}: {name}: {field}: expected {expected!r}, got {value!r:.60}")
 
 
 def with_scales(
@@ -111,7 +109,9 @@ def with_scales(
         if kind != "weight" or tensor.dtype not in FLOAT8:
             found[name] = tensor
             continue
-        scale = next((f"{module}.{each}" for each in _SCALES if f"{module}.{each}" in tensors), None)
+        scale = next(
+            (f"{module}.{each}" for each in _SCALES if f"{module}.{each}" in tensors), None
+        )
         if scale is None or tensor.ndim != 2:
             raise ValueError(
                 f"'{name}': expected a matrix of float8 beside '{module}.weight_scale', got shape "
@@ -146,6 +146,4 @@ def _scale(name: str, tensor: Tensor, scale: Tensor, block: tuple[int, int] | No
         wanted = (rows, 1)
         if scale.numel() == rows and scale.ndim in (1, 2) and scale.shape[0] == rows:
             return scale.reshape([rows, 1])
-    raise ValueError(
-        f"'{name}': expected scales of shape {wanted}, got {tuple(scale.shape)}"
-    )
+    raise ValueError(f"'{name}': expected scales of shape {wanted}, got {tuple(scale.shape)}")
