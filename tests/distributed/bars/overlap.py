@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from network import Network, is_allowed
 from rows import HAS_TORCH, Rows
 
 WIDTH, LAYERS = 512, 8
-BATCH = int(os.environ.get("OVERLAP_BATCH", "1024"))
+BATCH = int(os.environ.get("OVERLAP_BATCH", "768"))
 ROUNDS = int(os.environ.get("OVERLAP_ROUNDS", "5"))
 RATE = "200mbit"
 
@@ -40,7 +39,7 @@ def steps_of_tenon() -> dict[str, Callable[[], Any]]:
         called: Any = model
         if kind.startswith("data"):
             # All gradients in one bucket travel when the pass is over.
-            size = 2.0 if kind == "data parallel" else 1000.0
+            size = 1.0 if kind == "data parallel" else 1000.0
             called = dist.DistributedDataParallel(model, bucket_cap_mb=size)
         elif kind.startswith("ZeRO"):
             for layer in model:
@@ -83,7 +82,7 @@ def steps_of_torch() -> dict[str, Callable[[], Any]]:
         model: Any = nn.Sequential(*[nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)])
         called = model
         if kind == "data parallel":
-            called = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=2)
+            called = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
         elif kind == "ZeRO stage 3":
             for layer in model:
                 fully_shard(layer, mesh=mesh)
@@ -179,7 +178,7 @@ def main() -> None:
         finally:
             for each in ranks.values():
                 each.close()
-    found = {key: statistics.median(values) for key, values in times.items()}
+    found = {key: min(values) for key, values in times.items()}  # other work of the machine only adds
     for (library, name), value in found.items():
         rows.add(f"{library}, {name}", f"{1e3 * value:.0f} ms")
     for kind, other, bar in (
