@@ -19,7 +19,8 @@ from network import Network, is_allowed
 from rows import HAS_TORCH, Rows
 
 WIDTH, LAYERS = 512, 8
-BATCH = int(os.environ.get("OVERLAP_BATCH", "768"))
+BATCH = int(os.environ.get("OVERLAP_BATCH", "256"))
+SECONDS = 0.5  # of computing in a step: two thirds of it backward, as long as 8 MB take on the link
 ROUNDS = int(os.environ.get("OVERLAP_ROUNDS", "5"))
 RATE = "200mbit"
 
@@ -164,6 +165,14 @@ def main() -> None:
     with Network(2) as network:
         for machine in range(2):
             network.shape(machine, RATE)
+        if "OVERLAP_BATCH" not in os.environ:
+            probe = Ranks("tenon", network, 29499)
+            try:
+                taken = min(probe.seconds("computing alone") for _ in range(3))
+            finally:
+                probe.close()
+            os.environ["OVERLAP_BATCH"] = str(int(min(max(BATCH * SECONDS / taken, 16), 4096)))
+            rows.add("rows of a batch", os.environ["OVERLAP_BATCH"])
         libraries = ["tenon", *(["torch"] if HAS_TORCH else [])]
         ranks = {each: Ranks(each, network, 29500 + i) for i, each in enumerate(libraries)}
         times: dict[tuple[str, str], list[float]] = {}
