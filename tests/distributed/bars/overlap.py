@@ -187,7 +187,8 @@ def main() -> None:
         finally:
             for each in ranks.values():
                 each.close()
-    found = {key: min(values) for key, values in times.items()}  # other work of the machine only adds
+    # Other work of the machine only adds.
+    found = {key: min(values) for key, values in times.items()}
     for (library, name), value in found.items():
         rows.add(f"{library}, {name}", f"{1e3 * value:.0f} ms")
     for kind, other, bar in (
