@@ -73,7 +73,7 @@ class Run {
   const uint32_t id_;
   const uint32_t flags_;
   bool is_restricted_ = false;
-  std::vector<Entry> heap_;     // nodes with gradients, highest level first
+  std::vector<Entry> heap_;  // nodes with gradients, highest level first
   uint32_t arrivals_left_ = UINT32_MAX;
   std::vector<Node*> roots_;    // keep the graph alive: a hook may drop the caller's last handle
   std::vector<Node*> claimed_;  // restricted passes: nodes with marks

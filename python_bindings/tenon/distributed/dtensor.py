@@ -109,7 +109,7 @@ def redistribute(
         device_mesh, placements = None, device_mesh
     if placements is None:
         raise ValueError("redistribute: expected placements, got none")
-    if device_mesh is not None and device_mesh is not mesh:
+    if isinstance(device_mesh, DeviceMesh) and device_mesh is not mesh:
         between_meshes.expect_ranks(mesh, device_mesh)
         words = words_of(placements, device_mesh.ndim, self.ndim)
         if any(isinstance(placement, Partial) for placement in placements):

@@ -93,19 +93,20 @@ class RowwiseParallel(ParallelStyle):
         self.use_local_output = use_local_output
 
     def apply(self, module: nn.Module, mesh: DeviceMesh, path: str) -> None:
-        style: ParallelStyle = self
-        if isinstance(module, nn.Embedding):
-            style = _TableRows(module, self.given_layouts, self.output_layouts)
-            style.use_local_output = self.use_local_output
-        super(RowwiseParallel, style).apply(module, mesh, path)
+        if not isinstance(module, nn.Embedding):
+            super().apply(module, mesh, path)
+            return
+        rows = _TableRows(module, self.given_layouts, self.output_layouts)
+        rows.use_local_output = self.use_local_output
+        rows.apply(module, mesh, path)
 
     def placements_of(self, module: nn.Module, name: str) -> Placement:
         _expect(module, nn.Linear, self)
         return Shard(1) if name == "weight" else Replicate()
 
 
-class _TableRows(RowwiseParallel):
-    """Of an Embedding: indices are whole on every rank, by default."""
+class _TableRows(ParallelStyle):
+    """RowwiseParallel of an Embedding: indices are whole on every rank, by default."""
 
     def __init__(
         self, module: nn.Embedding, input_layouts: Placement | None, output_layouts: Placement
@@ -115,8 +116,8 @@ class _TableRows(RowwiseParallel):
                 "RowwiseParallel: expected Embedding(sparse=False, max_norm=None, scale_grad_by_freq=False), got a table "
                 "that one of these was given for; use ColwiseParallel, or a plain table"
             )
-        super().__init__(input_layouts=input_layouts or Replicate(), output_layouts=output_layouts)
-        self.desired_input_layouts = Replicate()
+        self.input_layouts = input_layouts or Replicate()
+        self.output_layouts = output_layouts
         kind = type(module)
         module.__class__ = type(kind.__name__, (RowsOfVocabulary, kind), {})
 

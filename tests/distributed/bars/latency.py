@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""all_reduce of 64 bytes and of 4 KB among processes of this machine, beside PyTorch over Gloo: in turns, and half of its time is the bar."""
+"""all_reduce of 64 bytes and of 4 KB among processes of this machine, beside PyTorch over Gloo: in turns, and
+half of its time is the bar."""
 
 from __future__ import annotations
 
