@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call that PyTorch has no kernel for on the device comes here, as a call with boxed arguments. Python says once for
 // each kind of arguments what the call is in operators (tenon/torch/_device_calls.py); from then on its tape runs.
+#include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
@@ -396,8 +397,9 @@ int64_t attention_choice(const at::Tensor& query, const at::Tensor& key, const a
     return other.dim() == 4 && other.numel() > 0 && other.scalar_type() == query.scalar_type() &&
            other.sizes().slice(0, 2) == query.sizes().slice(0, 2);
   };
-  bool is_one = dropout == 0 && query.is_privateuseone() && query.dim() == 4 && query.numel() > 0 &&
-                fits(key) && fits(value);
+  bool is_one = at::globalContext().userEnabledOverrideableSDP() && dropout == 0 &&
+                query.is_privateuseone() && query.dim() == 4 && query.numel() > 0 && fits(key) &&
+                fits(value);
   return static_cast<int64_t>(is_one ? at::SDPBackend::overrideable : at::SDPBackend::math);
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/is_set_to_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
 #include <ATen/ops/view_as_complex_native.h>
@@ -154,12 +155,20 @@ void check_layout(std::optional<at::Layout> layout, std::optional<bool> is_pinne
                     "\"; only memory of the CPU is pinned");
 }
 
+// The owner of the memory has the tensor's dtype and shape, so that calls need no view of it.
+at::Tensor empty_dense(at::IntArrayRef size, at::ScalarType type) {
+  for (int64_t each : size)
+    TORCH_CHECK(each >= 0, "Trying to create tensor with negative dimension ", each, ": ", size);
+  return tensor_of(Handle(create(current_device(), known_dtype(type), size)));
+}
+
 at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout> layout, std::optional<at::Device> device,
                  std::optional<bool> is_pinned, std::optional<at::MemoryFormat> format) {
   check_layout(layout, is_pinned);
   DeviceScope scope(device ? device->index() : -1);
   at::ScalarType type = c10::dtype_or_default(dtype);
+  if (!format || *format == at::MemoryFormat::Contiguous) return empty_dense(size, type);
   known_dtype(type);
   return at::Tensor(at::detail::empty_generic(
       size, &the_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type, format));
@@ -171,6 +180,8 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
   check_layout(layout, is_pinned);
   DeviceScope scope(device ? device->index() : -1);
   at::ScalarType type = c10::dtype_or_default(dtype);
+  if (size.size() == stride.size() && stride == c10::contiguous_strides(size))
+    return empty_dense(size, type);
   known_dtype(type);
   return at::Tensor(at::detail::empty_strided_generic(
       size, stride, &the_allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type));
@@ -399,6 +410,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("set_.source_Storage_storage_offset", &set_storage);
   m.impl("set_.source_Storage", static_cast<SetStorage*>(&at::native::set_));
   m.impl("set_.source_Tensor", &at::native::set_tensor_);
+  m.impl("is_set_to", &at::native::is_set_to);
   m.impl("record_stream", &record_stream);
 }
 

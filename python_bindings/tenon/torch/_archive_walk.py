@@ -382,8 +382,17 @@ def _tree(spec: str, leaves: Sequence[Any]) -> Any:
     version, content = json.loads(spec)
     if version != 1:
         raise ValueError(f"torch.load: expected containers of version 1, got {version}")
-    rest = iter(leaves)
-    return _container(content, rest)
+    places = _places(content)
+    if places != len(leaves):
+        raise ValueError(
+            f"torch.load: expected containers of {len(leaves)} values, got places for {places}"
+        )
+    return _container(content, iter(leaves))
+
+
+def _places(spec: Any) -> int:
+    """How many values its containers hold."""
+    return 1 if spec["type"] is None else sum(map(_places, spec["children_spec"]))
 
 
 def _container(spec: Any, leaves: Any) -> Any:

@@ -25,6 +25,8 @@ def kept_whole(torch: Any, *, training: bool = False) -> dict[Any, Any]:
         if is_of_training or (is_plain and not each._schema.is_mutable):
             table.setdefault(each, decomposition)
     table[torch.ops.aten.addbmm.default] = _addbmm
+    # A constant of the code is no tensor of the trace until this call has been made, as a whole.
+    table.pop(torch.ops.aten.lift_fresh.default, None)
     for each in list(table):
         if isinstance(each, torch._ops.OpOverload) and each.namespace == "aten":
             name = op_name(each)

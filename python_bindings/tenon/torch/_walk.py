@@ -123,8 +123,11 @@ class Walk:
             return _MISSING
 
     def leaf(self, tensor: Any, name: str) -> Tensor:
-        """A tensor of PyTorch's that the program reads in place."""
-        return self.builder.leaf(self._weights(tensor, name), name)
+        """A tensor of PyTorch's that the program reads in place. While torch.compile traces, calls on it are its business."""
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+        with unset_fake_temporarily():
+            return self.builder.leaf(self._weights(tensor, name), name)
 
     def _node(self, node: Any, module: Any) -> Any:
         if node.op == "get_attr":

@@ -149,6 +149,24 @@ def test_other_schemas_and_files_are_refused(saved, tmp_path):
         _archive_walk.load(str(tmp_path / "text.pt2"), name=None, gradients=False)
 
 
+def test_containers_have_a_place_for_each_value(saved, tmp_path):
+    path = str(tmp_path / "other.pt2")
+
+    def fewer(data):
+        content = json.loads(data)
+        (call,) = (
+            each for each in content["graph_module"]["module_call_graph"] if each["fqn"] == ""
+        )
+        version, spec = json.loads(call["signature"]["out_spec"])
+        spec["children_spec"].append({"type": None, "context": None, "children_spec": []})
+        call["signature"]["out_spec"] = json.dumps([version, spec])
+        return json.dumps(content).encode()
+
+    rewritten(saved, path, fewer)
+    with pytest.raises(ValueError, match="expected containers of [0-9]+ values, got places for"):
+        _archive_walk.load(path, name=None, gradients=False)
+
+
 def test_damaged_files_are_refused_or_load(saved, tmp_path):
     draw = random.Random(0)
     path = str(tmp_path / "damaged.pt2")

@@ -70,6 +70,21 @@ def test_it_is_one_operator_and_others_are_taken_apart():
     assert told() == (before[0] + 1, before[1] + 1)
 
 
+def test_a_program_may_take_it_apart_and_differentiate_twice():
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, 4, 3)
+    before, found = told(), []
+    for device in (DEVICE, "cpu"):
+        leaf = x.detach().to(device).requires_grad_()
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            out = F.scaled_dot_product_attention(leaf, leaf, leaf)
+        (grad,) = torch.autograd.grad(out.square().sum(), leaf, create_graph=True)
+        grad.square().sum().backward()
+        found.append(leaf.grad.cpu())
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-4)
+    assert told() == before
+
+
 def test_inputs_that_lie_otherwise_and_half_precision():
     torch.manual_seed(0)
     rows = torch.randn(2, 5, 3, 3, 4)  # batch, length, of which, heads, features

@@ -21,6 +21,8 @@ Module: Any = nn.Module
 @pytest.fixture(autouse=True)
 def quiet():
     torch._dynamo.reset()
+    # A device that another test has registered turns it on, and what torch.compile has traced cannot be exchanged.
+    torch.__future__.set_swap_module_params_on_conversion(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -168,7 +168,27 @@ def test_other_meanings_are_told_in_a_port(line, message):
         warnings.simplefilter("error")
         assert eval(code, port).tolist() == first.tolist()  # once for a place
         other = compile(line, f"<{line}, elsewhere>", "eval")
-        assert eval(other, {"x": port["x"]}).tolist() == first.tolist()  # in no port
+        if "dim=" not in line:  # which is told everywhere
+            assert eval(other, {"x": port["x"]}).tolist() == first.tolist()  # in no port
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_pytorchs_keyword_is_told_in_every_module(name):
+    program = f"for _ in range(3): values = x.{name}(dim=1)\nother = tenon.{name}(x, dim=0)\n"
+    names = {"x": tenon.tensor(X), "tenon": tenon}
+    with pytest.warns(UserWarning, match=rf"{name}\(dim=\): .* write axis= or a{name}\(\)") as told:
+        exec(compile(program, f"<{name} by dim>", "exec"), names)
+    assert [(each.filename, each.lineno) for each in told] == [
+        (f"<{name} by dim>", 1),
+        (f"<{name} by dim>", 2),
+    ]
+    assert names["values"].tolist() == getattr(np, name)(X, axis=1).tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = f"x.a{name}(dim=1), tenon.a{name}(x, dim=0, keepdim=True), x.{name}(axis=1), x.{name}(1)"
+        exec(compile(plain, f"<a{name}>", "exec"), names)
+        with pytest.raises(UserWarning):  # an error where warnings are
+            exec(compile(program, f"<{name} by dim, again>", "exec"), names)
 
 
 def test_what_is_meant_is_not_told():
