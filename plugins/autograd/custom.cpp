@@ -10,6 +10,7 @@
 #include "engine.hpp"
 #include "operators.hpp"
 #include "saved_hooks.hpp"
+#include "stand_ins.hpp"
 #include "views.hpp"
 
 struct tenon_saved {
@@ -204,7 +205,10 @@ tenon_status record(const char* name, tenon_tensor* const* inputs, uint32_t ninp
 tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved** out,
                           tenon_err* err) {
   Tensor kept = Tensor::borrow(tensor);
-  if (tensor && is_output) TENON_TRY(alias(tensor, &kept, err));
+  if (tensor && is_output) {
+    TENON_TRY(alias(tensor, &kept, err));
+    share_slots(tensor, kept.get());
+  }
   std::unique_ptr<tenon_saved> saved(new (std::nothrow) tenon_saved{
       std::move(kept), is_output ? tensor : nullptr, tensor ? version_of(tensor) : 0, nullptr});
   if (!saved) return fail_host_memory(err);
@@ -255,6 +259,7 @@ tenon_status saved_unpack(tenon_saved* saved, tenon_tensor** out, tenon_err* err
   Tensor result = saved->tensor;
   if (Variable* history = history_of_output(*saved)) {
     TENON_TRY(alias(saved->tensor.get(), &result, err));
+    share_slots(saved->tensor.get(), result.get());
     retain(*running);
     attach(result.get(), history, kStandIn);
   }

@@ -9,6 +9,7 @@
 #include "accumulate.hpp"
 #include "hooks.hpp"
 #include "operators.hpp"
+#include "stand_ins.hpp"
 #include "views.hpp"
 
 namespace tenon::autograd {
@@ -455,8 +456,10 @@ tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads,
             "that is expected",
             i);
       found[i] = Tensor::borrow(sum);
-      if (sum && sum->layers & place.bit && !(flags & TENON_BACKWARD_CREATE_GRAPH))
+      if (sum && sum->layers & place.bit && !(flags & TENON_BACKWARD_CREATE_GRAPH)) {
         TENON_TRY(alias(sum, &found[i], err));
+        share_slots(sum, found[i].get());
+      }
     }
     for (uint32_t i = 0; i < ninputs; ++i) results[i] = found[i].release();
     return TENON_OK;

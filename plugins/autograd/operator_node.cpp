@@ -10,6 +10,7 @@
 #include "engine.hpp"
 #include "operators.hpp"
 #include "saved_hooks.hpp"
+#include "stand_ins.hpp"
 
 namespace tenon::autograd {
 namespace {
@@ -192,6 +193,7 @@ tenon_status unpack_outputs(Node& node, bool with_history, Unpacked& in, tenon_e
     // The rule differentiates through its own result: give it one that has this node as history.
     Tensor view;
     TENON_TRY(alias(saved->tensor, &view, err));
+    share_slots(saved->tensor, view.get());
     retain(node);
     attach(view.get(), &node.variables()[k], kStandIn);
     in.outs[k] = in.keep(std::move(view));

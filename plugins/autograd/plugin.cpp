@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole plugin at a glance: one layer, one extension slot, one service.
+// The whole plugin at a glance: one layer, one extension slot, and what other services are told.
 #include <tenon/plugin.hpp>
 
 #include "custom.hpp"
@@ -8,6 +8,7 @@
 #include "layer.hpp"
 #include "rules.hpp"
 #include "saved_hooks.hpp"
+#include "stand_ins.hpp"
 #include "tensors.hpp"
 
 namespace tenon::autograd {
@@ -63,6 +64,8 @@ tenon_status start(const tenon_host*, tenon_err* err) {
   if (place.layer < 0) return host->err_code(err);
   place.bit = static_cast<uint8_t>(1u << place.layer);
   for (uint32_t i = 0; i < kGradRuleCount; ++i) TENON_TRY(rule_register(&kGradRules[i], err));
+  TENON_TRY(host->service_register(TENON_GRADIENT_RULES_SERVICE, TENON_GRADIENT_RULES_VERSION,
+                                   &kGradientRules, err));
   return host->service_register(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION, &kService, err);
 }
 

@@ -48,6 +48,7 @@ NB_MODULE(_core, module) {
   add_dialect_functions(module);
   add_port_functions(module);
   add_default_device(module);
+  add_forward_functions(module);
   add_default_dtype_functions(module);
   add_validation_functions(module);
   add_call_observer(module);

@@ -10,6 +10,7 @@ void add_conversion_functions(nanobind::module_& module);     // conversion_modu
 void add_system_functions(nanobind::module_& module);         // system_module.cpp
 void add_interpreter_functions(nanobind::module_& module);    // interpreter_module.cpp
 void add_stream_types(nanobind::module_& module);             // stream_module.cpp
+void add_forward_functions(nanobind::module_& module);        // forward_module.cpp
 void add_graph_type(nanobind::module_& module);               // graph_module.cpp
 void add_profile_type(nanobind::module_& module);             // profile_module.cpp
 void add_ipc_functions(nanobind::module_& module);            // ipc_module.cpp

@@ -7,6 +7,7 @@ import functools
 
 from tenon import _core
 from tenon._tensor import batched
+from tenon.autograd.forward import refuse_function
 from tenon.autograd.grad_mode import is_grad_enabled, no_grad
 from tenon.autograd.saved_tensors import SavedTensor
 
@@ -66,6 +67,8 @@ class Function:
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        if _core._forward_level():
+            refuse_function(cls.__name__, args)
         ctx = _Context()
         positions = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derivatives of functions, by reverse mode and by its own derivative.
+"""Derivatives of functions, by reverse mode and by forward mode.
 
-A product with the Jacobian from the right, forward mode's question, is the derivative of the
-product from the left by its vector, in which it is linear: two backward passes give it exactly
-(Townsend, A new trick for calculating Jacobian vector products, 2017).
+jvp() calls the function with dual tensors (tenon/autograd/forward.py). Where they do not get through, and for linearize(),
+which calls it once for many vectors, a product with the Jacobian from the right is the derivative of the product from the
+left by its vector, in which it is linear: two backward passes give it exactly (Townsend, A new trick for calculating
+Jacobian vector products, 2017).
 
 Results have a history while recording is on, as those of every operator: they can be differentiated
 again, by other transformations and by backward(). Inside `tenon.no_grad()` they have none.
@@ -17,7 +18,8 @@ from typing import Any
 
 from tenon import _core, autograd
 from tenon._core import Tensor
-from tenon.func.batching import lift, nest_like, raw_of, refuse_lost
+from tenon.autograd import forward
+from tenon.func.batching import lift, nest_like, raw_of, refuse_lost, running_levels
 from tenon.func.tree import flatten, map_leaves, unflatten
 
 Function = Callable[..., Any]
@@ -34,7 +36,14 @@ def _tracked(x: Tensor) -> Tensor:
     raw = raw_of(x)
     if raw.requires_grad:
         return nest_like(_core.operator("expand")(raw, raw.shape), x)
-    return nest_like(raw.detach().requires_grad_(), x)
+    return nest_like(_detached(raw).requires_grad_(), x)
+
+
+def _detached(raw: Tensor) -> Tensor:
+    """Without history, and with the tangents of a forward mode around."""
+    result = raw.detach()
+    _core._forward_copy(raw, result)
+    return result
 
 
 def _derivatives(
@@ -69,6 +78,31 @@ def _derivatives(
     ]
 
 
+def _check_differentiable(name: str, leaves: Sequence[Any]) -> None:
+    for leaf in leaves:
+        if not _is_differentiable(leaf):
+            got = leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__
+            raise TypeError(
+                f"{name}: expected floating or complex tensors to differentiate by, got {got}; "
+                f"choose others with argnums, or convert it"
+            )
+
+
+def _split_aux(name: str, result: Any) -> tuple[Any, Any]:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            f"{name}: with has_aux, expected a pair (result, aux) from the function, got "
+            f"{type(result).__name__}"
+        )
+    return result
+
+
+def _check_results(name: str, outputs: Sequence[Any]) -> None:
+    for out in outputs:
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{name}: expected tensors from the function, got {type(out).__name__}")
+
+
 class _Call:
     """One call of a function, recorded, with the arguments that it is differentiated by."""
 
@@ -81,13 +115,7 @@ class _Call:
             raise ValueError(f"{name}: expected argnums below {len(args)}, got {argnums}")
         chosen = [args[n] for n in numbers]
         leaves, self._rebuild = flatten(chosen[0] if isinstance(argnums, int) else tuple(chosen))
-        for leaf in leaves:
-            if not _is_differentiable(leaf):
-                got = leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__
-                raise TypeError(
-                    f"{name}: expected floating or complex tensors to differentiate by, got {got}; "
-                    f"choose others with argnums, or convert it"
-                )
+        _check_differentiable(name, leaves)
         with autograd.enable_grad():
             self.inputs = [_tracked(leaf) for leaf in leaves]
             given = self.with_inputs(self.inputs)
@@ -99,20 +127,11 @@ class _Call:
             result = function(*call)
         self.aux: Any = None
         if has_aux:
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(
-                    f"{name}: with has_aux, expected a pair (result, aux) from the function, got "
-                    f"{type(result).__name__}"
-                )
-            result, aux = result
+            result, aux = _split_aux(name, result)
             self.aux = map_leaves(self.finished, aux)
         self.result = result
         self.outputs, self.rebuild_result = flatten(result)
-        for out in self.outputs:
-            if not isinstance(out, Tensor):
-                raise TypeError(
-                    f"{name}: expected tensors from the function, got {type(out).__name__}"
-                )
+        _check_results(name, self.outputs)
         refuse_lost(self.outputs, self.inputs)
 
     def with_inputs(self, values: Sequence[Any]) -> Any:
@@ -123,7 +142,7 @@ class _Call:
         """A result for the caller, who records or does not."""
         if self.create or not isinstance(x, Tensor) or not raw_of(x).requires_grad:
             return x
-        return nest_like(raw_of(x).detach(), x)
+        return nest_like(_detached(raw_of(x)), x)
 
     def pull(self, seeds: Sequence[Tensor], *, retain: bool = True) -> list[Tensor]:
         """Products of `seeds` with the Jacobian, one for each input."""
@@ -226,9 +245,19 @@ def jvp(
     function: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
 ) -> Any:
     """`function(*primals)`, and the product of its Jacobian with `tangents`, which are like
-    `primals`."""
+    `primals`.
+
+    The function is called once, with tensors that carry their tangents along: memory is that of the function, twice. Where
+    tangents do not get through an operation (a tenon.Function, a write into a part of a tensor, a vmap around), it is
+    called a second time, and two backward passes give the product.
+    """
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
         raise TypeError("jvp: expected primals and tangents as tuples, with one item per argument")
+    if not running_levels():
+        try:
+            return _jvp_by_duals(function, primals, tangents, has_aux)
+        except forward.Refused:
+            pass
     call = _Call("jvp", function, primals, tuple(range(len(primals))), has_aux)
     vectors, _ = flatten(tuple(tangents))
     _check_like("jvp", vectors, call.inputs, "arguments")
@@ -236,6 +265,40 @@ def jvp(
     result = unflatten(call.rebuild_result, map(call.finished, call.outputs))
     tangent = unflatten(call.rebuild_result, pushed)
     return (result, tangent, call.aux) if has_aux else (result, tangent)
+
+
+def _jvp_by_duals(
+    function: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> Any:
+    leaves, rebuild = flatten(tuple(primals))
+    _check_differentiable("jvp", leaves)
+    vectors, _ = flatten(tuple(tangents))
+    _check_like("jvp", vectors, leaves, "arguments")
+    if any(x.layout != "strided" for x in (*leaves, *vectors)):
+        raise forward.Refused("composed tensors")
+    rebuilds: list[Any] = []
+
+    def call(duals: Sequence[Tensor]) -> list[Any]:
+        result, aux = function(*unflatten(rebuild, duals)), ()
+        if has_aux:
+            result, aux = _split_aux("jvp", result)
+        outputs, rebuild_result = flatten(result)
+        _check_results("jvp", outputs)
+        others, rebuild_aux = flatten(aux)
+        rebuilds.extend((rebuild_result, rebuild_aux, len(outputs)))
+        return [*outputs, *others]
+
+    results, found = forward.push(call, leaves, vectors)
+    rebuild_result, rebuild_aux, count = rebuilds
+    outputs = results[:count]
+    pushed = [
+        _zeros(out) if tangent is None else tangent
+        for out, tangent in zip(outputs, found, strict=False)
+    ]
+    result, tangent = unflatten(rebuild_result, outputs), unflatten(rebuild_result, pushed)
+    return (
+        (result, tangent, unflatten(rebuild_aux, results[count:])) if has_aux else (result, tangent)
+    )
 
 
 def linearize(function: Function, *primals: Any) -> tuple[Any, Function]:

@@ -79,11 +79,11 @@ def clip_grads_with_norm_(params: Parameters, max_norm: float, total_norm: Tenso
         scale = tenon.minimum(max_norm / (total_norm + 1e-6), 1.0)
         grads = _grads(params)
         if _are_small(grads):
-            places = {(grad.device, grad.dtype) for grad in grads}
-            if len(places) == 1:
-                (place,) = places
+            kinds = {(grad.device, grad.dtype) for grad in grads}
+            if len(kinds) == 1:
+                ((device, dtype),) = kinds
                 multiply = _core.operator("multiply")
-                _core.call_each(multiply, grads, scale.to(place[0]).to(place[1]), out=grads)
+                _core.call_each(multiply, grads, scale.to(device).to(dtype), out=grads)
                 return
         for grad in grads:
             tenon.multiply(grad, scale.to(grad.device).to(grad.dtype), out=grad)

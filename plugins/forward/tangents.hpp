@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tangents of tensors: where they are kept, at which level, and whether they are still true.
+#pragma once
+
+#include <tenon/services/gradient_rules.h>
+#include <tenon/tensor.hpp>
+
+#include <vector>
+
+namespace tenon::forward {
+
+// Given by the host when the plugin starts, and with the first level; constant from then on.
+struct Place {
+  int32_t slot = -1;   // extension slot of a tensor's Tangents
+  int32_t layer = -1;  // registered with the first level
+};
+inline Place place;
+inline const tenon_gradient_rules_api* rules = nullptr;
+inline const tenon_autograd_api* autograd = nullptr;
+
+// What the thread differentiates by. A call is looked at by one level after another, from the innermost on.
+struct ThreadState {
+  std::vector<uint64_t> levels;
+  size_t active = 0;             // calls see the first so many of them
+  std::vector<int32_t> outside;  // whether the layer was on before each
+};
+ThreadState& thread_state();
+
+// What the calls of a level's own rules see: the levels around it.
+class Within {
+ public:
+  explicit Within(size_t active) : state_(thread_state()), before_(state_.active) {
+    state_.active = active;
+  }
+  ~Within() { state_.active = before_; }
+  Within(const Within&) = delete;
+
+ private:
+  ThreadState& state_;
+  size_t before_;
+};
+
+// Failures are thrown (tenon/error.hpp). An empty tensor: none, and `x` is a constant of the level.
+Tensor tangent_of(tenon_tensor* x, uint64_t level);
+void set_tangent(tenon_tensor* x, uint64_t level, Tensor tangent);
+// Reading the tangent fails: the tensor depends on what the level differentiates by, and nothing
+// tells how.
+void set_unknown(tenon_tensor* x, uint64_t level);
+// May tangent_of() find one, or fail?
+bool has_tangent(const tenon_tensor* x, uint64_t level);
+void copy_tangents(const tenon_tensor* from, tenon_tensor* to);
+// Functions of the extension slot.
+void drop_tangents(void* value);
+void* copy_of_tangents(const void* value);
+
+}  // namespace tenon::forward

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled half of forward mode: tenon/func/forward.py.
+#include <tenon/services/forward.h>
+
+#include "host_call.hpp"
+#include "modules.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+const tenon_forward_api& forward() {
+  static const tenon_forward_api* service = nullptr;
+  if (service) return *service;
+  need_plugins();
+  service = static_cast<const tenon_forward_api*>(
+      host->service_find(TENON_FORWARD_SERVICE, TENON_FORWARD_VERSION));
+  if (service) return *service;
+  raise_error(PyExc_RuntimeError,
+              "forward mode needs the forward plugin, which is not loaded; tenon.plugins.doctor() "
+              "says why");
+  throw nb::python_error();
+}
+
+uint64_t push() {
+  ErrorSink err;
+  uint64_t level = 0;
+  check(forward().push(&level, err), err);
+  return level;
+}
+
+void set_tangent(nb::handle tensor, uint64_t level, nb::handle tangent) {
+  ErrorSink err;
+  tenon_tensor* given = tangent.is_none() ? nullptr : tensor_argument(tangent, "set_tangent");
+  check(forward().set_tangent(tensor_argument(tensor, "set_tangent"), level, given, err), err);
+}
+
+nb::object tangent(nb::handle tensor, uint64_t level) {
+  ErrorSink err;
+  tenon_tensor* found = nullptr;
+  check(forward().tangent(tensor_argument(tensor, "tangent"), level, &found, err), err);
+  return found ? nb::steal(wrap(found)) : nb::none();
+}
+
+void copy(nb::handle from, nb::handle to) {
+  ErrorSink err;
+  check(forward().copy(tensor_argument(from, "copy_tangents"), tensor_argument(to, "copy_tangents"),
+                       err),
+        err);
+}
+
+}  // namespace
+
+void add_forward_functions(nb::module_& module) {
+  module.def("_forward_push", &push);
+  module.def("_forward_pop", [] { forward().pop(); });
+  module.def("_forward_level", [] { return forward().level(); });
+  module.def("_forward_set_tangent", &set_tangent, nb::arg("tensor"), nb::arg("level"),
+             nb::arg("tangent").none());
+  module.def("_forward_tangent", &tangent);
+  module.def("_forward_is_dual", [](nb::handle tensor) {
+    return forward().is_dual(tensor_argument(tensor, "is_dual")) != 0;
+  });
+  module.def("_forward_copy", &copy);
+}
+
+}  // namespace tenon::python
