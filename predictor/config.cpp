@@ -37,6 +37,13 @@ void check_one_of(const std::string& key, const std::vector<std::string>& words,
   refuse(key, expected + schema::did_you_mean(value, words), value);
 }
 
+bool is_number(const std::string& value, int64_t least, int64_t most) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  return error == std::errc() && end == value.data() + value.size() && number >= least &&
+         number <= most;
+}
+
 // What can be told without the program. Names of devices, passes and rewrites are looked up when it is loaded.
 void check_value(const std::string& key, const std::string& value) {
   if (key == "numerics") check_one_of(key, {"exact", "ulp", "fast"}, value);
@@ -46,13 +53,13 @@ void check_value(const std::string& key, const std::string& value) {
   if (key == "warmup") parse_shapes(value);
   if (key == "sizes") parse_sizes(value);
   if (key == "shapes") parse_named_shapes(value);
-  if (key == "deadline_ms") {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    constexpr int64_t kYear = int64_t{1000} * 3600 * 24 * 365;
-    if (error != std::errc() || end != value.data() + value.size() || number < 0 || number > kYear)
-      refuse(key, "a number of milliseconds, or 0 for no deadline", value);
-  }
+  constexpr int64_t kYear = int64_t{1000} * 3600 * 24 * 365, kMaxThreads = 1024, kSecond = 1000000;
+  if (key == "deadline_ms" && !is_number(value, 0, kYear))
+    refuse(key, "a number of milliseconds, or 0 for no deadline", value);
+  if (key == "threads" && !value.empty() && !is_number(value, 1, kMaxThreads))
+    refuse(key, "a number of threads from 1 to 1024, or nothing for the process's pool", value);
+  if (key == "spin_us" && !value.empty() && !is_number(value, 0, kSecond))
+    refuse(key, "a number of microseconds from 0 to 1000000", value);
 }
 
 std::vector<std::string> names_of_keys() {
@@ -107,11 +114,14 @@ const std::vector<Info>& config_keys() {
       available(
           "deadline_ms", "0",
           "a run that takes longer ends with DEADLINE_EXCEEDED before its next step; 0: never"),
-      planned("threads",
-              "predictors share the process's one pool of threads; set its size with "
-              "tenon_predictor_set_process_threads, tenon.set_num_threads or TENON_NUM_THREADS"),
+      available("threads", "",
+                "threads that a run may use, the caller's included: the predictor and each clone "
+                "have a pool of their own; empty: all share the process's pool "
+                "(tenon_predictor_set_process_threads, tenon.set_num_threads, TENON_NUM_THREADS)"),
+      available("spin_us", "",
+                "microseconds that a thread of that pool waits for work before it sleeps; empty: "
+                "as those of the process's pool; it needs `threads`"),
       planned("affinity", "bind the process to processors (taskset) instead"),
-      planned("spin_us", "threads of the process's pool wait as they always do"),
       planned("memory", "results are allocated when they are needed and kept for later runs"),
       planned("instances", "programs of the last 32 sizes are kept"),
       planned("subgraphs", "devices of plugins claim parts of programs by themselves"),

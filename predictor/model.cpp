@@ -79,13 +79,21 @@ Program on_device(Program program, const std::vector<std::string>& wanted) {
   throw Error(TENON_NOT_FOUND, "config: `device`: none of the devices is there:" + reasons);
 }
 
-std::string passes_of(const Config& config, bool is_onnx) {
+// How a program came here. Models of ONNX may make weights by filling, which is done once where sizes
+// are fixed; programs of single sizes, of which there may be many, share what they hold.
+enum class Source : uint8_t { kProgram, kOnnx, kOnnxOfFixedSizes };
+
+std::string passes_of(const Config& config, Source source) {
   const std::string& numerics = config.get("numerics");
-  // Programs were optimized when they were exported; models of ONNX are as they were imported.
-  std::string passes = is_onnx && numerics == "exact" ? "dce,cse,rewrites,copies,views" : "";
+  // Weights belong to the model alone, and no program here writes them: they are constants where
+  // they lie. Programs were optimized when they were exported; models of ONNX are as imported.
+  std::string passes = "freeze=share";
+  if (source == Source::kOnnxOfFixedSizes) passes += ",fold=all";
+  if (source != Source::kProgram && numerics == "exact")
+    passes += ",fold,dce,cse,rewrites,copies,views";
   if (numerics != "exact") {
-    if (numerics == "fast") passes = "freeze,batch_norms,fold,";
-    passes += "dce,cse,rewrites=" + numerics;
+    if (numerics == "fast") passes += ",batch_norms,fold";
+    passes += ",dce,cse,rewrites=" + numerics;
     for (const std::string& rewrite : config.list("without")) passes += "!" + rewrite;
     passes += ",copies,views";
   } else if (!config.get("without").empty()) {
@@ -93,24 +101,28 @@ std::string passes_of(const Config& config, bool is_onnx) {
                 "config: `without` leaves out rewrites of `numerics` 'ulp' or 'fast', got 'exact', "
                 "with which none are applied at loading; export the program without them");
   }
-  for (const std::string& pass : config.list("passes"))
-    passes += (passes.empty() ? "" : ",") + pass;
+  for (const std::string& pass : config.list("passes")) passes += "," + pass;
   return passes;
 }
 
-Program optimized(Program program, const Config& config, bool is_onnx) {
-  const std::string passes = passes_of(config, is_onnx);
-  if (passes.empty()) return program;
+Program optimized(Program program, const Config& config, Source source) {
+  const std::string passes = passes_of(config, source);
   return made("passes '" + passes + "': ", [&](tenon_graph_program** out, tenon_err* err) {
     return graph_service().program_optimize(program.get(), passes.c_str(), out, err);
   });
 }
 
-std::shared_ptr<const Prepared> prepared(Program program, const Config& config, bool is_onnx) {
+std::shared_ptr<const Prepared> prepared(Program program, const Config& config, Source source) {
   program = on_device(without_effects(std::move(program), config.path()), config.list("device"));
   if (const std::string& dtype = config.get("dtype"); !dtype.empty())
     program = in_mixed_precision(std::move(program), host->dtype_find(dtype.c_str()));
-  return std::make_shared<const Prepared>(optimized(std::move(program), config, is_onnx));
+  return std::make_shared<const Prepared>(optimized(std::move(program), config, source));
+}
+
+std::shared_ptr<const Prepared> first_prepared(OnnxFile* onnx, const Config& config) {
+  if (!onnx) return prepared(loaded(config), config, Source::kProgram);
+  return prepared(onnx->load(), config,
+                  onnx->dimensions().empty() ? Source::kOnnxOfFixedSizes : Source::kOnnx);
 }
 
 std::unique_ptr<OnnxFile> onnx_file(const Config& config) {
@@ -131,7 +143,7 @@ Prepared::Prepared(Program made) : program(std::move(made)), steps(steps_of(prog
 Model::Model(const Config& config)
     : config_(config),
       onnx_(onnx_file(config)),
-      recorded_(prepared(onnx_ ? onnx_->load() : loaded(config), config, onnx_ != nullptr)),
+      recorded_(first_prepared(onnx_.get(), config)),
       signature_(recorded_->program.get()),
       device_(device_of(recorded_->program.get())),
       device_text_(device_text(device_)) {
@@ -176,7 +188,7 @@ std::shared_ptr<const Prepared> Model::for_inputs(const std::vector<tenon_tensor
     instances_.splice(instances_.begin(), instances_, known);
     return known->second;
   }
-  std::shared_ptr<const Prepared> made = prepared(onnx_->at(sizes), config_, true);
+  std::shared_ptr<const Prepared> made = prepared(onnx_->at(sizes), config_, Source::kOnnx);
   check_fallbacks(*made);
   instances_.emplace_front(sizes, made);
   constexpr size_t kMaxInstances = 32;

@@ -35,6 +35,7 @@ bool is_dense_on_host(const tenon_tensor* tensor) {
 
 Predictor::Predictor(std::shared_ptr<const Model> model)
     : model_(std::move(model)),
+      threads_(model_->config()),
       bindings_(*model_),
       outputs_(model_->signature().outputs.size()),
       host_outputs_(outputs_.size()),
@@ -78,6 +79,7 @@ void Predictor::run() {
                           "the program from tenon.jit.load there",
                           err_));
   const PlainThread plain;
+  const ThreadPool::Use threads(threads_);
   const std::vector<tenon_tensor*>& inputs = bindings_.inputs();
   running_ = model_->for_inputs(inputs);
   tenon_graph_run_options options = {};
@@ -186,6 +188,8 @@ void Predictor::warmup(const std::string& shapes) {
                     static_cast<size_t>(made->numel) * host->dtype_size(value.dtype));
       other.bindings_.bind_input(i, zeros);
     }
+    // What devices claim is looked at in the first run, and compiled for the second.
+    other.run();
     other.run();
     for (uint32_t i = 0; i < other.outputs_.size(); ++i)
       other.host_output(i);  // waits for the device

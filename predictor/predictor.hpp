@@ -14,6 +14,7 @@
 #include "bindings.hpp"
 #include "model.hpp"
 #include "profile.hpp"
+#include "thread_pool.hpp"
 
 namespace tenon::predictor {
 
@@ -76,6 +77,7 @@ class Predictor {
   void call_hook(uint32_t step, tenon_tensor* const* results, uint32_t nresults) const;
 
   const std::shared_ptr<const Model> model_;
+  const ThreadPool threads_;
   Bindings bindings_;
   std::shared_ptr<const Prepared> running_;  // the program of the last run
   std::vector<Tensor> outputs_, host_outputs_;

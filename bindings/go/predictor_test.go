@@ -105,8 +105,8 @@ func TestErrorsAreTexts(t *testing.T) {
 	}
 	_, err := NewPredictor(model("nothing"), nil)
 	expect(err, "NOT_FOUND", "nothing.tenon")
-	_, err = NewPredictor(model("pair"), map[string]string{"threads": "2"})
-	expect(err, "UNSUPPORTED", "`threads` is not there yet")
+	_, err = NewPredictor(model("pair"), map[string]string{"affinity": "0"})
+	expect(err, "UNSUPPORTED", "`affinity` is not there yet")
 	predictor := made(t, "classifier", nil)
 	_, err = predictor.Run(map[string]Tensor{})
 	expect(err, "FAILED_PRECONDITION", "missing 'x'")

@@ -72,7 +72,7 @@ public final class PredictorTest {
     }
     expect(3, "set the key `sizes`, to 'batch=8'", () -> new Predictor(model("classifier.onnx"), Map.of()));
     expect(5, "nothing.tenon", () -> new Predictor(model("nothing"), Map.of()));
-    expect(12, "`threads` is not there yet", () -> new Predictor(model("pair"), Map.of("threads", "2")));
+    expect(12, "`affinity` is not there yet", () -> new Predictor(model("pair"), Map.of("affinity", "0")));
     try {
       new Predictor(model("classifier"), Map.of()).bindInput("x", DType.FLOAT32, new long[] {3, 8}, ByteBuffer.allocate(96));
       check(false, "expected a refusal of memory that may move");

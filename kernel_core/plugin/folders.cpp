@@ -10,6 +10,7 @@
 #include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/loader.hpp"
 #include "kernel_core/runtime/log.hpp"
+#include "kernel_core/runtime/thread_pool.hpp"
 
 namespace tenon::core {
 namespace {
@@ -37,6 +38,7 @@ bool overlaps(const std::vector<std::string>& a, const std::vector<std::string>&
 Loader::Loader() {
   register_candidates_service();
   register_libraries_service();
+  register_threads_service();
   for (const std::string& name : list_from_environment("TENON_OVERRIDES", ','))
     allow_overrides(name, true);
 }

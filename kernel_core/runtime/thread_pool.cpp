@@ -12,11 +12,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
+
+#include <tenon/services/threads.h>
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/runtime/fork.hpp"
 #include "kernel_core/runtime/log.hpp"
+#include "kernel_core/types/status.hpp"
 
 namespace tenon::core {
 namespace {
@@ -25,7 +31,7 @@ constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kChunksPerThread = 4;  // enough to even out threads of unequal speed
 constexpr uint32_t kFirstClaim = 3;      // of them; the rest is there to even out
 // The gap between calls of an eager program.
-constexpr auto kSpinTime = std::chrono::microseconds(300);
+constexpr int32_t kSpinMicroseconds = 300;
 
 inline void pause_briefly() {
 #if defined(__x86_64__)
@@ -101,6 +107,7 @@ struct Failure {
 // parallel_for costs. Everything a worker needs is therefore in the line on which it waits, and it
 // reports a finished chunk there with the same addition that claims the next one. That takes two
 // moves if no other thread reads the line in between.
+struct Pool;
 struct alignas(64) WorkerSlot {
   std::atomic<uint64_t> ticket{0};
   Split split = {};
@@ -109,6 +116,7 @@ struct alignas(64) WorkerSlot {
   Failure* failure = nullptr;  // the caller's
   // Another line: hardly ever written.
   std::atomic<int32_t> is_asleep{0};  // its thread
+  Pool* pool = nullptr;               // that it belongs to; set before its thread starts
 };
 static_assert(offsetof(WorkerSlot, is_asleep) == 64);
 
@@ -122,7 +130,10 @@ constexpr uint32_t unclaimed(uint64_t ticket) {
   return claimed < chunks ? chunks - claimed : 0;
 }
 
+// Threads that run parallel loops: those of the process, or those of a user who has a pool of its own.
 struct Pool {
+  WorkerSlot* slots = nullptr;  // the caller's, then the workers'
+  int32_t spin_microseconds = kSpinMicroseconds;
   // Of callers.
   alignas(64) std::atomic<bool> busy{false};  // parallel_for is running, or the pool is changing
   std::atomic<int32_t> sleepers{0};
@@ -134,9 +145,24 @@ struct Pool {
   std::atomic<int32_t> alive{0};  // workers that have not left their loop
 };
 
-constinit Pool pool;
-constinit WorkerSlot worker_slots[kMaxThreads];  // the caller's, then the workers'
+constinit WorkerSlot process_slots[kMaxThreads];
+constinit Pool process_pool = {.slots = process_slots};
 constinit thread_local bool inside_parallel_for = false;
+
+// Pools of users. Their number spares processes that have none the look at a thread's variable.
+constinit std::atomic<int32_t> own_pools{0};
+constinit thread_local Pool* own_pool = nullptr;  // that the thread's loops run on
+std::mutex own_pools_mutex;
+std::vector<Pool*>& all_own_pools() {
+  static auto& pools = *new std::vector<Pool*>;  // threads may use it while the process ends
+  return pools;
+}
+
+inline Pool& current_pool() {
+  if (own_pools.load(std::memory_order_relaxed) == 0) [[likely]]
+    return process_pool;
+  return own_pool ? *own_pool : process_pool;
+}
 
 void run_chunks(const WorkerSlot& slot, uint32_t first, uint32_t count) {
   try {
@@ -164,17 +190,17 @@ void run_own_chunks(WorkerSlot& slot) { run_chunks_of(slot, kFront, kFirstClaim)
 
 // Steals from the slots that follow the thread's own first, so that the threads that have finished
 // do not all steal from one slot.
-void steal_chunks(const WorkerSlot& own, int32_t threads) {
-  auto index = static_cast<int32_t>(&own - worker_slots);
+void steal_chunks(const Pool& pool, const WorkerSlot& own, int32_t threads) {
+  auto index = static_cast<int32_t>(&own - pool.slots);
   for (int32_t n = 1; n < threads; ++n) {
-    WorkerSlot& other = worker_slots[(index + n) % threads];
+    WorkerSlot& other = pool.slots[(index + n) % threads];
     if (unclaimed(other.ticket.load(std::memory_order_relaxed)) > 0) run_chunks_of(other, kBack, 1);
   }
 }
 
 // A worker may wake up on the caller's processor, though another one is idle, and the system lets
 // both share it for milliseconds.
-void leave_caller() {
+void leave_caller(const Pool& pool) {
   int processor = pool.caller_processor.load(std::memory_order_relaxed);
   if (processor < 0 || sched_getcpu() != processor) return;
   cpu_set_t allowed, others;
@@ -190,7 +216,7 @@ void wake(WorkerSlot& slot) {
   slot.is_asleep.notify_one();
 }
 
-bool wanted(const WorkerSlot& own) {
+bool wanted(const Pool& pool, const WorkerSlot& own) {
   return unclaimed(own.ticket.load(std::memory_order_relaxed)) > 0 ||
          pool.stopping.load(std::memory_order_relaxed);
 }
@@ -209,44 +235,48 @@ bool ends_soon(const WorkerSlot& own) {
 // Waits for work: it spins for a while, because waking a thread costs far more than parallel_for,
 // and then sleeps. It returns after each wake-up, even if no work is left, because another call of
 // parallel_for is likely to follow soon.
-void wait_for_work(WorkerSlot& own) {
-  auto deadline = std::chrono::steady_clock::now() + kSpinTime;
+void wait_for_work(Pool& pool, WorkerSlot& own) {
+  auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::microseconds(pool.spin_microseconds);
   do {
     for (int i = 0; i < 64; ++i) {
       if (unclaimed(own.ticket.load(std::memory_order_relaxed)) > 0) return;
       pause_briefly();
     }
-    if (wanted(own)) return;
+    if (wanted(pool, own)) return;
   } while (std::chrono::steady_clock::now() < deadline);
   // The worker announces that it sleeps, checks for work again, and then sleeps. A caller publishes
   // its work first and checks for sleepers afterwards. Both modify `sleepers`, so the second of
   // them sees what the first did before.
   own.is_asleep.store(1, std::memory_order_relaxed);
   pool.sleepers.fetch_add(1, std::memory_order_acq_rel);
-  if (!wanted(own)) own.is_asleep.wait(1, std::memory_order_relaxed);
+  if (!wanted(pool, own)) own.is_asleep.wait(1, std::memory_order_relaxed);
   own.is_asleep.store(0, std::memory_order_relaxed);
   pool.sleepers.fetch_sub(1, std::memory_order_relaxed);
-  leave_caller();
+  leave_caller(pool);
 }
 
 void* worker_main(void* slot) {
   inside_parallel_for = true;  // a worker runs chunks only
-  leave_caller();
   WorkerSlot& own = *static_cast<WorkerSlot*>(slot);
+  Pool& pool = *own.pool;
+  if (&pool != &process_pool) own_pool = &pool;  // kernels ask a chunk's thread how many there are
+  leave_caller(pool);
   while (!pool.stopping.load(std::memory_order_acquire)) {
     run_own_chunks(own);
-    if (!ends_soon(own)) steal_chunks(own, pool.threads.load(std::memory_order_relaxed));
-    wait_for_work(own);
+    if (!ends_soon(own)) steal_chunks(pool, own, pool.threads.load(std::memory_order_relaxed));
+    wait_for_work(pool, own);
   }
   pool.alive.fetch_sub(1, std::memory_order_release);
   return nullptr;
 }
 
-bool start_worker(WorkerSlot& slot) {
+bool start_worker(Pool& pool, WorkerSlot& slot) {
   // Signals belong to the program's own threads.
   sigset_t all, previous;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
+  slot.pool = &pool;
   pool.alive.fetch_add(1, std::memory_order_relaxed);
   pthread_t thread;
   bool started = pthread_create(&thread, nullptr, worker_main, &slot) == 0;
@@ -263,9 +293,9 @@ bool start_worker(WorkerSlot& slot) {
 // A forked child has the caller's thread only; its workers start anew when they are needed. The
 // system copies memory page by page while other threads run, so `workers` does not say which slots
 // hold something.
-void after_fork(void*, bool in_child) {
-  if (!in_child) return;
-  for (WorkerSlot& slot : worker_slots) {
+void forget_workers(Pool& pool, int32_t slots) {
+  for (int32_t i = 0; i < slots; ++i) {
+    WorkerSlot& slot = pool.slots[i];
     if (slot.ticket.load(std::memory_order_relaxed) == 0 &&
         slot.is_asleep.load(std::memory_order_relaxed) == 0)
       continue;  // unchanged pages stay shared
@@ -279,15 +309,26 @@ void after_fork(void*, bool in_child) {
   pool.sleepers.store(0, std::memory_order_relaxed);
 }
 
+void before_fork(void*) { own_pools_mutex.lock(); }
+
+void after_fork(void*, bool in_child) {
+  if (in_child) {
+    forget_workers(process_pool, kMaxThreads);
+    for (Pool* pool : all_own_pools()) forget_workers(*pool, pool->threads.load());
+  }
+  own_pools_mutex.unlock();
+}
+
 [[maybe_unused]] const bool handles_fork =
-    (add_fork_handler({ForkOrder::kThreads, [](void*) {}, after_fork, nullptr}), true);
+    (add_fork_handler({ForkOrder::kThreads, before_fork, after_fork, nullptr}), true);
 
 // With `busy` held.
-void ensure_workers(int32_t threads) {
+void ensure_workers(Pool& pool, int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
   pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
-  while (pool.workers < threads - 1 && start_worker(worker_slots[pool.workers + 1])) ++pool.workers;
+  while (pool.workers < threads - 1 && start_worker(pool, pool.slots[pool.workers + 1]))
+    ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
         threads - 1, pool.workers);
@@ -296,10 +337,10 @@ void ensure_workers(int32_t threads) {
 }
 
 // With `busy` held.
-void stop_workers() {
+void stop_workers(Pool& pool) {
   pool.stopping.store(true, std::memory_order_relaxed);
   while (pool.alive.load(std::memory_order_acquire) > 0) {
-    for (int32_t i = 1; i <= pool.workers; ++i) wake(worker_slots[i]);
+    for (int32_t i = 1; i <= pool.workers; ++i) wake(pool.slots[i]);
     std::this_thread::yield();
   }
   pool.stopping.store(false, std::memory_order_release);
@@ -320,8 +361,9 @@ void wait_until_finished(const WorkerSlot& slot) {
 }
 
 // With `busy` held.
-void run_parallel(const Split& split, int32_t threads, tenon_range_fn fn, void* user,
+void run_parallel(Pool& pool, const Split& split, int32_t threads, tenon_range_fn fn, void* user,
                   Failure* failure) {
+  WorkerSlot* const worker_slots = pool.slots;
   uint32_t count = std::min<uint32_t>(split.chunks, threads);
   for (uint32_t i = count; i-- > 0;) {
     WorkerSlot& slot = worker_slots[i];
@@ -338,7 +380,7 @@ void run_parallel(const Split& split, int32_t threads, tenon_range_fn fn, void* 
   }
   run_own_chunks(worker_slots[0]);
   pause_between_reads();
-  steal_chunks(worker_slots[0], static_cast<int32_t>(count));
+  steal_chunks(pool, worker_slots[0], static_cast<int32_t>(count));
   for (uint32_t i = 0; i < count; ++i) wait_until_finished(worker_slots[i]);
   // The workers read the end of the call from their tickets; the caller holds these lines by now.
   for (uint32_t i = 1; i < count; ++i) worker_slots[i].ticket.store(0, std::memory_order_relaxed);
@@ -372,12 +414,13 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, 
   uint64_t least = static_cast<uint64_t>(std::max<int64_t>(grain, 1));
   if (range / 2 < least || inside_parallel_for) return fn(user, begin, end);
   int32_t threads = thread_count();
-  if (threads == 1 || pool.busy.exchange(true, std::memory_order_acquire))
-    return fn(user, begin, end);
-  ensure_workers(threads);
+  if (threads == 1) return fn(user, begin, end);
+  Pool& pool = current_pool();
+  if (pool.busy.exchange(true, std::memory_order_acquire)) return fn(user, begin, end);
+  ensure_workers(pool, threads);
   inside_parallel_for = true;
   Failure failure;
-  run_parallel(split_range(begin, range, least, threads), threads, fn, user, &failure);
+  run_parallel(pool, split_range(begin, range, least, threads), threads, fn, user, &failure);
   inside_parallel_for = false;
   pool.busy.store(false, std::memory_order_release);
   if (failure.exception) [[unlikely]]
@@ -385,6 +428,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, 
 }
 
 int32_t thread_count() {
+  Pool& pool = current_pool();
   int32_t threads = pool.threads.load(std::memory_order_relaxed);
   if (threads > 0) [[likely]]
     return threads;
@@ -395,15 +439,80 @@ int32_t thread_count() {
 }
 
 void set_thread_count(int32_t count) {
+  Pool& pool = process_pool;
   if (inside_parallel_for)
     return log(LogLevel::kWarning, "set_thread_count(%d) inside a parallel region is ignored",
                count);
   while (pool.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
   count = std::clamp(count, 1, kMaxThreads);
-  if (pool.workers > count - 1) stop_workers();
+  if (pool.workers > count - 1) stop_workers(pool);
   pool.threads.store(count, std::memory_order_relaxed);
   pool.busy.store(false, std::memory_order_release);
 }
 
 }  // namespace slots
+
+// -- pools of users: the service "threads" (sdk/include/tenon/services/threads.h) -------------------
+
+namespace {
+
+struct OwnPool : Pool {
+  explicit OwnPool(int32_t count) : memory(static_cast<size_t>(count)) { slots = memory.data(); }
+  std::vector<WorkerSlot> memory;
+};
+
+tenon_status pool_create(const tenon_thread_pool_options* options, tenon_thread_pool** out,
+                         tenon_err* err) {
+  const auto wrong = [&](const char* what, int32_t most, int32_t got) {
+    return fail(err, TENON_INVALID_ARGUMENT, "thread pool: expected %s of at most %d, got %d", what,
+                most, got);
+  };
+  const int32_t count = options->threads, spin = options->spin_microseconds;
+  if (count < 1 || count > kMaxThreads) return wrong("1 or more threads", kMaxThreads, count);
+  constexpr int32_t kMaxSpin = 1000000;
+  if (spin > kMaxSpin) return wrong("a number of microseconds", kMaxSpin, spin);
+  try {
+    auto pool = std::make_unique<OwnPool>(count);
+    pool->threads.store(count, std::memory_order_relaxed);
+    if (spin >= 0) pool->spin_microseconds = spin;
+    const std::lock_guard lock(own_pools_mutex);
+    all_own_pools().push_back(pool.get());
+    own_pools.fetch_add(1, std::memory_order_relaxed);
+    *out = reinterpret_cast<tenon_thread_pool*>(static_cast<Pool*>(pool.release()));
+    return TENON_OK;
+  } catch (const std::bad_alloc&) {
+    return fail_host_memory(err);
+  }
+}
+
+tenon_thread_pool* pool_use(tenon_thread_pool* pool) {
+  Pool* const before = own_pool;
+  if (!inside_parallel_for) own_pool = reinterpret_cast<Pool*>(pool);
+  return reinterpret_cast<tenon_thread_pool*>(before);
+}
+
+void pool_destroy(tenon_thread_pool* handle) {
+  auto* pool = static_cast<OwnPool*>(reinterpret_cast<Pool*>(handle));
+  while (pool->busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+  stop_workers(*pool);
+  {
+    const std::lock_guard lock(own_pools_mutex);
+    std::erase(all_own_pools(), pool);
+    own_pools.fetch_sub(1, std::memory_order_relaxed);
+  }
+  delete pool;
+}
+
+constexpr tenon_threads_api kService = {.struct_size = sizeof(tenon_threads_api),
+                                        .version = TENON_THREADS_VERSION,
+                                        .pool_create = pool_create,
+                                        .pool_use = pool_use,
+                                        .pool_destroy = pool_destroy};
+
+}  // namespace
+
+void register_threads_service() {
+  slots::service_register(TENON_THREADS_SERVICE, TENON_THREADS_VERSION, &kService, nullptr);
+}
+
 }  // namespace tenon::core

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's one thread pool. parallel_for cuts a range into chunks and gives each thread, the
+// The process's thread pool. parallel_for cuts a range into chunks and gives each thread, the
 // caller included, an equal number of them. A thread that has finished its own steals chunks from
 // the others, so the caller does not wait for a worker that starts late.
 #pragma once
@@ -19,5 +19,8 @@ using slots::thread_count;
 
 // Values below 1 mean 1. Ends the workers of the old count; ignored inside parallel_for.
 using slots::set_thread_count;
+
+// Offers pools beside that one, for threads that have loops of their own (services/threads.h).
+void register_threads_service();
 
 }  // namespace tenon::core

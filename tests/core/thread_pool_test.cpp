@@ -12,10 +12,14 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <tenon/services/threads.h>
 
 namespace tenon::test {
 namespace {
@@ -318,6 +322,107 @@ TEST_F(ThreadPool, ForkWhileAnotherThreadStartsWorkers) {
   }
   stop.store(true);
   other.join();
+}
+
+// -- pools of users --------------------------------------------------------------------------------------
+
+const tenon_threads_api& threads_service() {
+  register_threads_service();  // again, where the loader has done it
+  return *static_cast<const tenon_threads_api*>(
+      slots::service_find(TENON_THREADS_SERVICE, TENON_THREADS_VERSION));
+}
+
+tenon_thread_pool* make_pool(int32_t threads, int32_t spin = -1) {
+  const tenon_thread_pool_options options = {sizeof options, threads, spin, 0};
+  tenon_thread_pool* pool = nullptr;
+  EXPECT_EQ(threads_service().pool_create(&options, &pool, nullptr), TENON_OK);
+  return pool;
+}
+
+// The threads that run chunks which wait for each other.
+size_t count_threads(int32_t expected) {
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  std::atomic<int32_t> inside{0};
+  run(0, expected, 1, [&](int64_t, int64_t) {
+    {
+      const std::lock_guard lock(mutex);
+      ids.insert(std::this_thread::get_id());
+    }
+    ++inside;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (inside < expected && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+  });
+  return ids.size();
+}
+
+TEST_F(ThreadPool, AThreadHasAPoolOfItsOwn) {
+  const tenon_threads_api& service = threads_service();
+  tenon_thread_pool* pool = make_pool(3, 0);
+  EXPECT_EQ(service.pool_use(pool), nullptr);
+  EXPECT_EQ(thread_count(), 3);
+  EXPECT_EQ(count_threads(3), 3u);
+  std::thread([] { EXPECT_EQ(thread_count(), 4); }).join();  // others have the process's
+  set_thread_count(2);                                       // which this is about
+  EXPECT_EQ(thread_count(), 3);
+  run(0, 8, 1, [&](int64_t, int64_t) { EXPECT_EQ(thread_count(), 3); });  // in workers, too
+  EXPECT_EQ(service.pool_use(nullptr), pool);
+  EXPECT_EQ(thread_count(), 2);
+  service.pool_destroy(pool);
+  EXPECT_EQ(count_threads(2), 2u);
+}
+
+TEST_F(ThreadPool, PoolsRunAtOnce) {
+  const tenon_threads_api& service = threads_service();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> users;
+  for (int t = 0; t < 4; ++t)
+    users.emplace_back([&, t] {
+      tenon_thread_pool* pool = make_pool(1 + t);
+      service.pool_use(pool);
+      for (int n = 0; n < 200; ++n) {
+        std::atomic<int64_t> total{0};
+        run(0, 1000, 1, [&](int64_t b, int64_t e) { total += e - b; });
+        if (total != 1000) ++wrong;
+      }
+      service.pool_use(nullptr);
+      service.pool_destroy(pool);
+    });
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(ThreadPool, APoolIsMadeAnewInAForkedChild) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer cannot start threads in a forked child";
+#endif
+  const tenon_threads_api& service = threads_service();
+  tenon_thread_pool* pool = make_pool(3);
+  service.pool_use(pool);
+  run(0, 1000, 1, [](int64_t, int64_t) {});
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // ends a child that hangs
+    const bool is_right = count_threads(3) == 3;
+    service.pool_use(nullptr);
+    service.pool_destroy(pool);
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  service.pool_use(nullptr);
+  service.pool_destroy(pool);
+}
+
+TEST_F(ThreadPool, WrongNumbersOfThreadsAreRefused) {
+  for (const auto& [threads, spin] : {std::pair{0, -1}, {-1, -1}, {1025, -1}, {1, 1000001}}) {
+    const tenon_thread_pool_options options = {sizeof options, threads, spin, 0};
+    tenon_thread_pool* pool = nullptr;
+    EXPECT_EQ(threads_service().pool_create(&options, &pool, nullptr), TENON_INVALID_ARGUMENT);
+    EXPECT_EQ(pool, nullptr);
+  }
 }
 
 }  // namespace

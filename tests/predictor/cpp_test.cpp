@@ -33,7 +33,7 @@ TEST(PredictorCpp, BindsRunsAndThrows) {
     EXPECT_EQ(error.status(), TENON_FAILED_PRECONDITION);
     EXPECT_NE(std::string(error.what()).find("missing 'a'"), std::string::npos);
   }
-  EXPECT_THROW(Predictor(model("pair"), {{"threads", "1"}}), PredictorError);
+  EXPECT_THROW(Predictor(model("pair"), {{"affinity", "0"}}), PredictorError);
   EXPECT_THROW(Predictor(model("nothing")), PredictorError);
 }
 

@@ -8,7 +8,7 @@
 namespace tenon::test {
 namespace {
 
-constexpr int kCalls = 60000;
+constexpr int kCalls = 100000;
 
 // What a predictor is known to have.
 struct Known {
@@ -78,7 +78,12 @@ class Orders {
     tenon_config* config = nullptr;
     const bool is_there = draw(4) > 0;
     expect(tenon_config_create(model(is_there ? "classifier" : "nothing").c_str(), &config), true);
-    expect(tenon_predictor_create(config, &made), is_there);
+    if (draw(2)) expect(tenon_config_set(config, "threads", draw(2) ? "2" : "1"), true);
+    const bool is_alone = draw(16) == 0;  // without `threads`, or with a pool
+    const char* threads = nullptr;
+    expect(tenon_config_get(config, "threads", &threads), true);
+    if (is_alone) expect(tenon_config_set(config, "spin_us", "20"), true);
+    expect(tenon_predictor_create(config, &made), is_there && (!is_alone || *threads));
     expect(tenon_config_free(config), true);
     if (made) all_.push_back({made, true});
   }

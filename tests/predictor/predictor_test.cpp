@@ -262,8 +262,12 @@ TEST(Predictor, ConfigurationKnowsItsKeys) {
                "there is no key `warmpu`; did you mean `warmup`?; the keys are device, fallback");
   expect_error(tenon_config_set(config, "numerics", "fsat"), TENON_INVALID_ARGUMENT,
                "`numerics`: expected 'exact', 'ulp' or 'fast'; did you mean `fast`?, got 'fsat'");
-  expect_error(tenon_config_set(config, "threads", "2"), TENON_UNSUPPORTED,
-               "`threads` is not there yet: predictors share the process's one pool of threads");
+  expect_error(tenon_config_set(config, "affinity", "0"), TENON_UNSUPPORTED,
+               "`affinity` is not there yet: bind the process to processors");
+  expect_error(tenon_config_set(config, "threads", "1025"), TENON_INVALID_ARGUMENT,
+               "a number of threads from 1 to 1024");
+  expect_error(tenon_config_set(config, "spin_us", "-1"), TENON_INVALID_ARGUMENT,
+               "a number of microseconds from 0 to 1000000");
   expect_error(tenon_config_set(config, "deadline_ms", "soon"), TENON_INVALID_ARGUMENT,
                "a number of milliseconds");
   expect_error(tenon_config_set(config, "warmup", "x=1x"), TENON_INVALID_ARGUMENT, "got 'x=1x'");
@@ -301,7 +305,7 @@ TEST(Predictor, RefusesSettingsThatDoNotFitTheProgram) {
     tenon_config_free(config);
   };
   error("device", "nonesuch:0", TENON_NOT_FOUND, "none of the devices is there:\n  nonesuch:0: ");
-  error("passes", "nonesuch", TENON_INVALID_ARGUMENT, "passes 'nonesuch': ");
+  error("passes", "nonesuch", TENON_INVALID_ARGUMENT, "passes 'freeze=share,nonesuch': ");
   error("without", "silu", TENON_INVALID_ARGUMENT, "got 'exact'");
   error("warmup", "y=1x8", TENON_NOT_FOUND, "there is no input 'y'");
   error("warmup", "x=99x8", TENON_INVALID_ARGUMENT, "batch goes from 1 to 16");

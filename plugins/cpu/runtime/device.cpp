@@ -2,6 +2,7 @@
 #include "device.hpp"
 
 #include "memory.hpp"
+#include "subgraph.hpp"
 
 #include <tenon/tensor.hpp>
 
@@ -85,6 +86,7 @@ constexpr tenon_device_api kDevice = {
     .copy = copy,
     .fill = fill,
     .sync = sync,
+    .subgraph = &kSubgraphs,
 };
 
 }  // namespace tenon::cpu

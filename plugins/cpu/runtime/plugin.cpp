@@ -2,6 +2,7 @@
 // Plugin "cpu": the device, and its kernels for the best instruction set that the processor has.
 #include "device.hpp"
 #include "isa.hpp"
+#include "subgraph.hpp"
 
 #include <tenon/tensor.hpp>
 
@@ -45,6 +46,7 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min
   kernels.clear();
   isa->append_kernels(kernels);
   set_isa_name(isa->name);
+  set_packed_convs(isa->packed_convs);
   table.kernels = kernels.data();
   table.nkernels = static_cast<uint32_t>(kernels.size());
   return &table;

@@ -48,6 +48,20 @@ void run_rematerialize(Graph& graph, PassContext& context) {
       "nothing is made again");
 }
 
+void run_freeze(Graph& graph, PassContext& context) {
+  if (context.argument.empty()) return freeze_leaves(graph);
+  if (context.argument == "=share") return share_leaves(graph);
+  throw Error(TENON_INVALID_ARGUMENT, "program: expected freeze or freeze=share, got 'freeze" +
+                                          std::string(context.argument) + "'");
+}
+
+void run_fold(Graph& graph, PassContext& context) {
+  if (!context.argument.empty() && context.argument != "=all")
+    throw Error(TENON_INVALID_ARGUMENT, "program: expected fold or fold=all, got 'fold" +
+                                            std::string(context.argument) + "'");
+  fold_constants(graph, !context.argument.empty(), context.changes);
+}
+
 constexpr BuiltInPass kPasses[] = {
     {"dce", BuiltInPass::kNone, [](Graph& graph, PassContext&) { eliminate_dead_code(graph); }},
     {"cse", BuiltInPass::kNone,
@@ -59,9 +73,8 @@ constexpr BuiltInPass kPasses[] = {
     {"views", BuiltInPass::kNone, [](Graph& graph, PassContext&) { hoist_views(graph); }},
     {"rewrites", BuiltInPass::kOptional, run_rewrites},
     {"recompute", BuiltInPass::kNeeded, run_rematerialize},
-    {"freeze", BuiltInPass::kNone, [](Graph& graph, PassContext&) { freeze_leaves(graph); }},
-    {"fold", BuiltInPass::kNone,
-     [](Graph& graph, PassContext& context) { fold_constants(graph, context.changes); }},
+    {"freeze", BuiltInPass::kOptional, run_freeze},
+    {"fold", BuiltInPass::kOptional, run_fold},
     {"batch_norms", BuiltInPass::kNone,
      [](Graph& graph, PassContext& context) { fold_batch_norms(graph, context.changes); }},
 };

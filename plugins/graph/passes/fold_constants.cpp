@@ -12,8 +12,9 @@ namespace {
 // Evaluates steps while their tensors are known.
 class Folding {
  public:
-  explicit Folding(Graph& graph)
+  Folding(Graph& graph, bool folds_fills)
       : graph_(graph),
+        folds_fills_(folds_fills),
         aliases_(graph),
         known_(unwritten_constants(graph, aliases_)),
         live_out_(graph.values.size()),
@@ -72,11 +73,13 @@ class Folding {
                  graph_.values[id].device != TENON_DEVICE_META;
       made += byte_count(graph_.values[id]);
     }
+    if (!is_known) return;
     // What is made of nothing (arange, full) may depend on a size, and costs little.
-    if (!is_known || operands == 0) return;
+    if (operands == 0 && !folds_fills_) return;
     if (step.kind == StepKind::kView) return look(step);
     constexpr uint32_t kUnknown = TENON_OP_RANDOM | TENON_OP_DATA_DEPENDENT | TENON_OP_LIST_OUTPUT;
     constexpr int64_t kSmall = int64_t{1} << 20;
+    if (operands == 0) read = kLargestFill;
     if (host->op_def(step.op)->flags & kUnknown || made > std::max(kSmall, read)) return;
     try {
       Fragment call;
@@ -103,7 +106,10 @@ class Folding {
     known_[step.results[0]] = true;
   }
 
+  static constexpr int64_t kLargestFill = int64_t{1} << 28;
+
   Graph& graph_;
+  const bool folds_fills_;
   AliasAnalysis aliases_;
   std::vector<bool> known_, live_out_, dropped_;  // by value, value, step
   std::vector<Tensor> tensors_;
@@ -111,8 +117,8 @@ class Folding {
 
 }  // namespace
 
-void fold_constants(Graph& graph, std::vector<std::string>& changes) {
-  Folding(graph).run(changes);
+void fold_constants(Graph& graph, bool folds_fills, std::vector<std::string>& changes) {
+  Folding(graph, folds_fills).run(changes);
 }
 
 }  // namespace tenon::graph

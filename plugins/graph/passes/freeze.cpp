@@ -39,4 +39,18 @@ void freeze_leaves(Graph& graph) {
         refuse("the program returns a weight or a view of one");
 }
 
+void share_leaves(Graph& graph) {
+  const AliasAnalysis aliases(graph);
+  const auto is_seen_outside = [&](ValueId value) {
+    bool is_seen = aliases.is_written(value);
+    for_each_live_out(graph, [&](ValueId id) {
+      is_seen = is_seen || aliases.alias_set(id) == aliases.alias_set(value);
+    });
+    return is_seen;
+  };
+  for (Leaf& leaf : graph.leaves)
+    if (leaf.tensor && !leaf.original && !leaf.grad && !is_seen_outside(leaf.value))
+      leaf.is_constant = true;
+}
+
 }  // namespace tenon::graph

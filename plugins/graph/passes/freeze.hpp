@@ -11,4 +11,9 @@ namespace tenon::graph {
 // returns its memory.
 void freeze_leaves(Graph& graph);
 
+// The same without copies, and without refusals: tensors from outside that the program neither
+// writes nor returns become constants where they lie. For owners of a program who let no other
+// code write its tensors.
+void share_leaves(Graph& graph);
+
 }  // namespace tenon::graph

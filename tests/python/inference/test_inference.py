@@ -131,8 +131,12 @@ def test_wrong_calls_say_what_is_wrong(path):
 def test_settings(path):
     with pytest.raises(tenon.NotFoundError, match="no key `numeric`; did you mean `numerics`?"):
         inference.Predictor(path, numeric="fast")
-    with pytest.raises(NotImplementedError, match="`threads` is not there yet.*set_num_threads"):
-        inference.Predictor(path, threads=2)
+    with pytest.raises(NotImplementedError, match="`affinity` is not there yet.*taskset"):
+        inference.Predictor(path, affinity="0")
+    with pytest.raises(ValueError, match="a number of threads from 1 to 1024.*got '0'"):
+        inference.Predictor(path, threads=0)
+    with pytest.raises(ValueError, match="`spin_us`: expected with `threads`"):
+        inference.Predictor(path, spin_us=10)
     with pytest.raises(ValueError, match="expected 'allow', 'warn' or 'deny', got 'no'"):
         inference.Predictor(path, fallback="no")
     with pytest.raises(tenon.NotFoundError, match="none of the devices is there"):
@@ -142,7 +146,7 @@ def test_settings(path):
     p.run({"x": rows(1)})
     assert p.profile().startswith("1 runs, ")
     keys = {key.name: key for key in inference.config_keys()}
-    assert keys["fallback"].is_available and not keys["threads"].is_available
+    assert keys["threads"].is_available and not keys["affinity"].is_available
     assert p.memory()["weights"] > 0 and p.shrink_memory() >= 0
 
 
@@ -189,8 +193,9 @@ def test_hooks(path):
     assert len(seen) == count
 
 
-def test_clones_on_threads_and_one_predictor_on_two(path):
-    p = inference.Predictor(path)
+@pytest.mark.parametrize("settings", [{}, {"threads": 2, "spin_us": 0}])
+def test_clones_on_threads_and_one_predictor_on_two(path, settings):
+    p = inference.Predictor(path, **settings)
     expected = [p.run({"x": rows(n + 1)})["scores"].numpy() for n in range(4)]
     wrong = []
 
@@ -374,7 +379,7 @@ def test_what_falls_back_in_a_run_is_found(path, tmp_path):
     # An operator that has parts, of which the device has no kernel for one.
     tenon.export(lambda x: tenon.linalg.det(x), tenon.rand(3, 3)).save(tmp_path / "det.tenon")
     with pytest.raises(
-        tenon.PolicyError, match=r"on reference:0 the host computed[\s\S]*lu_factor: 1 calls"
+        tenon.PolicyError, match=r"on reference:0 the host computed[\s\S]*lu_factor: 2 calls"
     ):
         inference.Predictor(tmp_path / "det.tenon", device="reference", fallback="deny")
 
@@ -399,7 +404,7 @@ def test_commands(path, tmp_path, capsys):
     assert main(["benchmark", str(path), "--shape", "x=2x8", "--runs", "3", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["runs"] == 3 and 0 < row["fastest_us"] <= row["median_us"]
-    assert main(["predict", str(path), "--set", "threads=2"]) == 1
-    assert "`threads` is not there yet" in capsys.readouterr().err
+    assert main(["predict", str(path), "--set", "affinity=0"]) == 1
+    assert "`affinity` is not there yet" in capsys.readouterr().err
     assert main(["predict", str(path), "--output", "y=y.npy"]) == 2
     assert "one of the outputs scores, hidden" in capsys.readouterr().err

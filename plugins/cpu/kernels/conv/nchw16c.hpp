@@ -4,12 +4,13 @@
 // of filters. There is no im2col; each tap is a shift.
 #pragma once
 
+#include "conv/epilogue.hpp"
 #include "conv/nchw16c_layout.hpp"
 #include "conv/padded_nchw.hpp"
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
 #include "kernel.hpp"
-#include "parallel_scratch.hpp"
+#include "run_memory.hpp"
 
 #include <utility>
 
@@ -281,11 +282,50 @@ void store_pixels(const T* from, int64_t pixels, int64_t left, T* to, int64_t pi
   for (int64_t i = 0; i < pixels; ++i) copy_every(from + i * kWidth<T>, 1, to + i * pixel, left);
 }
 
-// Computes out[image, group] = weight[group] * x[image, group] in the layout of x. The weights of
-// each phase follow those of the phases before: [group][filter][channel][tap].
+// The blocks of filters of a phase; their last row is the bias.
 template <class T>
-tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& x, const T* weight,
-                        const T* bias, T* out, tenon_err* err) {
+FilterBlocks<T> blocks_of(const ConvShapes& phase) {
+  return {phase.group_filters(), phase.depth() + 1};
+}
+
+// Elements of the packed weights of all phases and groups.
+template <class T>
+int64_t packed_elements(const ConvPhases& phases) {
+  int64_t elements = 0;
+  for (int64_t p = 0; p < phases.count; ++p) {
+    const ConvShapes& s = phases.parts[p].s;
+    elements += s.groups * blocks_of<T>(s).elements();
+  }
+  return elements;
+}
+
+// Packs the weights of all phases: [group][filter][channel][tap], those of each phase behind those
+// of the phases before.
+template <class T>
+void pack_phases(const ConvPhases& phases, const T* weight, const T* bias, T* packed) {
+  const int64_t filters = phases.frame.group_filters();
+  for (int64_t p = 0; p < phases.count; ++p) {
+    const ConvPhases::Part& part = phases.parts[p];
+    const FilterBlocks<T> blocks = blocks_of<T>(part.s);
+    const T* from = weight + part.taps_before * part.s.groups * part.s.group_channels() * filters;
+    parallel(part.s.groups * blocks.count(), 4 * part.s.depth(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t g = i / blocks.count(), block = i % blocks.count();
+        pack_weight(part.s, blocks, block, from + g * filters * part.s.depth(),
+                    bias ? bias + g * filters : nullptr,
+                    packed + g * blocks.elements() + blocks.at(block));
+      }
+    });
+    packed += part.s.groups * blocks.elements();
+  }
+}
+
+// Computes out[image, group] = weight[group] * x[image, group] in the layout of x, with weights
+// that pack_phases() has packed. An epilogue needs NCHW images and one phase.
+template <class T, class Owner>
+tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Images& x,
+                             const T* packed, const ConvEpilogue<T>* epilogue, T* out,
+                             tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
   const ConvShapes& s = phases.frame;
   const int64_t transposes = phases.transposes(), down = phases.step[0], across = phases.step[1];
@@ -295,51 +335,36 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
   const Images results = images_like(x, out, s.filters, phases.height * phases.width);
   struct Own {  // Of one phase.
     FilterBlocks<T> blocks;
-    T* packed;
+    const T* packed;
     Segments taps;
   };
   Own own_of[ConvPhases::kMax];
-  int64_t weights = 0, segments = 0, depth = 0;
+  int64_t segments = 0, depth = 0;
   for (int64_t p = 0; p < phases.count; ++p) {
     const ConvShapes& of = phases.parts[p].s;
     const int64_t count = of.taps() > 0 ? parts.segments(of) : 0;
-    own_of[p] = {{filters, of.depth() + 1}, nullptr, {nullptr, count, 0}};
+    own_of[p] = {blocks_of<T>(of), packed, {nullptr, count, 0}};
     if (count > 0) own_of[p].taps.length = of.depth() / count;
-    weights += s.groups * own_of[p].blocks.elements();
+    packed += of.groups * own_of[p].blocks.elements();
     segments += count;
     depth += of.depth();
   }
   void* memory = nullptr;
-  const tenon_status status = host->scratch(ctx,
-                                            static_cast<uint64_t>(weights) * sizeof(T) +
-                                                static_cast<uint64_t>(segments) * sizeof(int64_t),
-                                            &memory, err);
+  const tenon_status status =
+      allocate_scratch(owner, static_cast<uint64_t>(segments) * sizeof(int64_t), &memory, err);
   if (status != TENON_OK) return status;
-  T* packed = static_cast<T*>(memory);
-  auto* offsets = reinterpret_cast<int64_t*>(packed + weights);
+  auto* offsets = static_cast<int64_t*>(memory);
   for (int64_t p = 0; p < phases.count; ++p) {
     const ConvPhases::Part& part = phases.parts[p];
-    const FilterBlocks<T>& blocks = own_of[p].blocks;
-    own_of[p].packed = packed;
     own_of[p].taps.offsets = offsets;
     for (int64_t i = 0; i < own_of[p].taps.count; ++i) {
       *offsets++ =
           parts.segment(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;
     }
-    const T* from = weight + part.taps_before * s.groups * s.group_channels() * filters;
-    parallel(s.groups * blocks.count(), 4 * part.s.depth(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t g = i / blocks.count(), block = i % blocks.count();
-        pack_weight(part.s, blocks, block, from + g * filters * part.s.depth(),
-                    bias ? bias + g * filters : nullptr,
-                    packed + g * blocks.elements() + blocks.at(block));
-      }
-    });
-    packed += s.groups * blocks.elements();
   }
   const int64_t pixels = (parts.elements() + 15) / 16 * 16;
   return parallel_for_with_scratch(
-      ctx, parts.count * s.groups, parts.results(s) * filters * depth / width,
+      owner, parts.count * s.groups, parts.results(s) * filters * depth / width,
       (pixels + parts.results(s) * transposes * parts.kFilters) * static_cast<int64_t>(sizeof(T)),
       err, [&](int64_t item, void* own) {
         const auto part = parts.at(s, item / s.groups);
@@ -392,6 +417,9 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
               T* to = result(n, 0) + v * width * results.channel;
               if (x.pixel == 1) {
                 scatter_channels(from, left, some, to, results.channel);
+                for (int64_t f = 0; epilogue && f < left; ++f) {
+                  (*epilogue)(g * filters + filter + v * width + f, to + f * results.channel, some);
+                }
               } else {
                 store_pixels(from, some, left, to, results.pixel);
               }
@@ -399,6 +427,20 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
           }
         }
       });
+}
+
+// The same with weights as they are.
+template <class T>
+tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& x, const T* weight,
+                        const T* bias, T* out, tenon_err* err) {
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(packed_elements<T>(phases)) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  T* packed = static_cast<T*>(memory);
+  pack_phases(phases, weight, bias, packed);
+  return multiply_blocks<T>(ctx, phases, x, packed, nullptr, out, err);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

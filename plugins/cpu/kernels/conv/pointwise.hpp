@@ -7,6 +7,7 @@
 #include "conv/shapes.hpp"
 #include "gemm/low_precision.hpp"
 #include "kernel.hpp"
+#include "run_memory.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -33,11 +34,12 @@ tenon_status pointwise_product(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, 
 }
 
 // Copies the pixels of x that a strided convolution reads, in the same layout.
-template <class T>
-tenon_status gather_pixels(tenon_ctx* ctx, const ConvShapes& s, Images* x, tenon_err* err) {
+template <class T, class Owner>
+tenon_status gather_pixels(Owner* owner, const ConvShapes& s, Images* x, tenon_err* err) {
   void* memory = nullptr;
   const auto bytes = static_cast<uint64_t>(s.batch * s.channels * s.results()) * sizeof(T);
-  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+  if (const tenon_status status = allocate_scratch(owner, bytes, &memory, err);
+      status != TENON_OK) {
     return status;
   }
   const Images from = *x;

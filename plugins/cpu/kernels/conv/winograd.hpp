@@ -5,10 +5,11 @@
 // the direct sum.
 #pragma once
 
+#include "conv/epilogue.hpp"
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
 #include "gemm/micro_kernel.hpp"
-#include "parallel_scratch.hpp"
+#include "run_memory.hpp"
 #include "simd/shuffle.hpp"
 #include "simd/transpose.hpp"
 
@@ -302,11 +303,27 @@ bool transform_results_of_run(const ConvShapes& s, int64_t filters, const TileRu
   return is_finite<T>(doubt);
 }
 
-// Computes one block of tiles of one group: `weights` are transformed, `memory` has
-// winograd_bytes(). Returns whether all results are finite.
+// Applies the epilogue to some filters of the results of a block.
+template <class T>
+void finish_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first, int64_t count,
+                  const ConvEpilogue<T>& epilogue, int64_t filter, int64_t filters, T* out) {
+  tiles.for_runs(first, count, count, count, [&](const TileRun& run) {
+    const int64_t rows = std::min<int64_t>(2, s.rows - 2 * run.row);
+    const int64_t columns = std::min(2 * run.length, s.columns - 2 * run.column);
+    T* to = out + run.image * s.filters * s.results() + 2 * run.row * s.columns + 2 * run.column;
+    for (int64_t f = 0; f < filters; ++f, to += s.results()) {
+      for (int64_t i = 0; i < rows; ++i) epilogue(filter + f, to + i * s.columns, columns);
+    }
+  });
+}
+
+// Computes one block of tiles of one group, whose first filter is `first_filter`: `weights` are
+// transformed, `memory` has winograd_bytes(). Returns whether all results are finite, before the
+// epilogue, if there is one.
 template <class T>
 bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first, const T* x,
-                    const T* weights, const T* bias, T* out, void* memory) {
+                    const T* weights, const T* bias, T* out, void* memory,
+                    const ConvEpilogue<T>* epilogue, int64_t first_filter) {
   constexpr int64_t panel = kNR<T>, width = kWidth<T>;
   const int64_t channels = s.group_channels(), filters = s.group_filters();
   const int64_t position_in = position_stride<T>(channels), row = weight_stride<T>(channels);
@@ -355,6 +372,10 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
           panels_out + in_panels<T>(run.at, filters * panel) + f * panel, position_out,
           bias ? bias + f : nullptr, out + (run.image * s.filters + f) * s.results());
     });
+    if (epilogue) {
+      finish_block(s, tiles, first, count, *epilogue, first_filter + f,
+                   std::min(kPlanesTogether, filters - f), out + f * s.results());
+    }
   }
   return finite;
 }
@@ -376,21 +397,18 @@ inline bool suits_winograd(const ConvShapes& s) {
          s.dilation[0] == 1 && s.dilation[1] == 1 && s.batch * s.results() >= kTilesTogether;
 }
 
-// Winograd convolution. With `transposed` it computes the input gradient: s has its filters as
-// channels, and the weight is read with channels and filters exchanged and taps in reverse.
-// `*finite` tells whether the results are valid: an infinity or NaN spreads over its tile, where
-// the direct sum keeps it in its window.
+// Elements of the transformed weights of all groups.
 template <class T>
-tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                          bool transposed, const T* bias, T* out, bool* finite, tenon_err* err) {
+int64_t winograd_weight_elements(const ConvShapes& s) {
+  return s.filters * weight_stride<T>(s.group_channels());
+}
+
+// Transforms the weights of all groups. With `transposed` they are read with channels and filters
+// exchanged and taps in reverse.
+template <class T>
+void transform_weights(const ConvShapes& s, const T* weight, bool transposed, T* weights) {
   const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t row = weight_stride<T>(channels), numel = filters * row;  // Elements of one group.
-  void* memory = nullptr;
-  const auto bytes = static_cast<uint64_t>(s.groups * numel) * sizeof(T);
-  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
-    return status;
-  }
-  T* weights = static_cast<T*>(memory);
+  const int64_t row = weight_stride<T>(channels);
   parallel(s.filters, channels * kPositions * 2, [&](int64_t begin, int64_t end) {
     for (int64_t f = begin; f < end; ++f) {
       const int64_t of_group = f % filters * (transposed ? 9 : channels * 9);
@@ -399,22 +417,47 @@ tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const
                        channels);
     }
   });
+}
+
+// Convolves with transformed weights. `*finite` tells whether the results are valid: an infinity
+// or NaN spreads over its tile, where the direct sum keeps it in its window.
+template <class T, class Owner>
+tenon_status multiply_winograd(Owner* owner, const ConvShapes& s, const T* x, const T* weights,
+                               const T* bias, const ConvEpilogue<T>* epilogue, T* out, bool* finite,
+                               tenon_err* err) {
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t numel = filters * weight_stride<T>(channels);  // Elements of one group.
   const WinogradTiles tiles(s);
   const int64_t blocks = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
   std::atomic<bool> all_finite = true;
   const tenon_status status = parallel_for_with_scratch(
-      ctx, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
+      owner, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
       [&](int64_t item, void* own) {
         const int64_t g = item / blocks;
         if (!winograd_block<T>(s, tiles, item % blocks * kTilesTogether,
                                x + g * channels * s.pixels(), weights + g * numel,
                                bias ? bias + g * filters : nullptr, out + g * filters * s.results(),
-                               own)) {
+                               own, epilogue, g * filters)) {
           all_finite.store(false, std::memory_order_relaxed);
         }
       });
   *finite = all_finite.load(std::memory_order_relaxed);
   return status;
+}
+
+// Winograd convolution. With `transposed` it computes the input gradient: s has its filters as
+// channels.
+template <class T>
+tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                          bool transposed, const T* bias, T* out, bool* finite, tenon_err* err) {
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(winograd_weight_elements<T>(s)) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  T* weights = static_cast<T*>(memory);
+  transform_weights(s, weight, transposed, weights);
+  return multiply_winograd<T>(ctx, s, x, weights, bias, nullptr, out, finite, err);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

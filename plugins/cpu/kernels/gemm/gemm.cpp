@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/gemm.hpp"
 
+#include "gemm/in_tiles.hpp"
 #include "gemm/parallel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -9,6 +10,29 @@ template <class T>
 tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
                   int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err) {
   return multiply_parallel<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
+}
+
+tenon_status gemm_in_tiles(RunMemory* memory, int64_t m, int64_t n, int64_t k, Matrix<float> a,
+                           Matrix<float> b, float* c, int64_t c_row, bool accumulate,
+                           const BatchOffsets& batch, const TileHooks& hooks, tenon_err* err) {
+  using Format = Plain<float>;
+  if (m == 0 || n == 0) return TENON_OK;
+  // The algorithm of the whole product, as in multiply_parallel(): bits do not depend on tiles.
+  const Tiles tiles(Type<Format>{}, m, n, k, m, kBlockColumns, batch);
+  const Algorithm algorithm = choose_algorithm<Format>(m, n, k, a, b);
+  return parallel_for_with_scratch(
+      memory, tiles.count(), tiles.work(),
+      scratch_bytes<Format>(algorithm, tiles.rows(), tiles.columns(), k), err,
+      [&](int64_t t, void* own) {
+        const OutputTile tile = tiles.at(t);
+        const int64_t at = tile.c + tile.i * c_row + tile.j;
+        hooks.before(hooks.user, at, tile.rows, tile.columns);
+        multiply<Format>(algorithm, tile.rows, tile.columns, k,
+                         {a.data + tile.a + tile.i * a.row, a.row, a.column},
+                         {b.data + tile.b + tile.j * b.column, b.row, b.column}, c + at, c_row,
+                         accumulate, own);
+        hooks.after(hooks.user, at, tile.rows, tile.columns);
+      });
 }
 
 template <class T>

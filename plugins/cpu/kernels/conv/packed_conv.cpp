@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/packed_conv.hpp"
+
+#include "conv/nchw16c.hpp"
+#include "conv/pointwise.hpp"
+#include "conv/winograd.hpp"
+#include "gemm/in_tiles.hpp"
+#include "trace.hpp"
+
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <new>
+#include <tuple>
+#include <vector>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+// The algorithms of conv2d() for which packing or joining pays, chosen as there.
+enum class PackedAlgorithm : uint8_t { kNone, kPointwise, kWinograd, kBlocks };
+
+ConvShapes shapes_of(const ConvDescription& d) {
+  ConvShapes s;
+  s.batch = d.image[0];
+  s.channels = d.image[1];
+  s.height = d.image[2];
+  s.width = d.image[3];
+  s.filters = d.weight[0];
+  s.rows = d.result[2];
+  s.columns = d.result[3];
+  s.groups = d.groups;
+  for (int axis = 0; axis < 2; ++axis) {
+    s.kernel[axis] = d.weight[2 + axis];
+    s.stride[axis] = d.stride[axis];
+    s.padding[axis] = d.padding[axis];
+    s.dilation[axis] = d.dilation[axis];
+  }
+  return flattened(s);
+}
+
+PackedAlgorithm algorithm_of(const ConvDescription& d, const ConvShapes& s) {
+  if (s.batch * s.filters * s.results() == 0 || s.depth() == 0 || s.is_depthwise()) {
+    return PackedAlgorithm::kNone;
+  }
+  if (suits_pointwise(s, TENON_DTYPE_F32)) {
+    // Nothing is packed here.
+    const bool joins = d.has_norm || d.has_residual || d.has_relu;
+    return joins ? PackedAlgorithm::kPointwise : PackedAlgorithm::kNone;
+  }
+  if (suits_winograd(s)) return PackedAlgorithm::kWinograd;
+  return suits_blocks(s) ? PackedAlgorithm::kBlocks : PackedAlgorithm::kNone;
+}
+
+// Packed filters, in cache lines of their own.
+class PackedFilters {
+ public:
+  explicit PackedFilters(int64_t elements)
+      : data_(static_cast<float*>(::operator new (static_cast<size_t>(elements) * sizeof(float),
+                                                  std::align_val_t{64}))) {}
+  ~PackedFilters() { ::operator delete (data_, std::align_val_t{64}); }
+  PackedFilters(const PackedFilters&) = delete;
+  PackedFilters& operator=(const PackedFilters&) = delete;
+  float* data() const { return data_; }
+
+ private:
+  float* data_;
+};
+
+std::shared_ptr<const PackedFilters> pack(const ConvShapes& s, PackedAlgorithm algorithm,
+                                          const ConvConstants& constants) {
+  if (algorithm == PackedAlgorithm::kWinograd) {
+    auto filters = std::make_shared<PackedFilters>(winograd_weight_elements<float>(s));
+    transform_weights(s, constants.weight, false, filters->data());
+    return filters;
+  }
+  const ConvPhases phases(s);
+  auto filters = std::make_shared<PackedFilters>(packed_elements<float>(phases));
+  pack_phases(phases, constants.weight, constants.bias, filters->data());
+  return filters;
+}
+
+// A program of many sizes has an executable for each; they share packed filters. An entry lives as
+// long as an executable uses it, and so does the program that owns the constants.
+std::shared_ptr<const PackedFilters> shared_filters(const ConvShapes& s, PackedAlgorithm algorithm,
+                                                    const ConvConstants& constants) {
+  using Key = std::tuple<const float*, uint32_t, const float*, uint32_t, PackedAlgorithm, int64_t,
+                         int64_t, int64_t, int64_t, int64_t>;
+  static std::mutex mutex;
+  static std::map<Key, std::weak_ptr<const PackedFilters>> known;
+  const std::lock_guard lock(mutex);
+  std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<const PackedFilters>& entry =
+      known[Key{constants.weight, constants.weight_version, constants.bias, constants.bias_version,
+                algorithm, s.filters, s.channels, s.groups, s.kernel[0], s.kernel[1]}];
+  std::shared_ptr<const PackedFilters> filters = entry.lock();
+  if (!filters) entry = filters = pack(s, algorithm, constants);
+  return filters;
+}
+
+class PackedConvOfIsa final : public PackedConv {
+ public:
+  PackedConvOfIsa(const ConvDescription& d, const ConvConstants& constants)
+      : shapes_(shapes_of(d)),
+        algorithm_(algorithm_of(d, shapes_)),
+        has_norm_(d.has_norm),
+        has_residual_(d.has_residual),
+        has_relu_(d.has_relu) {
+    const int64_t filters = shapes_.filters;
+    if (constants.bias) bias_.assign(constants.bias, constants.bias + filters);
+    if (has_norm_) {
+      center_.assign(constants.mean, constants.mean + filters);
+      for (int64_t f = 0; f < filters; ++f) {  // As batch_norm_inference() does.
+        const float factor = constants.factor ? constants.factor[f] : 1.0f;
+        scale_.push_back(factor / std::sqrt(constants.var[f] + constants.eps));
+        shift_.push_back(constants.shift ? constants.shift[f] : 0.0f);
+      }
+    }
+    if (algorithm_ != PackedAlgorithm::kPointwise) {
+      packed_ = shared_filters(shapes_, algorithm_, constants);
+    }
+  }
+
+  tenon_status run(tenon_device_id device, const float* x, const float* weight,
+                   const float* residual, float* out, tenon_err* err) const override {
+    RunMemory memory(device);
+    ConvEpilogue<float> epilogue;
+    if (has_norm_) {
+      epilogue.center = center_.data();
+      epilogue.scale = scale_.data();
+      epilogue.shift = shift_.data();
+    }
+    if (has_residual_) epilogue.residual = residual;
+    epilogue.has_relu = has_relu_;
+    epilogue.results = out;
+    const ConvEpilogue<float>* joined =
+        has_norm_ || has_residual_ || has_relu_ ? &epilogue : nullptr;
+    const Images images{x, TENON_DTYPE_F32, shapes_.channels * shapes_.pixels(), shapes_.pixels(),
+                        1};
+    switch (algorithm_) {
+      case PackedAlgorithm::kWinograd: {
+        trace("conv2d", "packed Winograd");
+        bool finite = false;
+        const tenon_status status = multiply_winograd<float>(&memory, shapes_, x, packed_->data(),
+                                                             bias(), joined, out, &finite, err);
+        if (status != TENON_OK || finite) return status;
+        return fail(err, TENON_UNSUPPORTED,
+                    "an infinity or NaN spreads over a Winograd tile; the steps keep it in its "
+                    "window");
+      }
+      case PackedAlgorithm::kBlocks:
+        trace("conv2d", "packed nChw16c");
+        return multiply_blocks<float>(&memory, ConvPhases(shapes_), images, packed_->data(), joined,
+                                      out, err);
+      default:
+        trace("conv2d", "pointwise GEMM in tiles");
+        return run_pointwise_in_tiles(&memory, images, weight, epilogue, out, err);
+    }
+  }
+
+ private:
+  const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
+
+  tenon_status run_pointwise_in_tiles(RunMemory* memory, Images x, const float* weight,
+                                      const ConvEpilogue<float>& epilogue, float* out,
+                                      tenon_err* err) const {
+    ConvShapes s = shapes_;
+    if (s.is_strided_pointwise()) {
+      const tenon_status status = gather_pixels<float>(memory, s, &x, err);
+      if (status != TENON_OK) return status;
+      s = without_stride(s);
+    }
+    const int64_t pixels = s.pixels(), channels = s.group_channels(), filters = s.group_filters();
+    struct Tile {
+      const float* bias;
+      const ConvEpilogue<float>& epilogue;
+      float* out;
+      int64_t filters, pixels;
+    } around{bias(), epilogue, out, s.filters, pixels};
+    TileHooks hooks{&around, nullptr, nullptr};
+    hooks.before = [](void* user, int64_t at, int64_t rows, int64_t columns) {
+      const Tile& tile = *static_cast<Tile*>(user);
+      for (int64_t i = 0; tile.bias && i < rows; ++i, at += tile.pixels) {
+        std::fill_n(tile.out + at, columns, tile.bias[at / tile.pixels % tile.filters]);
+      }
+    };
+    hooks.after = [](void* user, int64_t at, int64_t rows, int64_t columns) {
+      const Tile& tile = *static_cast<Tile*>(user);
+      for (int64_t i = 0; i < rows; ++i, at += tile.pixels) {
+        tile.epilogue(at / tile.pixels % tile.filters, tile.out + at, columns);
+      }
+    };
+    const BatchOffsets batch{2,
+                             {s.batch, s.groups},
+                             {0, filters * channels},
+                             {x.image, channels * x.channel},
+                             {s.filters * pixels, filters * pixels}};
+    return gemm_in_tiles(memory, filters, pixels, channels, {weight, channels, 1},
+                         {static_cast<const float*>(x.data), x.channel, x.pixel}, out, pixels,
+                         bias() != nullptr, batch, hooks, err);
+  }
+
+  const ConvShapes shapes_;
+  const PackedAlgorithm algorithm_;
+  const bool has_norm_, has_residual_, has_relu_;
+  std::vector<float> bias_, center_, scale_, shift_;
+  std::shared_ptr<const PackedFilters> packed_;
+};
+
+}  // namespace
+
+extern const PackedConvs kPackedConvs;
+const PackedConvs kPackedConvs = {
+    [](const ConvDescription& d) {
+      return algorithm_of(d, shapes_of(d)) != PackedAlgorithm::kNone;
+    },
+    [](const ConvDescription& d, const ConvConstants& constants) -> std::unique_ptr<PackedConv> {
+      return std::make_unique<PackedConvOfIsa>(d, constants);
+    },
+};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
