@@ -37,9 +37,10 @@ def _convolution_backward(
 ) -> list[Any]:
     spatial = weight.ndim - 2
     if spatial > 2:
-        settings = (_pair(each, spatial) for each in (stride, padding, dilation))
+        step, margin, apart = (_pair(each, spatial) for each in (stride, padding, dilation))
+        sizes = step, margin, apart
         return _convolution3d_backward(
-            call, grad_output, input, weight, *settings, transposed, groups, output_mask
+            call, grad_output, input, weight, *sizes, transposed, groups, output_mask
         )
     settings: tuple[Any, ...] = (_pair(stride), _pair(padding), _pair(dilation), groups)
     grad, x, kernel = grad_output, input, weight

@@ -262,7 +262,16 @@ def max_pool3d_with_indices(
     return [call("squeeze", each, [0]) for each in results] if is_single else results
 
 
-def max_pool3d(call: Add, self: Value, *settings: Any) -> Value:
+def max_pool3d(
+    call: Add,
+    self: Value,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> Value:
+    settings = kernel_size, stride, padding, dilation, ceil_mode
     values: Value = max_pool3d_with_indices(call, self, *settings)[0]
     return values
 
