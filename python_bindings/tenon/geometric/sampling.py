@@ -139,7 +139,7 @@ class LayerSampler:
                 chosen = tenon.sort(tenon.multinomial(likely, min(size, reachable)))
             place = tenon.full([count], -1, dtype=tenon.int64, device=nodes.device)
             place = tenon.index_copy(
-                place, chosen, tenon.arange(chosen.shape[0], device=nodes.device), 0
+                place, 0, chosen, tenon.arange(chosen.shape[0], device=nodes.device)
             )
             kept = tenon.nonzero(tenon.index_select(place, source, 0) >= 0).reshape([-1])
             source, target = (
