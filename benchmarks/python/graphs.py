@@ -40,7 +40,8 @@ def graph(nodes: int, count: int) -> np.ndarray:
 def weights_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(1)
     return {
-        name: (generator.standard_normal(shapes[name]) / 8).astype(np.float32) for name in sorted(shapes)
+        name: (generator.standard_normal(shapes[name]) / 8).astype(np.float32)
+        for name in sorted(shapes)
     }
 
 
@@ -66,7 +67,10 @@ def build(library: str, case: Case, options):
         starts = np.searchsorted(edges[1], np.arange(nodes + 1))
         ones = np.ones(edges.shape[1], np.float32)
         given = lib.sparse.csr(starts, edges[0].copy(), ones, (nodes, nodes))
-    first, second = getattr(layers, kind)(FEATURES, HIDDEN, **more), getattr(layers, kind)(HIDDEN, CLASSES, **more)
+    first, second = (
+        getattr(layers, kind)(FEATURES, HIDDEN, **more),
+        getattr(layers, kind)(HIDDEN, CLASSES, **more),
+    )
     model = lib.nn.ModuleList([first, second])
     values = weights_of({name: tuple(each.shape) for name, each in model.state_dict().items()})
     model.load_state_dict({name: tensor(each) for name, each in values.items()})

@@ -14,7 +14,6 @@ import sys
 from collections import Counter
 
 import numpy as np
-
 import tenon
 
 EDGES = np.array([-(2**63), -(2**31) - 1, -(2**31), -1, 0, 1, 2**31 - 1, 2**31, 2**40, 2**63 - 1])
@@ -43,7 +42,7 @@ class Structure:
         self.stored = self.indices.size
 
     def is_right(self) -> bool:
-        indptr, indices = self.indptr, self.indices
+        indptr = self.indptr
         return bool(
             indptr.size == self.rows + 1
             and indptr[0] == 0
@@ -71,13 +70,21 @@ def _matmul(s, rng):
     values, y = rng.standard_normal(s.stored), rng.standard_normal((s.columns, 2))
     # Offsets of another length are a matrix of other rows.
     right = s.is_right() if s.indptr.size == s.rows + 1 else None
-    return right, lambda: tenon.csr_matmul(*s.parts(), tenon.tensor(values), tenon.tensor(y)), lambda: s.dense(values) @ y
+    return (
+        right,
+        lambda: tenon.csr_matmul(*s.parts(), tenon.tensor(values), tenon.tensor(y)),
+        lambda: s.dense(values) @ y,
+    )
 
 
 def _transposed(s, rng):
     values, y = rng.standard_normal(s.stored), rng.standard_normal((s.rows, 2))
     args = tenon.tensor(values), tenon.tensor(y), s.columns
-    return s.is_right(), lambda: tenon.csr_matmul_transposed(*s.parts(), *args), lambda: s.dense(values).T @ y
+    return (
+        s.is_right(),
+        lambda: tenon.csr_matmul_transposed(*s.parts(), *args),
+        lambda: s.dense(values).T @ y,
+    )
 
 
 def _sddmm(s, rng):
@@ -91,11 +98,19 @@ def _sddmm(s, rng):
 
 def _transpose(s, rng):
     right = s.is_right() if s.indptr.size == s.rows + 1 else None
-    return right, lambda: tenon.csr_transpose(*s.parts(), s.columns)[2], lambda: np.argsort(s.indices, kind="stable")
+    return (
+        right,
+        lambda: tenon.csr_transpose(*s.parts(), s.columns)[2],
+        lambda: np.argsort(s.indices, kind="stable"),
+    )
 
 
 def _order(s, rng):
-    return s.has_columns(), lambda: tenon.csr_order(s.parts()[1], s.columns), lambda: np.argsort(s.indices, kind="stable")
+    return (
+        s.has_columns(),
+        lambda: tenon.csr_order(s.parts()[1], s.columns),
+        lambda: np.argsort(s.indices, kind="stable"),
+    )
 
 
 def _rows(s, rng):
@@ -138,7 +153,12 @@ def _segments(s, rng):
 def _text(s, rng):
     text = rng.integers(32, 127, s.stored, dtype=np.uint8)
     indptr = s.indptr.astype(object)
-    right = indptr.size > 0 and indptr[0] >= 0 and indptr[-1] <= s.stored and bool((np.diff(indptr) >= 0).all())
+    right = (
+        indptr.size > 0
+        and indptr[0] >= 0
+        and indptr[-1] <= s.stored
+        and bool((np.diff(indptr) >= 0).all())
+    )
     right = right and all(0 <= x <= s.stored for x in indptr)
     return (
         right,

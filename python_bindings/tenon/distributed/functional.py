@@ -15,7 +15,15 @@ from tenon import Tensor, autograd
 from .group import ProcessGroup
 from .world import world
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "identity", "mean", "reduce_scatter"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "broadcast",
+    "identity",
+    "mean",
+    "reduce_scatter",
+]
 
 
 def all_reduce(x: Tensor, op: str = "sum", group: ProcessGroup | None = None) -> Tensor:

@@ -110,7 +110,9 @@ class LayerSampler:
     The graph is edges [2, count] and `num_nodes`, or a matrix of layout 'csr', as for NeighborSampler.
     """
 
-    def __init__(self, edge_index: Tensor, num_nodes: int | Sequence[int], sizes: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, edge_index: Tensor, num_nodes: int | Sequence[int], sizes: Sequence[int] | None = None
+    ) -> None:
         self._all = (
             NeighborSampler(edge_index, num_nodes, [-1])
             if sizes is not None
@@ -136,13 +138,20 @@ class LayerSampler:
             else:
                 chosen = tenon.sort(tenon.multinomial(likely, min(size, reachable)))
             place = tenon.full([count], -1, dtype=tenon.int64, device=nodes.device)
-            place = tenon.index_copy(place, chosen, tenon.arange(chosen.shape[0], device=nodes.device), 0)
+            place = tenon.index_copy(
+                place, 0, chosen, tenon.arange(chosen.shape[0], device=nodes.device)
+            )
             kept = tenon.nonzero(tenon.index_select(place, source, 0) >= 0).reshape([-1])
-            source, target = tenon.index_select(source, kept, 0), tenon.index_select(target, kept, 0)
+            source, target = (
+                tenon.index_select(source, kept, 0),
+                tenon.index_select(target, kept, 0),
+            )
             weight = tenon.index_select(share, kept, 0) / tenon.index_select(likely, source, 0)
             total = tenon.segment_sum(weight, target, nodes.shape[0])
             weight = weight / tenon.index_select(total, target, 0)
             nodes = tenon.index_select(around.nodes, chosen, 0)
             edges = tenon.stack([tenon.index_select(place, source, 0), target])
-            layers.append(SampledLayer(nodes, edges, tenon.index_select(around.edges, kept, 0), weight))
+            layers.append(
+                SampledLayer(nodes, edges, tenon.index_select(around.edges, kept, 0), weight)
+            )
         return layers

@@ -27,7 +27,9 @@ def chunks_of(tags: Sequence[int], kinds: int, scheme: str = "IOB") -> list[Chun
     Schemes are 'IOB', 'IOE', 'IOBES' and 'plain', where neighbours of one kind are one chunk.
     """
     if scheme not in _SCHEMES:
-        raise ValueError(f"chunks_of: expected scheme {', '.join(map(repr, _SCHEMES))}, got {scheme!r}")
+        raise ValueError(
+            f"chunks_of: expected scheme {', '.join(map(repr, _SCHEMES))}, got {scheme!r}"
+        )
     places = _SCHEMES[scheme]
     found, begin, before = [], -1, ("O", -1)
     for at, tag in enumerate([*tags, -1]):
@@ -83,10 +85,16 @@ def chunk_eval(
         raise ValueError(
             f"chunk_eval: expected prediction and target [N, T] of one shape, got {tuple(prediction.shape)} and {tuple(target.shape)}"
         )
-    rows = [x.reshape([-1, x.shape[-1]]).tolist() if x.numel() else [] for x in (prediction, target)]
-    ends = [prediction.shape[-1]] * len(rows[0]) if lengths is None else lengths.reshape([-1]).tolist()
+    rows = [
+        x.reshape([-1, x.shape[-1]]).tolist() if x.numel() else [] for x in (prediction, target)
+    ]
+    ends = (
+        [prediction.shape[-1]] * len(rows[0]) if lengths is None else lengths.reshape([-1]).tolist()
+    )
     if len(ends) != len(rows[0]) or any(not 0 <= end <= prediction.shape[-1] for end in ends):
-        raise ValueError(f"chunk_eval: expected a length for each sequence, up to {prediction.shape[-1]}, got {ends}")
+        raise ValueError(
+            f"chunk_eval: expected a length for each sequence, up to {prediction.shape[-1]}, got {ends}"
+        )
     counts = [0, 0, 0]
     for guess, truth, end in zip(*rows, ends):
         found, wanted = (

@@ -31,7 +31,9 @@ class DetectionMAP(Metric):
     ) -> None:
         super().__init__()
         if ap_version not in _VERSIONS:
-            raise ValueError(f"DetectionMAP: expected ap_version 'integral' or '11point', got {ap_version!r}")
+            raise ValueError(
+                f"DetectionMAP: expected ap_version 'integral' or '11point', got {ap_version!r}"
+            )
         self.class_num, self.overlap_threshold = class_num, overlap_threshold
         self.background_label, self.evaluate_difficult = background_label, evaluate_difficult
         self.ap_version = ap_version
@@ -53,8 +55,14 @@ class DetectionMAP(Metric):
         for image, found in enumerate(detections):
             kinds = [int(kind) for kind in labels[image].reshape([-1]).tolist()]
             if any(not 0 <= kind < self.class_num for kind in kinds):
-                raise ValueError(f"DetectionMAP.update: expected labels from 0 to {self.class_num - 1}, got {kinds}")
-            hard = [False] * len(kinds) if difficult is None else [bool(x) for x in difficult[image].reshape([-1]).tolist()]
+                raise ValueError(
+                    f"DetectionMAP.update: expected labels from 0 to {self.class_num - 1}, got {kinds}"
+                )
+            hard = (
+                [False] * len(kinds)
+                if difficult is None
+                else [bool(x) for x in difficult[image].reshape([-1]).tolist()]
+            )
             counts = [self.evaluate_difficult or not each for each in hard]
             for kind, counted in zip(kinds, counts):
                 positives[kind] += counted
@@ -62,7 +70,9 @@ class DetectionMAP(Metric):
         self._add("positives", tenon.tensor(positives, dtype=tenon.int64))
         rows = tenon.tensor(judged, dtype=tenon.float64).reshape([-1, 3])
         before = self.counts.get("judged")
-        self.counts["judged"] = rows if before is None else tenon.concat([before, rows.to(before.device)])
+        self.counts["judged"] = (
+            rows if before is None else tenon.concat([before, rows.to(before.device)])
+        )
 
     def _add(self, name: str, count: Tensor) -> None:
         """Detections are kept, one below the other; what is there of each class is added up."""
@@ -110,7 +120,9 @@ class DetectionMAP(Metric):
             points.append((hits / total, hits / number))
         if self.ap_version == "11point":
             levels = [level / 10 for level in range(11)]
-            return sum(max((p for r, p in points if r >= level), default=0.0) for level in levels) / 11
+            return (
+                sum(max((p for r, p in points if r >= level), default=0.0) for level in levels) / 11
+            )
         area, before = 0.0, 0.0
         for recall, precision in points:
             area += precision * (recall - before)

@@ -60,8 +60,15 @@ class BeamSearchDecoder:
         output_fn: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         if beam_size < 1:
-            raise ValueError(f"BeamSearchDecoder: expected beam_size of at least 1, got {beam_size}")
-        self.cell, self.start_token, self.end_token, self.beam_size = cell, start_token, end_token, beam_size
+            raise ValueError(
+                f"BeamSearchDecoder: expected beam_size of at least 1, got {beam_size}"
+            )
+        self.cell, self.start_token, self.end_token, self.beam_size = (
+            cell,
+            start_token,
+            end_token,
+            beam_size,
+        )
         self.embedding_fn, self.output_fn = embedding_fn, output_fn
 
     @staticmethod
@@ -96,7 +103,9 @@ class BeamSearchDecoder:
         self, time: int, inputs: Tensor, states: BeamSearchState
     ) -> tuple[BeamSearchOutput, BeamSearchState, Tensor, Tensor]:
         result = self.cell(inputs, states.cell)
-        if isinstance(self.cell, RNNCellBase):  # returns its states alone, of which the first is the result
+        if isinstance(
+            self.cell, RNNCellBase
+        ):  # returns its states alone, of which the first is the result
             out, cell = result if isinstance(result, Tensor) else result[0], result
         else:
             out, cell = result
@@ -105,8 +114,12 @@ class BeamSearchDecoder:
         likely = tenon.log_softmax(logits, -1).reshape([batch, self.beam_size, logits.shape[-1]])
         # A sequence that begins with its end has not ended.
         last = tenon.where(states.finished, self.end_token, -1)
-        scores, words, parents = tenon.beam_search_step(likely, states.scores, last, self.beam_size, self.end_token)
-        rows = (parents + tenon.arange(batch, device=parents.device).unsqueeze(1) * self.beam_size).reshape([-1])
+        scores, words, parents = tenon.beam_search_step(
+            likely, states.scores, last, self.beam_size, self.end_token
+        )
+        rows = (
+            parents + tenon.arange(batch, device=parents.device).unsqueeze(1) * self.beam_size
+        ).reshape([-1])
         before = tenon.gather(states.finished, parents, 1)
         lengths = tenon.gather(states.lengths, parents, 1) + tenon.where(before, 0, 1)
         finished = tenon.logical_or(before, words == self.end_token)
@@ -149,7 +162,10 @@ def dynamic_decode(
             after = _kept(finished, states, after)
         lengths = lengths + tenon.where(finished, 0, 1)
         # Beams change their places: a decoder that moves them counts itself.
-        finished, states = ended if isinstance(states, BeamSearchState) else tenon.logical_or(finished, ended), after
+        finished, states = (
+            ended if isinstance(states, BeamSearchState) else tenon.logical_or(finished, ended),
+            after,
+        )
         steps.append(outputs)
         if bool(tenon.all(finished)):
             break
@@ -164,7 +180,9 @@ def dynamic_decode(
 def _first(value: Any) -> Tensor:
     while not isinstance(value, Tensor):
         if not value:
-            raise ValueError("BeamSearchDecoder: expected the states of the cell as inits, got none")
+            raise ValueError(
+                "BeamSearchDecoder: expected the states of the cell as inits, got none"
+            )
         value = next(iter(value.values() if isinstance(value, dict) else value))
     return value
 
@@ -188,7 +206,11 @@ def _kept(finished: Tensor, before: Any, after: Any) -> Any:
     """The states before where a sequence has ended. Of a decoder with beams the cell's states are as many as beams."""
 
     def choose(old: Tensor, new: Tensor) -> Tensor:
-        ended = finished if list(new.shape[: finished.ndim]) == list(finished.shape) else finished.reshape([-1])
+        ended = (
+            finished
+            if list(new.shape[: finished.ndim]) == list(finished.shape)
+            else finished.reshape([-1])
+        )
         if new.ndim < ended.ndim or new.shape[0] != ended.shape[0]:
             return new
         return tenon.where(ended.reshape([*ended.shape, *[1] * (new.ndim - ended.ndim)]), old, new)

@@ -285,7 +285,11 @@ class _GRURule:
 
     def _scan(self, x: Tensor, state: State, *weights: Any) -> State:
         w_ih, w_hh, b_ih, b_hh, _ = weights
-        bias = tenon.zeros([w_hh.shape[0]], dtype=w_hh.dtype, device=w_hh.device) if b_hh is None else b_hh
+        bias = (
+            tenon.zeros([w_hh.shape[0]], dtype=w_hh.dtype, device=w_hh.device)
+            if b_hh is None
+            else b_hh
+        )
         return (tenon.gru_recurrence(F.linear(x, w_ih, b_ih), w_hh, bias, state[0])[0],)
 
 

@@ -51,7 +51,9 @@ def dgc(
         flat = v.reshape([-1])
         count = max(1, int(round(flat.numel() * (1.0 - sparsity))))
         index = tenon.sort(tenon.topk(tenon.abs(flat), count)[1])
-        sent = tenon.sparse.coo(index.unsqueeze(0), tenon.index_select(flat, index, 0), [flat.numel()])
+        sent = tenon.sparse.coo(
+            index.unsqueeze(0), tenon.index_select(flat, index, 0), [flat.numel()]
+        )
         kept = tenon.index_fill(tenon.ones_like(flat), 0, index, 0.0).reshape([*v.shape])
         return u * kept, v * kept, sent
 
@@ -95,7 +97,9 @@ def dpsgd(
     """A step with differential privacy (Abadi et al., 2016): the gradient with at most the norm `clip`, and normal noise of deviation
     `sigma / batch_size` for each element."""
     if sigma < 0 or not batch_size > 0:
-        raise ValueError(f"dpsgd: expected sigma of at least 0 and batch_size above 0, got {sigma} and {batch_size}")
+        raise ValueError(
+            f"dpsgd: expected sigma of at least 0 and batch_size above 0, got {sigma} and {batch_size}"
+        )
     with tenon.no_grad():
         noise = tenon.normal_like(grad) * (sigma / batch_size)
         return param - lr * (_clipped(grad, clip, "dpsgd") + noise)
@@ -146,6 +150,8 @@ def average_accumulates(
         nothing = tenon.zeros_like(recent)
         if updates % _BLOCK == 0:
             recent, blocks = nothing, blocks + recent
-        if count >= min_average_window and count >= min(max_average_window, updates * average_window):
+        if count >= min_average_window and count >= min(
+            max_average_window, updates * average_window
+        ):
             return AverageSums(nothing, nothing, recent + blocks, 0, count, updates)
         return AverageSums(recent, blocks, before, count, count_before, updates)

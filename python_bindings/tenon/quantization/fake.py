@@ -40,7 +40,9 @@ def _rounded(x: Tensor, round_half: str, function: str) -> Tensor:
     if round_half not in ("away", "even"):
         raise ValueError(f"{function}: expected round_half 'away' or 'even', got {round_half!r}")
     flat = x.detach()
-    whole = tenon.round(flat) if round_half == "even" else tenon.trunc(flat + 0.5 * tenon.sign(flat))
+    whole = (
+        tenon.round(flat) if round_half == "even" else tenon.trunc(flat + 0.5 * tenon.sign(flat))
+    )
     return x + (whole - flat)
 
 
@@ -60,7 +62,9 @@ def _beside(scale: Tensor, x: Tensor, axis: int | None, function: str) -> Tensor
     return scale.reshape(shape)
 
 
-def _quantized(x: Tensor, scale: Tensor, bits: int, axis: int | None, round_half: str, function: str) -> Tensor:
+def _quantized(
+    x: Tensor, scale: Tensor, bits: int, axis: int | None, round_half: str, function: str
+) -> Tensor:
     """Integers for numbers up to `scale`; a scale of 0 makes zeros."""
     largest = _largest(bits, function)
     wide = _beside(scale.detach(), x, axis, function)
@@ -76,7 +80,9 @@ def _abs_max(x: Tensor, axis: int | None) -> Tensor:
     return size.max([i for i in range(x.ndim) if i != axis % x.ndim])
 
 
-def fake_quantize_abs_max(x: Tensor, bits: int = 8, round_half: str = "away") -> tuple[Tensor, Tensor]:
+def fake_quantize_abs_max(
+    x: Tensor, bits: int = 8, round_half: str = "away"
+) -> tuple[Tensor, Tensor]:
     """Integers whose scale is the largest magnitude, which is also returned."""
     scale = _abs_max(x, None)
     return _quantized(x, scale, bits, None, round_half, "fake_quantize_abs_max"), scale
@@ -162,7 +168,9 @@ def fake_quantize_moving_average_abs_max(
     name = "fake_quantize_moving_average_abs_max"
     if not is_test:
         if accum is None or state is None:
-            raise ValueError(f"{name}: expected accum and state, which training needs; or pass is_test=True")
+            raise ValueError(
+                f"{name}: expected accum and state, which training needs; or pass is_test=True"
+            )
         accum = moving_rate * accum + _abs_max(x, None)
         state = moving_rate * state + 1.0
         scale = accum / state

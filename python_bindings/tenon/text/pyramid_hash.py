@@ -27,7 +27,10 @@ def xxh32_of_words(words: Tensor, seed: int = 0) -> Tensor:
     count = words.shape[1]
     at = 0
     if count >= 4:
-        state = [tenon.full_like(words[:, 0], (seed + start) & _MASK) for start in (_P1 + _P2, _P2, 0, -_P1)]
+        state = [
+            tenon.full_like(words[:, 0], (seed + start) & _MASK)
+            for start in (_P1 + _P2, _P2, 0, -_P1)
+        ]
         while at + 4 <= count:
             for lane in range(4):
                 added = (state[lane] + _times(words[:, at + lane], _P2)) & _MASK
@@ -35,7 +38,9 @@ def xxh32_of_words(words: Tensor, seed: int = 0) -> Tensor:
             at += 4
         hash_ = sum(_rotated(x, bits) for x, bits in zip(state, (1, 7, 12, 18))) & _MASK
     else:
-        hash_ = tenon.full([words.shape[0]], (seed + _P5) & _MASK, dtype=tenon.int64, device=words.device)
+        hash_ = tenon.full(
+            [words.shape[0]], (seed + _P5) & _MASK, dtype=tenon.int64, device=words.device
+        )
     hash_ = (hash_ + 4 * count) & _MASK
     for each in range(at, count):
         hash_ = _times(_rotated((hash_ + _times(words[:, each], _P3)) & _MASK, 17), _P4)
@@ -55,7 +60,9 @@ def pyramid_hash(
     none.
     """
     if x.ndim != 2 or list(lengths.shape) != [x.shape[0]]:
-        raise ValueError(f"pyramid_hash: expected x [N, T] and lengths [N], got {tuple(x.shape)} and {tuple(lengths.shape)}")
+        raise ValueError(
+            f"pyramid_hash: expected x [N, T] and lengths [N], got {tuple(x.shape)} and {tuple(lengths.shape)}"
+        )
     if chunk < 1 or features < 1 or features % chunk or layers < 2:
         raise ValueError(
             f"pyramid_hash: expected features as a multiple of chunk and at least two layers, got {features}, {chunk} and {layers}"
@@ -63,7 +70,9 @@ def pyramid_hash(
     flat = weight.reshape([-1])
     space = flat.shape[0] - chunk + 1
     if space < 1:
-        raise ValueError(f"pyramid_hash: expected a weight of at least {chunk} numbers, got {flat.shape[0]}")
+        raise ValueError(
+            f"pyramid_hash: expected a weight of at least {chunk} numbers, got {flat.shape[0]}"
+        )
     ends = lengths.tolist()
     if any(not 0 <= end <= x.shape[1] for end in ends):
         raise ValueError(f"pyramid_hash: expected lengths from 0 to {x.shape[1]}, got {ends}")
@@ -78,9 +87,15 @@ def pyramid_hash(
         places = [xxh32_of_words(runs, seed) % space for seed in range(features // chunk)]
         index = tenon.stack(places, 1).unsqueeze(2) + tenon.arange(chunk, device=device)
         parts.append(tenon.index_select(flat, index.reshape([-1]), 0).reshape([-1, features]))
-        keys.append(tenon.index_select(tenon.expand(sequence, [batch, len(starts)]).reshape([-1]), chosen, 0))
+        keys.append(
+            tenon.index_select(
+                tenon.expand(sequence, [batch, len(starts)]).reshape([-1]), chosen, 0
+            )
+        )
     if not parts:
-        return tenon.zeros([0, features], dtype=weight.dtype, device=device), tenon.zeros([batch], dtype=tenon.int64, device=device)
+        return tenon.zeros([0, features], dtype=weight.dtype, device=device), tenon.zeros(
+            [batch], dtype=tenon.int64, device=device
+        )
     key = tenon.concat(keys)
     rows = tenon.index_select(tenon.concat(parts), tenon.argsort(key, 0), 0)
     return rows, tenon.expert_counts(key, batch)

@@ -161,3 +161,23 @@ def test_other_devices_draw_by_other_operators(weights, request):
         assert [found[i] for i in source.tolist()] == ends.tolist()
         assert weights is None or 1 not in edges.tolist()
         assert target.device == given[0].device
+
+
+def test_layers_have_no_more_nodes_than_they_may():
+    tenon.manual_seed(3)
+    whole = {tuple(edge) for edge in EDGES.T.tolist()}
+    nodes = [4, 9, 17]
+    for sampler in (G.LayerSampler(graph(), [5, 3]), G.LayerSampler(T(EDGES), N, [5, 3])):
+        before = T(nodes)
+        for size, layer in zip((5, 3), sampler.sample(T(nodes)), strict=True):
+            assert layer.nodes.shape[0] <= size
+            assert len(set(layer.nodes.tolist())) == layer.nodes.shape[0]
+            source, target = layer.edge_index.tolist()
+            far, near = layer.nodes.tolist(), before.tolist()
+            assert all((far[s], near[t]) in whole for s, t in zip(source, target, strict=True))
+            sums = np.zeros(len(near))
+            np.add.at(sums, target, layer.weight.numpy())
+            np.testing.assert_allclose(sums[np.unique(target)], 1.0, rtol=1e-5)
+            before = layer.nodes
+    with pytest.raises(ValueError, match="expected sizes of at least 1, got \\[0\\]"):
+        G.LayerSampler(graph(), [0])

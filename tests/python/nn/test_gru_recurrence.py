@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon
 
 
@@ -23,13 +22,17 @@ def _steps(x, weight, bias, h):
 def test_the_operator_is_its_steps(steps, batch, size):
     generator = np.random.default_rng(steps)
     shapes = [(steps, batch, 3 * size), (3 * size, size), (3 * size,), (batch, size)]
-    args = [tenon.tensor(generator.standard_normal(shape) * 0.5, requires_grad=True) for shape in shapes]
+    args = [
+        tenon.tensor(generator.standard_normal(shape) * 0.5, requires_grad=True) for shape in shapes
+    ]
     out, gates = tenon.gru_recurrence(*args)
     assert list(out.shape) == [steps, batch, size] and list(gates.shape) == [steps, batch, 4 * size]
     if steps == 0:
         return
     by_steps = _steps(*args)
-    np.testing.assert_allclose(out.detach().numpy(), by_steps.detach().numpy(), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        out.detach().numpy(), by_steps.detach().numpy(), rtol=1e-10, atol=1e-12
+    )
     factor = tenon.tensor(generator.standard_normal(out.shape))
     ours = tenon.autograd.grad((out * factor).sum(), args)
     wanted = tenon.autograd.grad((by_steps * factor).sum(), args)
@@ -42,7 +45,9 @@ def test_a_layer_is_beside_pytorch(bias):
     torch = pytest.importorskip("torch")
     theirs = torch.nn.GRU(5, 6, num_layers=2, bidirectional=True, bias=bias)
     ours = tenon.nn.GRU(5, 6, num_layers=2, bidirectional=True, bias=bias)
-    ours.load_state_dict({name: tenon.tensor(x.detach().numpy()) for name, x in theirs.state_dict().items()})
+    ours.load_state_dict(
+        {name: tenon.tensor(x.detach().numpy()) for name, x in theirs.state_dict().items()}
+    )
     x = np.random.default_rng(0).standard_normal((7, 3, 5)).astype(np.float32)
     wanted, last = theirs(torch.tensor(x))
     out, state = ours(tenon.tensor(x))
@@ -51,7 +56,12 @@ def test_a_layer_is_beside_pytorch(bias):
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    x, weight, bias, h = tenon.zeros([2, 3, 6]), tenon.zeros([6, 2]), tenon.zeros([6]), tenon.zeros([3, 2])
+    x, weight, bias, h = (
+        tenon.zeros([2, 3, 6]),
+        tenon.zeros([6, 2]),
+        tenon.zeros([6]),
+        tenon.zeros([3, 2]),
+    )
     with pytest.raises(ValueError, match=r"expected bias of shape \(6,\), got \(5,\)"):
         tenon.gru_recurrence(x, weight, tenon.zeros([5]), h)
     with pytest.raises(ValueError, match=r"expected weight of shape \(6, 2\), got \(8, 2\)"):
@@ -62,6 +72,9 @@ def test_shapes_that_do_not_fit_are_refused():
 
 def test_low_precision_is_rounded_once():
     generator = np.random.default_rng(1)
-    args = [tenon.tensor(generator.standard_normal(s) * 0.5).to(tenon.bfloat16) for s in ((4, 2, 9), (9, 3), (9,), (2, 3))]
+    args = [
+        tenon.tensor(generator.standard_normal(s) * 0.5).to(tenon.bfloat16)
+        for s in ((4, 2, 9), (9, 3), (9,), (2, 3))
+    ]
     wide = tenon.gru_recurrence(*(x.to(tenon.float32) for x in args))[0].to(tenon.bfloat16)
     assert tenon.gru_recurrence(*args)[0].tolist() == wide.tolist()

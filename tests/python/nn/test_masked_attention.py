@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-
 import tenon
 from tenon.nn import functional as F
 
@@ -55,7 +54,9 @@ def test_columns_end_at_rows(qkv):
     start = np.random.default_rng(2).integers(0, 7, (2, 1, 5))
     q, k, v = (np.swapaxes(x, 1, 2) for x in qkv)  # [N, L, heads, E]
     rows, columns = np.arange(5)[:, None], np.arange(5)
-    out = F.flash_attention_with_sparse_mask(*(tenon.tensor(np.ascontiguousarray(x)) for x in (q, k, v)), tenon.tensor(start))
+    out = F.flash_attention_with_sparse_mask(
+        *(tenon.tensor(np.ascontiguousarray(x)) for x in (q, k, v)), tenon.tensor(start)
+    )
     shown = (rows < start[:, :, None, :]) & (rows >= columns)
     wanted = np.swapaxes(_dense(*qkv, shown), 1, 2)
     some = np.swapaxes(np.broadcast_to(shown.any(-1, keepdims=True), (2, 3, 5, 4)), 1, 2)
@@ -67,7 +68,9 @@ def test_how_much_a_key_is_attended_to(qkv):
     score = qkv[0] @ np.swapaxes(qkv[1], -1, -2) / 2.0
     lse = np.log(np.exp(score).sum(-1))
     out = F.reduced_attention_scores(*(tenon.tensor(np.ascontiguousarray(x)) for x in (q, k, lse)))
-    np.testing.assert_allclose(out.numpy(), np.exp(score - lse[..., None]).sum(2, keepdims=True), rtol=1e-9)
+    np.testing.assert_allclose(
+        out.numpy(), np.exp(score - lse[..., None]).sum(2, keepdims=True), rtol=1e-9
+    )
 
 
 def test_softmaxes_with_masks():
@@ -77,7 +80,9 @@ def test_softmaxes_with_masks():
     out = F.softmax_upper_hidden(tenon.tensor(x)).numpy()
     np.testing.assert_allclose(out, weight / weight.sum(-1, keepdims=True), rtol=1e-12)
     mask = np.where(lower, 0.0, -np.inf)
-    np.testing.assert_allclose(F.softmax_with_mask(tenon.tensor(x), tenon.tensor(mask)).numpy(), out, rtol=1e-12)
+    np.testing.assert_allclose(
+        F.softmax_with_mask(tenon.tensor(x), tenon.tensor(mask)).numpy(), out, rtol=1e-12
+    )
     with pytest.raises(ValueError, match=r"expected x \[..., L, L\]"):
         F.softmax_upper_hidden(tenon.zeros([2, 3]))
 
@@ -88,16 +93,23 @@ def test_a_norm_and_its_activation():
     mean, var = tenon.zeros([3]), tenon.ones([3])
     plain = F.batch_norm(x, mean.clone(), var.clone(), training=True)
     out = F.batch_norm_act(x, mean, var, training=True, activation="tanh", residual=residual)
-    np.testing.assert_allclose(out.numpy(), np.tanh((plain + residual).numpy()), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        out.numpy(), np.tanh((plain + residual).numpy()), rtol=1e-5, atol=1e-6
+    )
     assert mean.tolist() != [0.0, 0.0, 0.0]
-    with pytest.raises(ValueError, match="expected the name of an activation, such as 'relu', got 'load'"):
+    with pytest.raises(
+        ValueError, match="expected the name of an activation, such as 'relu', got 'load'"
+    ):
         F.batch_norm_act(x, mean, var, activation="load")
 
 
 def test_tensors_side_by_side():
     parts = [tenon.ones([2, 3]), tenon.full([4], 2.0)]
     views, whole = tenon.nn.utils.coalesce_tensors(parts)
-    assert whole.tolist() == [1.0] * 6 + [2.0] * 4 and [list(x.shape) for x in views] == [[2, 3], [4]]
+    assert whole.tolist() == [1.0] * 6 + [2.0] * 4 and [list(x.shape) for x in views] == [
+        [2, 3],
+        [4],
+    ]
     whole.mul_(3.0)
     assert views[1].tolist() == [6.0] * 4 and parts[1].tolist() == [2.0] * 4
     _, empty = tenon.nn.utils.coalesce_tensors(parts, copy_data=False)

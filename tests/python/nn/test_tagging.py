@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-
 import tenon
 
 
@@ -19,17 +18,28 @@ def _score(emission, transition, tags):
 @pytest.fixture
 def field():
     generator = np.random.default_rng(0)
-    return generator.standard_normal((3, 4, 3)), generator.standard_normal((5, 3)), np.array([4, 1, 2])
+    return (
+        generator.standard_normal((3, 4, 3)),
+        generator.standard_normal((5, 3)),
+        np.array([4, 1, 2]),
+    )
 
 
 def test_a_chain_is_beside_the_sum_over_all_tags(field):
     emission, transition, lengths = field
     target = np.random.default_rng(1).integers(0, 3, (3, 4))
-    loss = tenon.linear_chain_crf(*(tenon.tensor(x) for x in (emission, transition, target, lengths)))
+    loss = tenon.linear_chain_crf(
+        *(tenon.tensor(x) for x in (emission, transition, target, lengths))
+    )
     for n, length in enumerate(lengths):
-        scores = [_score(emission[n], transition, each) for each in itertools.product(range(3), repeat=length)]
+        scores = [
+            _score(emission[n], transition, each)
+            for each in itertools.product(range(3), repeat=length)
+        ]
         right = _score(emission[n], transition, target[n][:length])
-        assert loss[n].item() == pytest.approx(math.log(sum(map(math.exp, scores))) - right, rel=1e-10)
+        assert loss[n].item() == pytest.approx(
+            math.log(sum(map(math.exp, scores))) - right, rel=1e-10
+        )
 
 
 def test_decoding_finds_the_best_of_all_tags(field):
@@ -46,7 +56,9 @@ def test_decoding_finds_the_best_of_all_tags(field):
 def test_what_tags_of_a_chain_must_be():
     emission, transition = tenon.zeros([1, 2, 3]), tenon.zeros([5, 3])
     lengths = tenon.tensor([2])
-    with pytest.raises(ValueError, match=r"expected emission \[N, T, tags\] and transition \[tags \+ 2, tags\]"):
+    with pytest.raises(
+        ValueError, match=r"expected emission \[N, T, tags\] and transition \[tags \+ 2, tags\]"
+    ):
         tenon.crf_decoding(emission, tenon.zeros([4, 3]), lengths)
     with pytest.raises(ValueError, match="expected lengths from 1 to 2, got 3"):
         tenon.crf_decoding(emission, transition, tenon.tensor([3]))
@@ -107,8 +119,16 @@ def test_beams_of_a_recurrent_cell_and_the_order_of_axes():
 
 
 def test_a_step_of_beams_says_what_it_wants():
-    with pytest.raises(ValueError, match="expected beams from 1 to 4 and end from 0 to 1, got 5 and 0"):
-        tenon.beam_search_step(tenon.zeros([1, 2, 2]), tenon.zeros([1, 2]), tenon.zeros([1, 2], dtype=tenon.int64), 5, 0)
+    with pytest.raises(
+        ValueError, match="expected beams from 1 to 4 and end from 0 to 1, got 5 and 0"
+    ):
+        tenon.beam_search_step(
+            tenon.zeros([1, 2, 2]),
+            tenon.zeros([1, 2]),
+            tenon.zeros([1, 2], dtype=tenon.int64),
+            5,
+            0,
+        )
 
 
 def test_a_decoder_of_ones_own_keeps_what_has_ended():
@@ -133,7 +153,9 @@ def test_rows_around_a_row():
     generator = np.random.default_rng(4)
     x, weight = generator.standard_normal((2, 4, 3)), generator.standard_normal((9, 2))
     lengths = [4, 2]
-    out = tenon.sequence_conv(tenon.tensor(x), tenon.tensor(lengths), tenon.tensor(weight), 3, -1).numpy()
+    out = tenon.sequence_conv(
+        tenon.tensor(x), tenon.tensor(lengths), tenon.tensor(weight), 3, -1
+    ).numpy()
     for n, length in enumerate(lengths):
         for t in range(4):
             window = [x[n, i] if 0 <= i < length else np.zeros(3) for i in range(t - 1, t + 2)]
@@ -155,4 +177,6 @@ def test_positions_and_pairs_of_rows():
         tenon.add_position_encoding(tenon.zeros([1, 2, 3]))
     y, weight = np.random.default_rng(6).standard_normal((2, 5, 2)), np.ones((6, 4, 2))
     pairs = tenon.match_matrix_tensor(tenon.tensor(x), tenon.tensor(y), tenon.tensor(weight))
-    np.testing.assert_allclose(pairs.numpy(), np.einsum("nld,dce,nre->nclr", x, weight, y), rtol=1e-10)
+    np.testing.assert_allclose(
+        pairs.numpy(), np.einsum("nld,dce,nre->nclr", x, weight, y), rtol=1e-10
+    )

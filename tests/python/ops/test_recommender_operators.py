@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon
 
 
@@ -11,7 +10,9 @@ def test_ranks_choose_matrices():
     generator = np.random.default_rng(0)
     x, param = generator.standard_normal((3, 2)), generator.standard_normal((8, 3))
     offset = np.array([[1, 1, 0, 2, 1], [0, 1, 0, 0, 0], [2, 2, 2, 0, 0]])
-    out = tenon.rank_attention(tenon.tensor(x), tenon.tensor(offset), tenon.tensor(param), 2).numpy()
+    out = tenon.rank_attention(
+        tenon.tensor(x), tenon.tensor(offset), tenon.tensor(param), 2
+    ).numpy()
     wanted = np.zeros((3, 3))
     for i, row in enumerate(offset):
         for k in range(2):
@@ -57,8 +58,12 @@ def test_nodes_that_are_drawn_are_of_the_layer_and_different():
         tenon.tensor([0]), tenon.tensor(travel), tenon.tensor(layer), counts, offsets, False
     )
     assert list(bare.shape) == [1, 6]
-    with pytest.raises(ValueError, match="expected counts from 0 to one less than a layer's nodes, got 2"):
-        tenon.tdm_sampler(tenon.tensor([0]), tenon.tensor(travel), tenon.tensor(layer), [2, 2, 3], offsets)
+    with pytest.raises(
+        ValueError, match="expected counts from 0 to one less than a layer's nodes, got 2"
+    ):
+        tenon.tdm_sampler(
+            tenon.tensor([0]), tenon.tensor(travel), tenon.tensor(layer), [2, 2, 3], offsets
+        )
 
 
 def test_children_of_nodes_outside_are_refused():
@@ -74,9 +79,13 @@ def test_bytes_of_a_table():
     generator = np.random.default_rng(2)
     data = generator.integers(0, 256, (4, 8), dtype=np.uint8)
     table = np.concatenate([np.array([[-1.0, 3.0]] * 4, np.float32), data.view(np.float32)], 1)
-    out = tenon.embedding_dequantized(tenon.tensor(table), tenon.tensor([[2, 0], [3, 3]]), 0).numpy()
+    out = tenon.embedding_dequantized(
+        tenon.tensor(table), tenon.tensor([[2, 0], [3, 3]]), 0
+    ).numpy()
     wanted = data.astype(np.float32) * (4 / 256) - 1
-    np.testing.assert_allclose(out, np.stack([[wanted[2], 0 * wanted[0]], [wanted[3], wanted[3]]]), rtol=1e-6)
+    np.testing.assert_allclose(
+        out, np.stack([[wanted[2], 0 * wanted[0]], [wanted[3], wanted[3]]]), rtol=1e-6
+    )
 
 
 def test_parts_of_a_table_add_up():
@@ -98,7 +107,9 @@ def test_experts_have_room_for_the_first():
         else:
             left[expert] -= 1
             wanted.append(expert)
-    assert tenon.prune_gate_by_capacity(tenon.tensor(experts), tenon.tensor(counts)).tolist() == wanted
+    assert (
+        tenon.prune_gate_by_capacity(tenon.tensor(experts), tenon.tensor(counts)).tolist() == wanted
+    )
     held = tenon.expert_counts(tenon.tensor(experts), 4)
     assert held.tolist() == [int((experts == e).sum()) for e in range(4)]
     order = tenon.expert_positions(tenon.tensor(experts), int((experts >= 0).sum())).tolist()
@@ -144,9 +155,19 @@ def test_matches_in_a_sorted_list():
 def test_dtypes_are_checked_before_kernels_run():
     """Of operators whose results' shapes depend on data, by a rule that the definition makes."""
     numbers = tenon.tensor([1, 2])
-    with pytest.raises(TypeError, match=r"\[sorted_matches\] expected values of dtype int64, got float32; convert it with cast\(\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"\[sorted_matches\] expected values of dtype int64, got float32; convert it with cast\(\)",
+    ):
         tenon.sorted_matches(numbers, tenon.tensor([1.0]))
-    with pytest.raises(TypeError, match=r"\[csr_product_structure\] expected indices_y of dtype integer, got float32"):
-        tenon.csr_product_structure(tenon.tensor([0, 1]), tenon.tensor([0]), tenon.tensor([0, 1]), tenon.tensor([0.0]), 1)
-    with pytest.raises(TypeError, match=r"\[text_lower\] expected offsets of dtype integer, got float32"):
+    with pytest.raises(
+        TypeError,
+        match=r"\[csr_product_structure\] expected indices_y of dtype integer, got float32",
+    ):
+        tenon.csr_product_structure(
+            tenon.tensor([0, 1]), tenon.tensor([0]), tenon.tensor([0, 1]), tenon.tensor([0.0]), 1
+        )
+    with pytest.raises(
+        TypeError, match=r"\[text_lower\] expected offsets of dtype integer, got float32"
+    ):
         tenon.text_lower(tenon.tensor([72], dtype=tenon.uint8), tenon.tensor([0.0, 1.0]))

@@ -3,15 +3,13 @@
 
 import numpy as np
 import pytest
-
 import tenon
 from tenon.optim import updates
 
 
 def test_what_is_not_sent_is_kept():
     generator = np.random.default_rng(0)
-    u, v, sum_of_sent = np.zeros((4, 5)), np.zeros((4, 5)), np.zeros(20)
-    total_v = np.zeros(20)
+    u, v = np.zeros((4, 5)), np.zeros((4, 5))
     for _ in range(6):
         grad = generator.standard_normal((4, 5))
         new_u = 0.9 * u + grad
@@ -37,12 +35,18 @@ def test_nesterov_looks_ahead():
 def test_clipping_and_momentum_begin_where_they_should():
     x = tenon.tensor([3.0, 4.0])
     assert updates.dgc_clip_by_norm(x, 1.0, 3, 5).tolist() == [3.0, 4.0]
-    np.testing.assert_allclose(updates.dgc_clip_by_norm(x, 1.0, 5, 5).numpy(), [0.6, 0.8], rtol=1e-6)
+    np.testing.assert_allclose(
+        updates.dgc_clip_by_norm(x, 1.0, 5, 5).numpy(), [0.6, 0.8], rtol=1e-6
+    )
     assert updates.dgc_clip_by_norm(x, 9.0, 5, 5).tolist() == [3.0, 4.0]
     param, velocity = tenon.tensor([1.0]), tenon.tensor([2.0])
-    after, moved = updates.dgc_momentum(param, tenon.tensor([8.0]), velocity, 0.1, 0.5, 0, 1, ranks=2)
+    after, moved = updates.dgc_momentum(
+        param, tenon.tensor([8.0]), velocity, 0.1, 0.5, 0, 1, ranks=2
+    )
     assert moved.tolist() == [5.0] and after.tolist() == pytest.approx([0.5])
-    after, moved = updates.dgc_momentum(param, tenon.tensor([8.0]), velocity, 0.1, 0.5, 1, 1, ranks=2)
+    after, moved = updates.dgc_momentum(
+        param, tenon.tensor([8.0]), velocity, 0.1, 0.5, 1, 1, ranks=2
+    )
     assert moved.tolist() == [2.0] and after.tolist() == pytest.approx([0.6])
 
 

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon
 from tenon.quantization import fake
 
@@ -29,7 +28,9 @@ def test_one_scale_and_one_for_each_channel(x):
     np.testing.assert_allclose(whole.numpy(), _round(x * 127 / sizes))
     left, _ = fake.fake_channel_wise_quantize_dequantize_abs_max(tenon.tensor(x), 8, 1)
     np.testing.assert_allclose(left.numpy(), whole.numpy() * sizes / 127)
-    twice = fake.fake_channel_wise_dequantize_max_abs(whole, [scale, tenon.tensor(2.0, dtype=tenon.float64)], [8, 4], 1)
+    twice = fake.fake_channel_wise_dequantize_max_abs(
+        whole, [scale, tenon.tensor(2.0, dtype=tenon.float64)], [8, 4], 1
+    )
     np.testing.assert_allclose(twice.numpy(), whole.numpy() * sizes / 127 * 2 / 7)
 
 
@@ -50,7 +51,9 @@ def test_moving_averages_and_windows(x):
     whole, scale, accum, count = fake.fake_quantize_moving_average_abs_max(value, *state, 0.5)
     assert accum.item() == pytest.approx(1.5 + size) and count.item() == 2.0
     assert scale.item() == pytest.approx((1.5 + size) / 2)
-    np.testing.assert_allclose(whole.numpy(), _round(np.clip(x, -scale.item(), scale.item()) * 127 / scale.item()))
+    np.testing.assert_allclose(
+        whole.numpy(), _round(np.clip(x, -scale.item(), scale.item()) * 127 / scale.item())
+    )
     same = fake.fake_quantize_dequantize_moving_average_abs_max(value, scale, is_test=True)
     np.testing.assert_allclose(same[0].numpy(), whole.numpy() * scale.item() / 127)
     with pytest.raises(ValueError, match="expected accum and state, which training needs"):
@@ -64,7 +67,9 @@ def test_moving_averages_and_windows(x):
 
 def test_gradients_are_those_without_the_rounding():
     x = tenon.tensor([0.2, -3.0, 1.0], requires_grad=True)
-    left, *_ = fake.fake_quantize_dequantize_moving_average_abs_max(x, tenon.tensor(1.5), is_test=True)
+    left, *_ = fake.fake_quantize_dequantize_moving_average_abs_max(
+        x, tenon.tensor(1.5), is_test=True
+    )
     left.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), [1.0, 0.0, 1.0])
 
@@ -73,7 +78,13 @@ def test_tables_of_logarithms():
     table = tenon.arange(128, dtype=tenon.float32) * 0.5
     x = tenon.tensor([0, 5, 127, -128, -1], dtype=tenon.int8)
     assert fake.dequantize_log(x, table).tolist() == [0.0, 2.5, 63.5, -0.0, -63.5]
-    assert fake.dequantize_abs_max(x, tenon.tensor([254.0]), 127.0).tolist() == [0.0, 10.0, 254.0, -256.0, -2.0]
+    assert fake.dequantize_abs_max(x, tenon.tensor([254.0]), 127.0).tolist() == [
+        0.0,
+        10.0,
+        254.0,
+        -256.0,
+        -2.0,
+    ]
 
 
 def test_a_layer_of_eight_bits_keeps_what_is_large():

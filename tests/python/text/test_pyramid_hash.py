@@ -5,7 +5,6 @@ import struct
 
 import numpy as np
 import pytest
-
 import tenon
 from tenon.text.pyramid_hash import xxh32_of_words
 
@@ -17,7 +16,10 @@ def test_hashes_are_those_that_were_published():
     for count in (1, 2, 3, 4, 5, 8, 11):
         words = generator.integers(0, 2**32, (4, count), dtype=np.int64)
         for seed in (0, 1, 2**31):
-            wanted = [xxhash.xxh32(struct.pack(f"<{count}I", *row), seed).intdigest() for row in words.tolist()]
+            wanted = [
+                xxhash.xxh32(struct.pack(f"<{count}I", *row), seed).intdigest()
+                for row in words.tolist()
+            ]
             assert xxh32_of_words(tenon.tensor(words), seed).tolist() == wanted
 
 

@@ -2,7 +2,6 @@
 """Metrics of chunks and of detected boxes."""
 
 import pytest
-
 import tenon
 from tenon.metrics import ChunkScore, DetectionMAP, chunk_eval
 from tenon.metrics.chunks import chunks_of
@@ -15,7 +14,9 @@ def test_chunks_of_each_scheme():
     assert chunks_of([0, 0, 1, 0, 4], 2, "IOE") == [(0, 3, 0), (3, 4, 0)]
     assert chunks_of([0, 1, 2, 3, 3, 0], 1, "IOBES") == [(0, 3, 0), (3, 4, 0), (4, 5, 0), (5, 6, 0)]
     assert chunks_of([0, 0, 1, 2, 1], 2, "plain") == [(0, 2, 0), (2, 3, 1), (4, 5, 1)]
-    with pytest.raises(ValueError, match="expected scheme 'plain', 'IOB', 'IOE', 'IOBES', got 'BIO'"):
+    with pytest.raises(
+        ValueError, match="expected scheme 'plain', 'IOB', 'IOE', 'IOBES', got 'BIO'"
+    ):
         chunks_of([], 2, "BIO")
 
 
@@ -42,7 +43,11 @@ BOXES = tenon.tensor([[0.0, 0.0, 2.0, 2.0], [4.0, 4.0, 6.0, 6.0]])
 def test_average_precision_by_hand():
     # Of class 1: right, wrong, right. Precisions 1, 1/2, 2/3 at recalls 1/2, 1/2, 1.
     found = tenon.tensor(
-        [[1.0, 0.9, 0.0, 0.0, 2.0, 2.0], [1.0, 0.8, 0.0, 0.0, 2.0, 2.0], [1.0, 0.7, 4.0, 4.0, 6.0, 6.0]]
+        [
+            [1.0, 0.9, 0.0, 0.0, 2.0, 2.0],
+            [1.0, 0.8, 0.0, 0.0, 2.0, 2.0],
+            [1.0, 0.7, 4.0, 4.0, 6.0, 6.0],
+        ]
     )
     metric = DetectionMAP(2)
     metric.update([found], [BOXES], [tenon.tensor([1, 1])])

@@ -5,7 +5,6 @@ import io
 
 import numpy as np
 import pytest
-
 import tenon
 from tenon.vision import ops
 
@@ -13,10 +12,18 @@ from tenon.vision import ops
 def test_a_head_and_its_boxes_are_those_of_yolo_box():
     generator = np.random.default_rng(0)
     anchors, classes = [10, 13, 16, 30], 3
-    maps = [tenon.tensor(generator.standard_normal((2, 16, n, n + 1)).astype(np.float32)) for n in (3, 2)]
-    shape, scale = tenon.tensor([[96.0, 128.0], [64.0, 64.0]]), tenon.tensor([[1.0, 2.0], [0.5, 1.0]])
+    maps = [
+        tenon.tensor(generator.standard_normal((2, 16, n, n + 1)).astype(np.float32))
+        for n in (3, 2)
+    ]
+    shape, scale = (
+        tenon.tensor([[96.0, 128.0], [64.0, 64.0]]),
+        tenon.tensor([[1.0, 2.0], [0.5, 1.0]]),
+    )
     heads = [ops.yolo_box_head(x, anchors, classes) for x in maps]
-    out, counts = ops.yolo_box_post(heads, shape, scale, [anchors, anchors], classes, 0.3, [32, 16], nms_threshold=0.4)
+    out, counts = ops.yolo_box_post(
+        heads, shape, scale, [anchors, anchors], classes, 0.3, [32, 16], nms_threshold=0.4
+    )
     boxes, scores = [], []
     for x, ratio in zip(maps, (32, 16)):
         one, score = ops.yolo_box(x, shape / scale, anchors, classes, 0.3, ratio)
@@ -63,7 +70,11 @@ def test_patches_that_are_compared():
         for row in range(2):
             for column in range(3):
                 at, to = 2 + 2 * row, 2 + 2 * column
-                patch = x[:, at : at + 3, to : to + 3] * y[:, at + i : at + i + 3, to + j : to + j + 3]
-                assert out[0, channel, row, column] == pytest.approx(patch.mean(), rel=1e-9, abs=1e-12)
+                patch = (
+                    x[:, at : at + 3, to : to + 3] * y[:, at + i : at + i + 3, to + j : to + j + 3]
+                )
+                assert out[0, channel, row, column] == pytest.approx(
+                    patch.mean(), rel=1e-9, abs=1e-12
+                )
     with pytest.raises(ValueError, match="expected an odd kernel_size, got 2"):
         tenon.correlation(tenon.zeros([1, 1, 4, 4]), tenon.zeros([1, 1, 4, 4]), 0, 2, 1)

@@ -21,13 +21,21 @@ def sparse_attention(
     """Attention [N, heads, L, E] of which only the scores of a CSR pattern are computed, for each sequence and head: `offsets` [N, heads, L + 1]
     and `columns` [N, heads, stored]. `key_padding_mask` [N, L] and `attn_mask` [L, L] are 0 where there is nothing to attend to."""
     name = "sparse_attention"
-    if query.ndim != 4 or list(query.shape) != list(key.shape) or list(value.shape[:3]) != list(key.shape[:3]):
+    if (
+        query.ndim != 4
+        or list(query.shape) != list(key.shape)
+        or list(value.shape[:3]) != list(key.shape[:3])
+    ):
         raise ValueError(
             f"{name}: expected query, key and value [N, heads, L, E], got shapes {tuple(query.shape)}, {tuple(key.shape)} and "
             f"{tuple(value.shape)}"
         )
     batch, heads, length, features = query.shape
-    if list(offsets.shape) != [batch, heads, length + 1] or columns.ndim != 3 or list(columns.shape[:2]) != [batch, heads]:
+    if (
+        list(offsets.shape) != [batch, heads, length + 1]
+        or columns.ndim != 3
+        or list(columns.shape[:2]) != [batch, heads]
+    ):
         raise ValueError(
             f"{name}: expected offsets [{batch}, {heads}, {length + 1}] and columns [{batch}, {heads}, stored], got shapes "
             f"{tuple(offsets.shape)} and {tuple(columns.shape)}"
@@ -41,7 +49,12 @@ def sparse_attention(
         raise IndexError(f"{name}: expected columns from 0 to {length - 1}")
     # All heads are one tall matrix, block after block.
     group = tenon.arange(groups, device=query.device).unsqueeze(1)
-    indptr = tenon.concat([(ends[:, :-1] + group * stored).reshape([-1]), tenon.full([1], groups * stored, dtype=tenon.int64)])
+    indptr = tenon.concat(
+        [
+            (ends[:, :-1] + group * stored).reshape([-1]),
+            tenon.full([1], groups * stored, dtype=tenon.int64),
+        ]
+    )
     indices = (columns.reshape([groups, stored]) + group * length).reshape([-1])
     rows = [x.reshape([groups * length, -1]) for x in (query, key, value)]
     score = tenon.csr_sddmm(indptr, indices, rows[0], rows[1]) * (1.0 / math.sqrt(features))
@@ -52,7 +65,9 @@ def sparse_attention(
         hidden = tenon.logical_or(hidden, tenon.index_select(attn_mask.reshape([-1]), at, 0) == 0)
     if key_padding_mask is not None:
         at = tenon.floor_divide(indices, heads * length) * length + tenon.remainder(indices, length)
-        hidden = tenon.logical_or(hidden, tenon.index_select(key_padding_mask.reshape([-1]), at, 0) == 0)
+        hidden = tenon.logical_or(
+            hidden, tenon.index_select(key_padding_mask.reshape([-1]), at, 0) == 0
+        )
     score = tenon.where(hidden, -math.inf, score)
     largest = tenon.segment_max(score.detach(), row, groups * length)
     largest = tenon.where(tenon.isfinite(largest), largest, 0.0)
@@ -106,6 +121,8 @@ def softmax_with_mask(x: Tensor, mask: Tensor) -> Tensor:
 def softmax_upper_hidden(x: Tensor) -> Tensor:
     """The softmax along the last axis of `x` [..., L, L] without what is above the diagonal: a row sees those up to its own."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"softmax_upper_hidden: expected x [..., L, L], got shape {tuple(x.shape)}")
+        raise ValueError(
+            f"softmax_upper_hidden: expected x [..., L, L], got shape {tuple(x.shape)}"
+        )
     seen = tenon.tril(tenon.ones([x.shape[-1], x.shape[-1]], dtype=tenon.bool, device=x.device))
     return tenon.softmax(tenon.where(seen, x, -math.inf), -1)

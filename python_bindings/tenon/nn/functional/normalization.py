@@ -72,8 +72,18 @@ def batch_norm_act(
 ) -> Tensor:
     """batch_norm, then `residual` added, then an activation by its name in `tenon`: a program joins the last two."""
     function = getattr(tenon, activation, None) if activation.isidentifier() else None
-    if function is None or activation not in ("relu", "sigmoid", "tanh", "gelu", "silu", "leaky_relu", "relu6"):
-        raise ValueError(f"batch_norm_act: expected the name of an activation, such as 'relu', got {activation!r}")
+    if function is None or activation not in (
+        "relu",
+        "sigmoid",
+        "tanh",
+        "gelu",
+        "silu",
+        "leaky_relu",
+        "relu6",
+    ):
+        raise ValueError(
+            f"batch_norm_act: expected the name of an activation, such as 'relu', got {activation!r}"
+        )
     out = batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
     return function(out if residual is None else out + residual)
 

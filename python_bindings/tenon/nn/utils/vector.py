@@ -31,13 +31,17 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
             start += parameter.numel()
 
 
-def coalesce_tensors(tensors: Sequence[Tensor], copy_data: bool = True) -> tuple[list[Tensor], Tensor]:
+def coalesce_tensors(
+    tensors: Sequence[Tensor], copy_data: bool = True
+) -> tuple[list[Tensor], Tensor]:
     """Tensors of one dtype as views of one vector, one behind the other, and the vector: what is done to all of them is done by one call.
 
     The tensors themselves stay where they are; with `copy_data` the views begin with their elements, else with zeros.
     """
     if not tensors or len({(x.dtype, str(x.device)) for x in tensors}) != 1:
-        raise ValueError("coalesce_tensors: expected tensors of one dtype on one device, at least one")
+        raise ValueError(
+            "coalesce_tensors: expected tensors of one dtype on one device, at least one"
+        )
     with tenon.no_grad():
         if copy_data:
             whole = tenon.concat([x.detach().reshape([-1]) for x in tensors])

@@ -25,7 +25,9 @@ def decode_jpeg(x: Tensor, mode: str = "unchanged") -> Tensor:
     if mode not in _MODES:
         raise ValueError(f"decode_jpeg: expected mode 'unchanged', 'gray' or 'rgb', got {mode!r}")
     if str(x.dtype) != "uint8" or x.ndim != 1:
-        raise ValueError(f"decode_jpeg: expected bytes, uint8 [size], got {x.dtype} of shape {tuple(x.shape)}")
+        raise ValueError(
+            f"decode_jpeg: expected bytes, uint8 [size], got {x.dtype} of shape {tuple(x.shape)}"
+        )
     need("PIL.Image", "pillow", "decode_jpeg")
     from PIL import Image
 
@@ -35,4 +37,6 @@ def decode_jpeg(x: Tensor, mode: str = "unchanged") -> Tensor:
             pixels = np.array(picture if wanted is None else picture.convert(wanted), np.uint8)
     except (OSError, SyntaxError) as error:
         raise ValueError(f"decode_jpeg: expected the bytes of a JPEG file: {error}") from error
-    return tenon.tensor(np.ascontiguousarray(pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels[None]))
+    return tenon.tensor(
+        np.ascontiguousarray(pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels[None])
+    )

@@ -112,7 +112,11 @@ def yolo_box_head(x: Tensor, anchors: Sequence[float], class_num: int) -> Tensor
     number = len(_pairs("yolo_box_head", anchors))
     batch, height, width = _channels("yolo_box_head", x, number, class_num, 0)
     parts = x.reshape([batch, number, 5 + class_num, height, width])
-    out = [tenon.sigmoid(parts[:, :, :2]), tenon.exp(parts[:, :, 2:4]), tenon.sigmoid(parts[:, :, 4:])]
+    out = [
+        tenon.sigmoid(parts[:, :, :2]),
+        tenon.exp(parts[:, :, 2:4]),
+        tenon.sigmoid(parts[:, :, 4:]),
+    ]
     return tenon.concat(out, 2).reshape([batch, -1, height, width])
 
 
@@ -136,17 +140,31 @@ def yolo_box_post(
     """
     name = "yolo_box_post"
     counts = (len(heads), len(anchors), len(downsample_ratios))
-    expect(name, len(set(counts)) == 1 and counts[0] > 0, "as many heads as anchors and downsample_ratios", counts)
+    expect(
+        name,
+        len(set(counts)) == 1 and counts[0] > 0,
+        "as many heads as anchors and downsample_ratios",
+        counts,
+    )
     boxes, scores = [], []
     pixels = image_shape.to(heads[0].dtype) / image_scale.to(heads[0].dtype)
     for head, own, ratio in zip(heads, anchors, downsample_ratios):
         shapes = _pairs(name, own)
         batch, height, width = _channels(name, head, len(shapes), class_num, 0)
-        expect(name, tuple(image_shape.shape) == (batch, 2), f"image_shape [{batch}, 2]", tuple(image_shape.shape))
-        parts = head.reshape([batch, len(shapes), 5 + class_num, height, width]).permute([0, 1, 3, 4, 2])
+        expect(
+            name,
+            tuple(image_shape.shape) == (batch, 2),
+            f"image_shape [{batch}, 2]",
+            tuple(image_shape.shape),
+        )
+        parts = head.reshape([batch, len(shapes), 5 + class_num, height, width]).permute(
+            [0, 1, 3, 4, 2]
+        )
         dtype, device = str(head.dtype), head.device
         grid = np.stack(np.meshgrid(np.arange(width), np.arange(height)), axis=-1).astype(dtype)
-        centre = parts[..., :2] * scale_x_y - 0.5 * (scale_x_y - 1.0) + tenon.tensor(grid, device=device)
+        centre = (
+            parts[..., :2] * scale_x_y - 0.5 * (scale_x_y - 1.0) + tenon.tensor(grid, device=device)
+        )
         centre = centre / tenon.tensor(np.array([width, height], dtype), device=device)
         size = (shapes[:, None, None] / np.array([ratio * width, ratio * height])).astype(dtype)
         half = parts[..., 2:4] * tenon.tensor(size, device=device) * 0.5
