@@ -4,8 +4,8 @@
     python quantized_accuracy.py [--quick] [--only digits|llama] [--json results.json]
 
 Both networks are trained here, in minutes: that of examples/train_digits.py on scikit-learn's digits, for several seeds,
-and that of examples/serve_small_llama.py on bytes of the sources of Python's library, whose last tenth is held out. The tables of
-docs/quantization.md are this command's.
+and that of examples/serve_small_llama.py on bytes of the sources of Python's library, whose last tenth is held out. The table of
+accuracies in docs/quantization.md is this command's.
 """
 
 from __future__ import annotations
