@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What few bits cost: accuracy of a convolutional network on digits, and perplexity of a small Llama, by format.
+"""What few bits cost: accuracy of the convolutional network of examples/train_digits.py on scikit-learn's digits.
 
-    python quantized_accuracy.py [--quick] [--only digits|llama] [--json results.json]
+    python quantized_accuracy.py [--quick] [--json results.json]
 
-Both networks are trained here, in minutes: that of examples/train_digits.py on scikit-learn's digits, for several seeds,
-and that of examples/serve_small_llama.py on bytes of the sources of Python's library, whose last tenth is held out. The tables of
-docs/quantization.md are this command's.
+It is trained here for several seeds. The table of accuracies in docs/quantization.md is this command's.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import sys
-import tempfile
 from pathlib import Path
 
 import tenon
@@ -22,11 +18,6 @@ from tenon import nn
 from tenon import quantization as q
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FORMATS = "f16 q8_0 q6_K q5_K q5_1 q5_0 q4_K q4_1 q4_0 q3_K q2_K".split()
-MODULES = (
-    "argparse ast calendar csv datetime decimal difflib dis functools heapq inspect json.decoder"
-)
-MODULES += " pickle random shutil statistics string tarfile textwrap typing unittest.mock zipfile"
 
 
 def accuracy(model: nn.Module, images, labels) -> float:
@@ -89,129 +80,13 @@ def digits(seeds: int) -> list[dict]:
     return rows
 
 
-def library_text() -> bytes:
-    return b"".join(
-        Path(importlib.import_module(name).__file__).read_bytes() for name in MODULES.split()
-    )
-
-
-def byte_tokenizer():
-    """A token a byte."""
-    from tenon.llm import Tokenizer
-
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in shown]
-    symbols = {byte: chr(byte) for byte in shown}
-    symbols |= {byte: chr(256 + place) for place, byte in enumerate(others)}
-    level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
-    made = {
-        "version": "1.0",
-        "added_tokens": [],
-        "pre_tokenizer": level,
-        "decoder": level,
-        "model": {"type": "BPE", "vocab": {symbols[b]: b for b in range(256)}, "merges": []},
-    }
-    return Tokenizer(text=json.dumps(made))
-
-
-def llama(steps: int) -> list[dict]:
-    """Perplexity of a byte on text that the model has not seen."""
-    import serve_small_llama as example
-    from tenon.llm import LanguageModel
-
-    tenon.manual_seed(0)
-    text = library_text()
-    length, end = 128, len(text) * 9 // 10
-    data = tenon.tensor(list(text[:end]), dtype=tenon.int64)
-    config = example.config_of(256, 256, 4, 256)
-    model = example.Llama(config)
-    optimizer = example.AdamW(list(model.parameters()), lr=2e-3, weight_decay=0.0)
-    schedule = example.CosineAnnealingLR(optimizer, steps, 1e-4)
-    for _ in range(steps):
-        first = tenon.randint(0, end - length - 1, [16]).unsqueeze(1)
-        rows = data[first + tenon.arange(length + 1)]
-        scores = model(rows[:, :-1])
-        loss = nn.functional.cross_entropy(scores.reshape([-1, 256]), rows[:, 1:].reshape([-1]))
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-    held_out = text[end:][:40_000].decode("ascii", "replace").replace("\ufffd", "?")
-    plain = LanguageModel(model.decoder(), byte_tokenizer())
-
-    def perplexity(each) -> float:
-        return tenon.llm.perplexity(each, held_out, context=128).value
-
-    base = perplexity(plain)
-    rows = [{"format": "f32", "perplexity": base}]
-    print(f"f32 {base:.4f}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        for form in FORMATS:
-            path = Path(folder) / f"{form}.gguf"
-            tenon.llm.save_gguf(plain, path, form)
-            row = {"format": form, "perplexity": perplexity(tenon.llm.load(path))}
-            line = f"{form} {row['perplexity']:.4f} {100 * (row['perplexity'] / base - 1):+.2f} %"
-            if form != "f16":
-                row["int8"] = perplexity(tenon.llm.load(path, activations="int8"))
-                line += (
-                    f"   activations int8 {row['int8']:.4f} {100 * (row['int8'] / base - 1):+.2f} %"
-                )
-            print(line, flush=True)
-            rows.append(row)
-    rows += float8_rows(plain, perplexity, base)
-    return rows
-
-
-def float8_rows(plain, perplexity, base: float) -> list[dict]:
-    from tenon.llm import Decoder, LanguageModel
-    from tenon.llm.models.float8 import Float8Weight
-    from tenon.quantization.float8 import BLOCK, float8_of
-
-    rows = []
-    for scales in ("tensor", "row", "block"):
-        weights = {}
-        for name, weight in plain.decoder.weights.items():
-            is_matrix = len(weight.shape) == 2 and "embedding" not in name
-            block = BLOCK if scales == "block" else None
-            weights[name] = (
-                Float8Weight(*float8_of(weight, "float8_e4m3", scales), block)
-                if is_matrix
-                else weight
-            )
-        found = [
-            perplexity(LanguageModel(Decoder(plain.decoder.config, weights, kind), plain.tokenizer))
-            for kind in ("float", "float8")
-        ]
-        rows.append(
-            {"format": f"float8_e4m3 by {scales}", "perplexity": found[0], "float8": found[1]}
-        )
-        print(
-            f"float8_e4m3 by {scales} {found[0]:.4f} {100 * (found[0] / base - 1):+.2f} %   activations "
-            f"float8 {found[1]:.4f} {100 * (found[1] / base - 1):+.2f} %",
-            flush=True,
-        )
-    return rows
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one seed, 30 steps")
-    parser.add_argument("--only", default="", help="digits or llama")
-    parser.add_argument("--steps", type=int, default=600, help="of training the Llama (600)")
+    parser.add_argument("--quick", action="store_true", help="one seed")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
-    results = {}
-    if options.only in ("", "digits"):
-        results["digits"] = digits(1 if options.quick else 3)
-    if options.only in ("", "llama"):
-        results["llama"] = llama(30 if options.quick else options.steps)
+    results = {"digits": digits(1 if options.quick else 3)}
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 
