@@ -17,7 +17,7 @@
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
-#   onnx        the suite of cases that ONNX has for backends, and networks of timm, transformers and scikit-learn
+#   onnx        the suite of cases that ONNX has for backends
 #   soak        predictors at work for NIGHTLY_SOAK_MINUTES (10): memory that does not grow, right results
 #   wheel       wheels for every Python that is found and of vendors' plugins, installed and used without a compiler: in a new
 #               environment, in bare systems of their versions of Python, and in old systems as far as they need no Python
@@ -134,14 +134,6 @@ stage_onnx() {
   export PYTHONPATH=$PWD/build/release/python
   "$suite/bin/python" tests/onnx/backend_suite.py --least 1860
   "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 147
-  local networks=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/onnx-networks
-  if [ ! -e "$networks/installed" ]; then
-    "${TENON_PYTHON:-/usr/bin/python3}" -m venv "$networks"
-    "$networks/bin/pip" install -q --disable-pip-version-check -r requirements/peers.txt timm transformers onnxscript skl2onnx
-    touch "$networks/installed"
-  fi
-  "$networks/bin/python" tests/onnx/network_suite.py
-  "$networks/bin/python" tests/onnx/sklearn_suite.py --least 90
   .venv/bin/python -m tests.fuzz.onnx_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
 }
 stage_soak() {

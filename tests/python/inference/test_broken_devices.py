@@ -59,7 +59,7 @@ def outcome(fault, folder):
         [sys.executable, "-c", textwrap.dedent(CHILD), str(path), str(folder / "net.tenon")],
         capture_output=True, text=True, timeout=120, env=environment,
     )  # fmt: skip
-    if done.returncode != 0:
+    if done.returncode != 0 or not done.stdout.strip():  # a plugin may end the process
         return f"ended with {done.returncode}"
     return done.stdout.strip().splitlines()[-1]
 
