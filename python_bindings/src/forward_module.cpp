@@ -10,17 +10,26 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
-const tenon_forward_api& forward() {
+// NULL: the plugin is not loaded, and no tensor is a dual.
+const tenon_forward_api* find_forward() {
   static const tenon_forward_api* service = nullptr;
-  if (service) return *service;
+  if (service) return service;
   need_plugins();
-  service = static_cast<const tenon_forward_api*>(
-      host->service_find(TENON_FORWARD_SERVICE, TENON_FORWARD_VERSION));
-  if (service) return *service;
+  return service = static_cast<const tenon_forward_api*>(
+             host->service_find(TENON_FORWARD_SERVICE, TENON_FORWARD_VERSION));
+}
+
+const tenon_forward_api& forward() {
+  if (const tenon_forward_api* service = find_forward()) return *service;
   raise_error(PyExc_RuntimeError,
-              "forward mode needs the forward plugin, which is not loaded; tenon.plugins.doctor() "
-              "says why");
+              "forward mode needs the forward plugin, which is not loaded; "
+              "tenon.plugins.doctor() says why");
   throw nb::python_error();
+}
+
+uint64_t level() {
+  const tenon_forward_api* service = find_forward();
+  return service ? service->level() : 0;
 }
 
 uint64_t push() {
@@ -44,6 +53,7 @@ nb::object tangent(nb::handle tensor, uint64_t level) {
 }
 
 void copy(nb::handle from, nb::handle to) {
+  if (!find_forward()) return;
   ErrorSink err;
   check(forward().copy(tensor_argument(from, "copy_tangents"), tensor_argument(to, "copy_tangents"),
                        err),
@@ -55,7 +65,7 @@ void copy(nb::handle from, nb::handle to) {
 void add_forward_functions(nb::module_& module) {
   module.def("_forward_push", &push);
   module.def("_forward_pop", [] { forward().pop(); });
-  module.def("_forward_level", [] { return forward().level(); });
+  module.def("_forward_level", &level);
   module.def("_forward_set_tangent", &set_tangent, nb::arg("tensor"), nb::arg("level"),
              nb::arg("tangent").none());
   module.def("_forward_tangent", &tangent);
