@@ -68,13 +68,13 @@ def drawing(title: str, floors: Floors, arrows: Arrows) -> str:
     floor_of = {room: number for number, floor in enumerate(floors) for room in floor}
     arrows = {room: used & floor_of.keys() for room, used in arrows.items() if room in floor_of}
     height = ROW * len(floors) + 40
-    places: dict[str, tuple[float, float, float]] = {}  # left, top, width
+    boxes: dict[str, tuple[float, float, float]] = {}  # left, top, width
     for number, floor in enumerate(floors):
         widths = [8 * len(room) + 18 for room in floor]
         free = (WIDTH - sum(widths)) / (len(floor) + 1)
         left, top = free, height - ROW * (number + 1) + GAP
         for room, width in zip(floor, widths, strict=True):
-            places[room] = (left, top, width)
+            boxes[room] = (left, top, width)
             left += width + free
     count = sum(map(len, arrows.values()))
     drawn = lean(arrows, floor_of)
@@ -88,7 +88,7 @@ def drawing(title: str, floors: Floors, arrows: Arrows) -> str:
     ]
     for room in sorted(drawn):
         for used in sorted(drawn[room]):
-            (x1, y1, w1), (x2, y2, w2) = places[room], places[used]
+            (x1, y1, w1), (x2, y2, w2) = boxes[room], boxes[used]
             is_up = floor_of[used] >= floor_of[room]
             start = y1 if is_up else y1 + BOX
             end = y2 + BOX if is_up else y2
@@ -96,7 +96,7 @@ def drawing(title: str, floors: Floors, arrows: Arrows) -> str:
             lines.append(
                 f'<line x1="{x1 + w1 / 2:.0f}" y1="{start}" x2="{x2 + w2 / 2:.0f}" y2="{end}" stroke="{colour}"/>'
             )
-    for room, (left, top, width) in places.items():
+    for room, (left, top, width) in boxes.items():
         lines.append(
             f'<rect x="{left:.0f}" y="{top}" width="{width}" height="{BOX}" rx="4" fill="#eef3f8" stroke="#4a6078"/>'
             f'<text x="{left + width / 2:.0f}" y="{top + 18}" text-anchor="middle">{room}</text>'
