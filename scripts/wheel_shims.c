@@ -43,23 +43,28 @@ static void* find(_Atomic(void*)* found, const char* name, void* other) {
 }
 
 typedef int (*condition_wait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
-static int condition_by_wall_clock(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+static int condition_by_wall_clock(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                   clockid_t clock, const struct timespec* until) {
   const struct timespec wall = wall_time(clock, until);
   return pthread_cond_timedwait(condition, mutex, &wall);
 }
-int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const struct timespec* until) {
   static _Atomic(void*) found;
-  return ((condition_wait)find(&found, "pthread_cond_clockwait", (void*)condition_by_wall_clock))(condition, mutex, clock, until);
+  return ((condition_wait)find(&found, "pthread_cond_clockwait", (void*)condition_by_wall_clock))(
+      condition, mutex, clock, until);
 }
 
 typedef int (*mutex_wait)(pthread_mutex_t*, clockid_t, const struct timespec*);
-static int mutex_by_wall_clock(pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
+static int mutex_by_wall_clock(pthread_mutex_t* mutex, clockid_t clock,
+                               const struct timespec* until) {
   const struct timespec wall = wall_time(clock, until);
   return pthread_mutex_timedlock(mutex, &wall);
 }
 int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const struct timespec* until) {
   static _Atomic(void*) found;
-  return ((mutex_wait)find(&found, "pthread_mutex_clocklock", (void*)mutex_by_wall_clock))(mutex, clock, until);
+  return ((mutex_wait)find(&found, "pthread_mutex_clocklock", (void*)mutex_by_wall_clock))(
+      mutex, clock, until);
 }
 
 // Of glibc 2.32, "Segmentation fault". The older function has a buffer for numbers that have no name.
@@ -73,9 +78,10 @@ const char* sigdescr_np(int number) {
 // Of glibc 2.32, "SEGV"; NULL for numbers that are no signal.
 typedef const char* (*abbreviate_signal)(int);
 static const char* abbreviate_by_table(int number) {
-  static const char* const kNames[] = {NULL,   "HUP",  "INT",  "QUIT", "ILL",    "TRAP", "ABRT", "BUS",  "FPE",  "KILL", "USR1",
-                                       "SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN",
-                                       "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR", "SYS"};
+  static const char* const kNames[] = {
+      NULL,   "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
+      "SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
+      "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "POLL", "PWR",  "SYS"};
   return number > 0 && number < (int)(sizeof kNames / sizeof kNames[0]) ? kNames[number] : NULL;
 }
 const char* sigabbrev_np(int number) {
