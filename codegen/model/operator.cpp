@@ -55,7 +55,8 @@ InteriorRule Operator::interior_rule() const {
     if (signature.params[i].is_tensor() && !dtypes.checked.count(signature.params[i].name))
       rule.tensors |= uint64_t{1} << i;
   for (size_t i = 0; i < signature.results.size(); ++i)
-    if (dtypes.outs[i].rule == OutDtype::Same) rule.rounded |= uint64_t{1} << i;
+    if (dtypes.outs[i].rule == OutDtype::Same || dtypes.outs[i].rule == OutDtype::Real)
+      rule.rounded |= uint64_t{1} << i;  // of floats the real dtype is their own
   // Without a shape rule there is no kernel, and the parts decide on the dtype: they promote.
   rule.first = shape.has_value() && dtypes.compute == Compute::First;
   rule.stays_wide = is_composite() && amp == Amp::High;

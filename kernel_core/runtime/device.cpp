@@ -212,23 +212,11 @@ tenon_status device_result(const Device& device, const char* call, tenon_status 
   return status;
 }
 
-// Kinds of devices whose plugins are packages beside the wheel (scripts/wheel_vendor.sh).
-static constexpr struct {
-  std::string_view kind;
-  const char* package;
-} kPackages[] = {{"cuda", "tenon-dl-cuda"},
-                 {"hip", "tenon-dl-rocm"},
-                 {"ascend", "tenon-dl-ascend"},
-                 {"kunlun", "tenon-dl-kunlun"}};
-
 tenon_status fail_unknown_kind(std::string_view name, tenon_err* err) {
-  const char* package = nullptr;
-  for (const auto& known : kPackages)
-    if (known.kind == name.substr(0, name.find(':'))) package = known.package;
   return fail(err, TENON_NOT_FOUND,
-              "no device kind '%.*s'; known kinds: %s; load a plugin that provides it%s%s",
-              static_cast<int>(name.size()), name.data(), known_kinds().c_str(),
-              package ? ", such as that of the package " : "", package ? package : "");
+              "no device kind '%.*s'; known kinds: %s; load a plugin that provides it, or install a "
+              "package with one: docs/support.md names those of Tenon",
+              static_cast<int>(name.size()), name.data(), known_kinds().c_str());
 }
 
 int32_t find_device_kind(std::string_view name) {

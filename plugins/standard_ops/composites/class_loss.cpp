@@ -37,6 +37,9 @@ TENON_DECOMPOSE(softmax_with_cross_entropy) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), target = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
+  if (!(shapes::bit(x->dtype) & shapes::kFloats))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected x of a floating dtype, got %s",
+                        host->dtype_name(x->dtype));
   int32_t axis;
   TENON_TRY(resolve_axis(op, int_of(args[4]), x->ndim, &axis, err));
   Tensor logs = ops::log_softmax(scope, x, axis);

@@ -65,6 +65,9 @@ TENON_DECOMPOSE(linear_fp8) {
   const Tensor weight = operand(scope, args[1]), scale = operand(scope, args[2]),
                bias = operand(scope, args[3]), x_scale = operand(scope, args[4]);
   if (!scope.ok()) return scope.status();
+  if (!(shapes::bit(x->dtype) & shapes::kFloats))  // a rounded result would be no exact product
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "linear_fp8",
+                        "expected x of a floating dtype, got %s", host->dtype_name(x->dtype));
   const Ints block = ints_of(args[5]);
   const int32_t dtype = x->dtype;
   // Small floats are computed in float32, and rounded once.

@@ -152,10 +152,9 @@ def test_pickles_make_nothing_but_tensors(kind):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: tenon.std(T([1j])), r"^\[std\] > \[var\] expected"),
         (
             lambda: tenon.dot(T([True]), T([True])),
-            r"\[dot\] > \[matmul\] expected any dtype with arithmetic but bool",
+            r"^\[dot\] > \[matmul\] expected any dtype with arithmetic but bool",
         ),
         (
             lambda: T([True]) @ T([True]),
