@@ -193,9 +193,10 @@ bool is_dense_real(const tenon_tensor& tensor) {
          tensor.dtype <= TENON_DTYPE_F64;
 }
 
-// (those with a small gradient, their gradients, the others with a gradient)
+// (those with a small gradient, their gradients, their numbers of elements, the others with a gradient). The numbers are plain
+// ones where a recording follows sizes: how a list is divided is no part of a program.
 nb::tuple small_gradients(nb::list params, int64_t limit) {
-  nb::list served, grads, rest;
+  nb::list served, grads, sizes, rest;
   const tenon_autograd_api* api = require_autograd();
   if (!api) throw_python();
   for (nb::handle param : params) {
@@ -208,11 +209,12 @@ nb::tuple small_gradients(nb::list params, int64_t limit) {
     if (is_small) {
       served.append(param);
       grads.append(grad);
+      sizes.append(tensor->numel);
     } else {
       rest.append(param);
     }
   }
-  return nb::make_tuple(served, grads, rest);
+  return nb::make_tuple(served, grads, sizes, rest);
 }
 
 }  // namespace
@@ -226,10 +228,12 @@ void add_each_functions(nb::module_& module) {
              "`out`, a list (of several results a tuple of lists), results are written there, and "
              "an empty list is "
              "returned. An error ends it; the calls before have been made.");
-  module.def("small_gradients", &small_gradients, nb::arg("params"), nb::arg("limit"),
-             "(params, grads, others): of those that have a gradient, the ones of at most `limit` "
-             "elements that are real, "
-             "dense and floating, as is their gradient; their gradients; and the rest.");
+  module.def(
+      "small_gradients", &small_gradients, nb::arg("params"), nb::arg("limit"),
+      "(params, grads, sizes, others): of those that have a gradient, the ones of at most `limit` "
+      "elements that are real, "
+      "dense and floating, as is their gradient; their gradients; their numbers of elements; and "
+      "the rest.");
 }
 
 }  // namespace tenon::python

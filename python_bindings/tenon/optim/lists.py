@@ -121,15 +121,15 @@ where = _operator("where")
 zeros_like = _operator("zeros_like")
 
 
-def divided(tensors: list[Tensor]) -> Iterator[slice]:
-    """The parts of a list whose temporaries fit into a cache together."""
+def divided(sizes: list[int]) -> Iterator[slice]:
+    """The parts of a list, of tensors of so many elements, whose temporaries fit into a cache together."""
     start = elements = 0
-    for i, tensor in enumerate(tensors):
-        elements += tensor.numel()
+    for i, size in enumerate(sizes):
+        elements += size
         if elements > MOST_ELEMENTS_OF_A_LIST and i > start:
             yield slice(start, i)
-            start, elements = i, tensor.numel()
-    yield slice(start, len(tensors))
+            start, elements = i, size
+    yield slice(start, len(sizes))
 
 
 def joined(states: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -258,14 +258,14 @@ class Optimizer:
         together = self.takes_lists and self.updates_together and not group["multi_precision"]
         if not together or self._last_step is not None or len(group["params"]) < 2:
             return group["params"]
-        params, grads, rest = _core.small_gradients(group["params"], lists.MOST_ELEMENTS)
+        params, grads, sizes, rest = _core.small_gradients(group["params"], lists.MOST_ELEMENTS)
         states = []
         for param in params:
             state = self.state.get(param)
             if state is None:
                 state = self.state[param] = self.new_state(param, group)
             states.append(state)
-        for part in lists.divided(params):
+        for part in lists.divided(sizes):
             one = lists.joined(states[part]) if params else None
             if one is None:
                 rest.extend(params[part])
