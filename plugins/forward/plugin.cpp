@@ -42,7 +42,7 @@ tenon_status ensure_layer(tenon_err* err) {
   if (place.slot < 0)
     return fail(err, TENON_OUT_OF_RANGE,
                 "forward mode: all extension slots of tensors are taken by other services");
-  TENON_TRY(rules->slot_of_stand_ins(place.slot, copy_of_tangents, err));
+  TENON_TRY(rules->slot_of_stand_ins(place.slot, copy_of_tangents, drop_tangents, err));
   const int32_t id = host->layer_register(&kLayer, err);
   if (id < 0) return host->err_code(err);
   place.layer = id;
