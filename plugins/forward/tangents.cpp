@@ -11,10 +11,16 @@
 namespace tenon::forward {
 namespace {
 
+enum class Kind : uint8_t {
+  kTangent,
+  kUnknown,   // it has a tangent, and nothing tells it
+  kConstant,  // a view through which no derivative passes, whatever its base has
+};
 struct Entry {
   uint64_t level;
   uint32_t version;  // of the tensor's memory when the tangent was true
-  Tensor tangent;    // empty: nothing tells it
+  Kind kind;
+  Tensor tangent;
 };
 using Tangents = std::vector<Entry>;
 
@@ -44,15 +50,15 @@ Entry* entry_of(const tenon_tensor* x, uint64_t level) {
 
 // A view that has no tangent of its own shows a part of its base's.
 Tensor part_of_base(tenon_tensor* x, tenon_tensor* base, const Entry& entry) {
-  if (!entry.tangent) throw_unknown();
+  if (entry.kind == Kind::kUnknown) throw_unknown();
   const bool is_plain = base->flags & TENON_TENSOR_CONTIGUOUS && base->dtype == x->dtype;
   if (entry.version != host->tensor_version(x) || !is_plain) throw_stale();
   const auto distance = static_cast<const char*>(x->data) - static_cast<const char*>(base->data);
   return as_strided(entry.tangent, x, distance / static_cast<int64_t>(host->dtype_size(x->dtype)));
 }
 
-void put(tenon_tensor* x, uint64_t level, Tensor tangent) {
-  Entry entry{level, host->tensor_version(x), std::move(tangent)};
+void put(tenon_tensor* x, uint64_t level, Kind kind, Tensor tangent = {}) {
+  Entry entry{level, host->tensor_version(x), kind, std::move(tangent)};
   if (Entry* known = entry_of(x, level)) {
     *known = std::move(entry);
     return;
@@ -71,16 +77,22 @@ ThreadState& thread_state() {
   return *state;
 }
 
-bool has_tangent(const tenon_tensor* x, uint64_t level) {
+bool is_known(const tenon_tensor* x, uint64_t level) {
   if (entry_of(x, level)) return true;
   const tenon_tensor* base = host->tensor_base(x);
   return base && entry_of(base, level);
 }
 
+bool has_tangent(const tenon_tensor* x, uint64_t level) {
+  if (const Entry* own = entry_of(x, level)) return own->kind != Kind::kConstant;
+  return is_known(x, level);
+}
+
 Tensor tangent_of(tenon_tensor* x, uint64_t level) {
   Entry* own = entry_of(x, level);
+  if (own && own->kind == Kind::kConstant) return {};
   if (own && own->version == host->tensor_version(x)) {
-    if (!own->tangent) throw_unknown();
+    if (own->kind == Kind::kUnknown) throw_unknown();
     return own->tangent;
   }
   tenon_tensor* base = host->tensor_base(x);
@@ -94,12 +106,14 @@ Tensor tangent_of(tenon_tensor* x, uint64_t level) {
 }
 
 void set_tangent(tenon_tensor* x, uint64_t level, Tensor tangent) {
-  if (tangent) return put(x, level, std::move(tangent));
+  if (tangent) return put(x, level, Kind::kTangent, std::move(tangent));
+  // Its base may have a tangent, or get one.
+  if (host->tensor_base(x)) return put(x, level, Kind::kConstant);
   Tangents* all = tangents_in_slot(x);
   if (Entry* known = entry_of(x, level)) all->erase(all->begin() + (known - all->data()));
 }
 
-void set_unknown(tenon_tensor* x, uint64_t level) { put(x, level, {}); }
+void set_unknown(tenon_tensor* x, uint64_t level) { put(x, level, Kind::kUnknown); }
 
 void copy_tangents(const tenon_tensor* from, tenon_tensor* to) {
   const Tangents* all = tangents_in_slot(from);

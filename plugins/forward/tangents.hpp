@@ -42,12 +42,15 @@ class Within {
 
 // Failures are thrown (tenon/error.hpp). An empty tensor: none, and `x` is a constant of the level.
 Tensor tangent_of(tenon_tensor* x, uint64_t level);
+// A view that is made a constant stays one when its base has a tangent.
 void set_tangent(tenon_tensor* x, uint64_t level, Tensor tangent);
 // Reading the tangent fails: the tensor depends on what the level differentiates by, and nothing
 // tells how.
 void set_unknown(tenon_tensor* x, uint64_t level);
 // May tangent_of() find one, or fail?
 bool has_tangent(const tenon_tensor* x, uint64_t level);
+// Does the level know of it: has it a tangent, or was it, a view, made a constant? Views of such views are constants, too.
+bool is_known(const tenon_tensor* x, uint64_t level);
 void copy_tangents(const tenon_tensor* from, tenon_tensor* to);
 // Functions of the extension slot.
 void drop_tangents(void* value);

@@ -133,6 +133,77 @@ def test_constants_have_no_tangent(refusals):
     close(value, x)
 
 
+def test_views_that_stop_gradients_are_constants(refusals):
+    x, v = random(4), random(4)
+    stop = tenon.stop_gradient
+    for f, want in (
+        (lambda x: stop(x), 0 * v),
+        (lambda x: stop(x) * x, x * v),
+        (lambda x: stop(x)[1:] * x[1:], (x * v)[1:]),
+        (lambda x: stop(x[::2]) * x[::2], (x * v)[::2]),
+        (lambda x: stop(x).reshape(2, 2).T * x.reshape(2, 2), x.reshape(2, 2).T * v.reshape(2, 2)),
+        (lambda x: x + stop(tenon.round(x) - x), v),
+        (lambda x: stop(x * x) * tenon.tanh(stop(x)) * x, x * x * tenon.tanh(x) * v),
+    ):
+        for point in (x, x.detach().requires_grad_()):
+            close(func.jvp(f, (point,), (v,))[1], want)
+    assert refusals == []
+
+
+def test_views_that_stop_gradients_stop_those_of_later_writes(refusals):
+    x, v = random(4), random(4)
+
+    def f(x):
+        y = tenon.zeros([4], dtype=tenon.float64)
+        constant, view = tenon.stop_gradient(y), y[1:]
+        part = constant[1:]
+        y.copy_(x * x)
+        return constant * x, part * x[1:], view * x[1:]
+
+    whole, part, shown = func.jvp(f, (x,), (v,))[1]
+    close(whole, x * x * v)
+    close(part, (x * x * v)[1:])
+    close(shown, (3 * x * x * v)[1:])
+    assert refusals == []
+
+    def written(x):
+        y = x * 2
+        tenon.stop_gradient(y)[:2].multiply_(3)
+        return y * x
+
+    want = func.grad(lambda x: (written(x) * v).sum())(x)
+    close(func.jvp(written, (x,), (v,))[1], want)
+    assert len(refusals) == 1
+
+
+def test_levels_stop_on_their_own(refusals):
+    x, v, one = random(3), random(3), tenon.ones([3], dtype=tenon.float64)
+
+    def inner(x):  # d/dy (stop(y) * y) = y
+        return func.jvp(lambda y: tenon.stop_gradient(y) * y, (x,), (one,))[1]
+
+    close(func.jvp(lambda x: inner(x) * x, (x,), (v,))[1], x * v)
+
+    def outer(x):  # the inner level gets a constant of the outer one
+        return func.jvp(lambda y: y * y * x, (tenon.stop_gradient(x),), (one,))[1]
+
+    close(func.jvp(outer, (x,), (v,))[1], 2 * x * v)
+    assert refusals == []
+
+
+def test_quantised_values_keep_the_gradients_of_their_steps(refusals):
+    x, v = random(4, 16, dtype=tenon.float32), random(4, 16, dtype=tenon.float32)
+    weight = tenon.ones([3, 16]).to(tenon.float8_e4m3)
+    scale = tenon.ones([3])
+    for f in (
+        lambda x: tenon.fake_quantize(x, tenon.tensor(0.1), quant_min=-8, quant_max=7),
+        lambda x: tenon.linear_fp8(x, weight, scale, activations="float8"),
+    ):
+        got = func.jvp(f, (x,), (v,))[1]
+        close(got, by_pulls(f, x, v), rtol=1e-5)
+    assert refusals == []
+
+
 def test_values_may_be_read(refusals):
     def f(x):
         return x * 2 if x.sum().item() > 0 else x * 3
