@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """jvp by tensors that carry their tangents along: nesting, the other mode inside and around, writes, memory."""
 
+import gc
+
 import numpy as np
 import pytest
 import tenon
@@ -358,6 +360,65 @@ def test_memory_is_that_of_the_function_twice():
             call()
             peaks.append(tenon.memory.stats("cpu")["peak"] - before)
     assert peaks[1] <= 3 * peaks[0] + 4096
+
+
+def test_no_memory_is_kept_when_a_level_has_ended(refusals):
+    x, v, w = random(256), random(256), random(256).requires_grad_()
+
+    def nested(x):
+        return func.jvp(lambda y: tenon.tanh(w * y) * x, (x,), (v,))[1]
+
+    def fails(x):
+        kept.append(tenon.exp(w * x))
+        raise KeyError("mine")
+
+    def failing():
+        with pytest.raises(KeyError):
+            func.jvp(fails, (x,), (v,))
+        kept.clear()
+
+    kept = []
+    for call in (
+        lambda: func.jvp(lambda x: tenon.tanh(w * x), (x,), (v,)),
+        lambda: func.jvp(nested, (x,), (v,)),
+        lambda: func.jvp(func.grad(lambda x: tenon.exp(w * x).sum()), (x,), (v,)),
+        lambda: func.jvp(lambda x: tenon.tanh(w * x), (x,), (v,))[1].sum().backward(),
+        failing,
+    ):
+        amounts = []
+        for _ in range(4):
+            call()
+            gc.collect()
+            amounts.append(tenon.memory.stats("cpu")["current"])
+        assert amounts[-1] == amounts[1]
+    assert refusals == []
+
+
+def test_results_are_differentiated_when_their_level_has_ended(refusals):
+    x, v, w = random(4), random(4), random(4).requires_grad_()
+    value, tangent = func.jvp(lambda x: tenon.tanh(w * x), (x,), (v,))
+    slope = 1 - tenon.tanh(w * x) ** 2
+    close(tangent, slope * w * v)
+    (first,) = tenon.grad(tangent.sum(), [w], create_graph=True)
+    close(first, (slope - 2 * tenon.tanh(w * x) * slope * w * x) * v)
+    (second,) = tenon.grad(first.sum() + value.sum(), [w])
+    direct = (1 - tenon.tanh(w * x) ** 2) * w * v
+    (again,) = tenon.grad(direct.sum(), [w], create_graph=True)
+    close(second, tenon.grad(again.sum() + tenon.tanh(w * x).sum(), [w])[0])
+    assert refusals == []
+
+
+def test_inner_levels_get_what_views_show_of_their_bases(refusals):
+    x, v, one = random(4), random(4), tenon.ones([2, 2], dtype=tenon.float64)
+
+    def f(x):
+        y = tenon.zeros([4], dtype=tenon.float64)
+        view = y.reshape(2, 2)
+        y.copy_(x * x)
+        return func.jvp(lambda z: z * z, (view,), (one,))[1]
+
+    close(func.jvp(f, (x,), (v,))[1], (4 * x * v).reshape(2, 2))
+    assert refusals == []
 
 
 def test_a_level_ends_where_the_function_fails():
