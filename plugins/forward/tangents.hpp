@@ -37,8 +37,8 @@ class LevelTangents {
 struct ThreadState {
   std::vector<uint64_t> levels;
   std::vector<LevelTangents> known;  // of each
-  size_t active = 0;             // calls see the first so many of them
-  std::vector<int32_t> outside;  // whether the layer was on before each
+  size_t active = 0;                 // calls see the first so many of them
+  std::vector<int32_t> outside;      // whether the layer was on before each
 };
 ThreadState& thread_state();
 
