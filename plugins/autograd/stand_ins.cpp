@@ -14,6 +14,7 @@ namespace {
 struct SharedSlot {
   int32_t slot;
   void* (*copy)(const void*);
+  tenon_drop_fn drop;
 };
 SharedSlot slots[4];
 std::atomic<uint32_t> count{0};
@@ -29,12 +30,13 @@ tenon_status run(const tenon_grad_rule* rule, const tenon_value* args, uint32_t 
   return run_rule(*rule, args, nargs, outs, grad_outs, nouts, needs, grad_args, err);
 }
 
-tenon_status slot_of_stand_ins(int32_t slot, void* (*copy)(const void*), tenon_err* err) {
+tenon_status slot_of_stand_ins(int32_t slot, void* (*copy)(const void*), tenon_drop_fn drop,
+                               tenon_err* err) {
   const uint32_t used = count.load(std::memory_order_relaxed);
   if (used == std::size(slots))
     return fail_format(err, TENON_OUT_OF_RANGE, "autograd: expected at most %zu slots of stand-ins",
                        std::size(slots));
-  slots[used] = {slot, copy};
+  slots[used] = {slot, copy, drop};
   count.store(used + 1, std::memory_order_release);
   return TENON_OK;
 }
@@ -67,7 +69,12 @@ void share_slots(const tenon_tensor* from, tenon_tensor* to) {
   const uint32_t used = count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     const void* value = host->ext_get(from, slots[i].slot);
-    if (value) host->ext_set(to, slots[i].slot, slots[i].copy(value));
+    if (!value) continue;
+    // A stand-in that gets its values again, as with a second level, has one already.
+    void* made = slots[i].copy(value);
+    void* old = host->ext_get(to, slots[i].slot);
+    host->ext_set(to, slots[i].slot, made);
+    if (old) slots[i].drop(old);
   }
 }
 

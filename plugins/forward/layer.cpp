@@ -30,13 +30,13 @@ struct Operation {
   uint32_t nouts;
 };
 
-// The innermost of the first `active` levels that the call depends on, counted from 1; 0: none.
+// The innermost of the first `active` levels that know of a tensor of the call, counted from 1; 0: none.
 size_t level_of(const Operation& call, const tenon_value* outs, size_t active) {
   const std::vector<uint64_t>& levels = thread_state().levels;
   size_t found = 0;
   const auto look = [&](const tenon_tensor* x) {
     for (size_t n = active; n > found; --n)
-      if (has_tangent(x, levels[n - 1])) found = n;
+      if (is_known(x, levels[n - 1])) found = n;
   };
   for_each_tensor(call.args, call.nargs, look);
   for_each_tensor(outs, call.nouts, look);
@@ -79,14 +79,15 @@ struct Results {
 void write(tenon_tensor* out, tenon_tensor* result, const Tensor& tangent, size_t level) {
   const uint64_t number = thread_state().levels[level - 1];
   const bool shows_a_part = host->tensor_base(out) != nullptr;
-  if (shows_a_part && (tangent || has_tangent(out, number)))
+  if (shows_a_part && (tangent || is_known(out, number)))
     throw Error(TENON_UNSUPPORTED,
                 "forward mode: a call writes into a part of a tensor whose derivative is wanted");
   {
     Within outer(level - 1);
     copy_into(out, Tensor::borrow(result));
   }
-  set_tangent(out, number, tangent ? formed_as(tangent, out) : Tensor());
+  // A part that the level does not know of shows what its base gets.
+  if (!shows_a_part) set_tangent(out, number, tangent ? formed_as(tangent, out) : Tensor());
 }
 
 void call_at(const Operation& call, tenon_value* outs, size_t active) {
@@ -119,15 +120,32 @@ void call_at(const Operation& call, tenon_value* outs, size_t active) {
   }
 }
 
+// A new view that no gradient passes. Stops tangents, too, also those that its memory gets later.
+bool makes_constant(const Operation& call, const tenon_value* outs) {
+  constexpr uint32_t kStops = TENON_OP_VIEW | TENON_OP_NO_GRAD;
+  return (host->op_def(call.op)->flags & kStops) == kStops && outs[0].tag == TENON_VALUE_NONE;
+}
+
+void make_constant(const tenon_value* outs, uint32_t nouts, size_t active) {
+  for_each_tensor(outs, nouts, [&](tenon_tensor* out) {
+    if (!host->tensor_base(out)) return;
+    for (size_t n = 0; n < active; ++n) set_tangent(out, thread_state().levels[n], {});
+  });
+}
+
 }  // namespace
 
 tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
   const Operation call{op, args, nargs, nouts};
   const size_t active = thread_state().active;
-  if (level_of(call, outs, active) == 0)
+  const bool stops = makes_constant(call, outs);
+  if (!stops && level_of(call, outs, active) == 0)
     return host->op_call_below(place.layer, op, args, nargs, outs, nouts, err);
-  return guarded(err, [&] { call_at(call, outs, active); });
+  return guarded(err, [&] {
+    call_at(call, outs, active);
+    if (stops) make_constant(outs, nouts, active);
+  });
 }
 
 }  // namespace tenon::forward

@@ -42,7 +42,7 @@ tenon_status ensure_layer(tenon_err* err) {
   if (place.slot < 0)
     return fail(err, TENON_OUT_OF_RANGE,
                 "forward mode: all extension slots of tensors are taken by other services");
-  TENON_TRY(rules->slot_of_stand_ins(place.slot, copy_of_tangents, err));
+  TENON_TRY(rules->slot_of_stand_ins(place.slot, copy_of_tangents, drop_tangents, err));
   const int32_t id = host->layer_register(&kLayer, err);
   if (id < 0) return host->err_code(err);
   place.layer = id;
@@ -54,7 +54,9 @@ tenon_status push(uint64_t* level, tenon_err* err) {
   return guarded(err, [&] {
     ThreadState& state = thread_state();
     state.outside.reserve(state.outside.size() + 1);
+    state.known.reserve(state.known.size() + 1);
     state.levels.push_back(*level = ++last_level);
+    state.known.emplace_back();
     state.active = state.levels.size();
     state.outside.push_back(host->layer_enable(place.layer, 1));
   });
@@ -63,10 +65,14 @@ tenon_status push(uint64_t* level, tenon_err* err) {
 void pop() {
   ThreadState& state = thread_state();
   if (state.levels.empty()) return;
+  const uint64_t level = state.levels.back();
+  LevelTangents known = std::move(state.known.back());
   state.levels.pop_back();
+  state.known.pop_back();
   state.active = state.levels.size();
   host->layer_enable(place.layer, state.outside.back());
   state.outside.pop_back();
+  known.drop(level);
 }
 
 uint64_t level() {
@@ -99,7 +105,7 @@ int32_t is_dual(const tenon_tensor* tensor) {
 
 tenon_status copy(const tenon_tensor* from, tenon_tensor* to, tenon_err* err) {
   if (place.layer < 0) return TENON_OK;
-  return guarded(err, [&] { copy_tangents(from, to); });
+  return guarded(err, [&] { copy_tangents(const_cast<tenon_tensor*>(from), to); });
 }
 
 constexpr tenon_forward_api kService = {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """jvp by tensors that carry their tangents along: nesting, the other mode inside and around, writes, memory."""
 
+import gc
+
 import numpy as np
 import pytest
 import tenon
@@ -131,6 +133,77 @@ def test_constants_have_no_tangent(refusals):
     value, tangent = func.jvp(lambda x: x, (x,), (v,))
     close(tangent, v)
     close(value, x)
+
+
+def test_views_that_stop_gradients_are_constants(refusals):
+    x, v = random(4), random(4)
+    stop = tenon.stop_gradient
+    for f, want in (
+        (lambda x: stop(x), 0 * v),
+        (lambda x: stop(x) * x, x * v),
+        (lambda x: stop(x)[1:] * x[1:], (x * v)[1:]),
+        (lambda x: stop(x[::2]) * x[::2], (x * v)[::2]),
+        (lambda x: stop(x).reshape(2, 2).T * x.reshape(2, 2), x.reshape(2, 2).T * v.reshape(2, 2)),
+        (lambda x: x + stop(tenon.round(x) - x), v),
+        (lambda x: stop(x * x) * tenon.tanh(stop(x)) * x, x * x * tenon.tanh(x) * v),
+    ):
+        for point in (x, x.detach().requires_grad_()):
+            close(func.jvp(f, (point,), (v,))[1], want)
+    assert refusals == []
+
+
+def test_views_that_stop_gradients_stop_those_of_later_writes(refusals):
+    x, v = random(4), random(4)
+
+    def f(x):
+        y = tenon.zeros([4], dtype=tenon.float64)
+        constant, view = tenon.stop_gradient(y), y[1:]
+        part = constant[1:]
+        y.copy_(x * x)
+        return constant * x, part * x[1:], view * x[1:]
+
+    whole, part, shown = func.jvp(f, (x,), (v,))[1]
+    close(whole, x * x * v)
+    close(part, (x * x * v)[1:])
+    close(shown, (3 * x * x * v)[1:])
+    assert refusals == []
+
+    def written(x):
+        y = x * 2
+        tenon.stop_gradient(y)[:2].multiply_(3)
+        return y * x
+
+    want = func.grad(lambda x: (written(x) * v).sum())(x)
+    close(func.jvp(written, (x,), (v,))[1], want)
+    assert len(refusals) == 1
+
+
+def test_levels_stop_on_their_own(refusals):
+    x, v, one = random(3), random(3), tenon.ones([3], dtype=tenon.float64)
+
+    def inner(x):  # d/dy (stop(y) * y) = y
+        return func.jvp(lambda y: tenon.stop_gradient(y) * y, (x,), (one,))[1]
+
+    close(func.jvp(lambda x: inner(x) * x, (x,), (v,))[1], x * v)
+
+    def outer(x):  # the inner level gets a constant of the outer one
+        return func.jvp(lambda y: y * y * x, (tenon.stop_gradient(x),), (one,))[1]
+
+    close(func.jvp(outer, (x,), (v,))[1], 2 * x * v)
+    assert refusals == []
+
+
+def test_quantised_values_keep_the_gradients_of_their_steps(refusals):
+    x, v = random(4, 16, dtype=tenon.float32), random(4, 16, dtype=tenon.float32)
+    weight = tenon.ones([3, 16]).to(tenon.float8_e4m3)
+    scale = tenon.ones([3])
+    for f in (
+        lambda x: tenon.fake_quantize(x, tenon.tensor(0.1), quant_min=-8, quant_max=7),
+        lambda x: tenon.linear_fp8(x, weight, scale, activations="float8"),
+    ):
+        got = func.jvp(f, (x,), (v,))[1]
+        close(got, by_pulls(f, x, v), rtol=1e-5)
+    assert refusals == []
 
 
 def test_values_may_be_read(refusals):
@@ -287,6 +360,65 @@ def test_memory_is_that_of_the_function_twice():
             call()
             peaks.append(tenon.memory.stats("cpu")["peak"] - before)
     assert peaks[1] <= 3 * peaks[0] + 4096
+
+
+def test_no_memory_is_kept_when_a_level_has_ended(refusals):
+    x, v, w = random(256), random(256), random(256).requires_grad_()
+
+    def nested(x):
+        return func.jvp(lambda y: tenon.tanh(w * y) * x, (x,), (v,))[1]
+
+    def fails(x):
+        kept.append(tenon.exp(w * x))
+        raise KeyError("mine")
+
+    def failing():
+        with pytest.raises(KeyError):
+            func.jvp(fails, (x,), (v,))
+        kept.clear()
+
+    kept = []
+    for call in (
+        lambda: func.jvp(lambda x: tenon.tanh(w * x), (x,), (v,)),
+        lambda: func.jvp(nested, (x,), (v,)),
+        lambda: func.jvp(func.grad(lambda x: tenon.exp(w * x).sum()), (x,), (v,)),
+        lambda: func.jvp(lambda x: tenon.tanh(w * x), (x,), (v,))[1].sum().backward(),
+        failing,
+    ):
+        amounts = []
+        for _ in range(4):
+            call()
+            gc.collect()
+            amounts.append(tenon.memory.stats("cpu")["current"])
+        assert amounts[-1] == amounts[1]
+    assert refusals == []
+
+
+def test_results_are_differentiated_when_their_level_has_ended(refusals):
+    x, v, w = random(4), random(4), random(4).requires_grad_()
+    value, tangent = func.jvp(lambda x: tenon.tanh(w * x), (x,), (v,))
+    slope = 1 - tenon.tanh(w * x) ** 2
+    close(tangent, slope * w * v)
+    (first,) = tenon.grad(tangent.sum(), [w], create_graph=True)
+    close(first, (slope - 2 * tenon.tanh(w * x) * slope * w * x) * v)
+    (second,) = tenon.grad(first.sum() + value.sum(), [w])
+    direct = (1 - tenon.tanh(w * x) ** 2) * w * v
+    (again,) = tenon.grad(direct.sum(), [w], create_graph=True)
+    close(second, tenon.grad(again.sum() + tenon.tanh(w * x).sum(), [w])[0])
+    assert refusals == []
+
+
+def test_inner_levels_get_what_views_show_of_their_bases(refusals):
+    x, v, one = random(4), random(4), tenon.ones([2, 2], dtype=tenon.float64)
+
+    def f(x):
+        y = tenon.zeros([4], dtype=tenon.float64)
+        view = y.reshape(2, 2)
+        y.copy_(x * x)
+        return func.jvp(lambda z: z * z, (view,), (one,))[1]
+
+    close(func.jvp(f, (x,), (v,))[1], (4 * x * v).reshape(2, 2))
+    assert refusals == []
 
 
 def test_a_level_ends_where_the_function_fails():

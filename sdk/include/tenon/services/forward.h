@@ -7,7 +7,8 @@
  * A dual tensor is a tensor as any other, with a tangent in an extension slot: the derivative of its elements in one
  * direction. Calls that take duals give duals. A level is one differentiation; levels nest, and each tensor has a tangent
  * of its own for each. Tangents come from operator calls like any other, so that they are differentiated by the service
- * "autograd" and by outer levels. Tensors that share memory with a dual and no operator made (detach) are constants. */
+ * "autograd" and by outer levels. Tensors that share memory with a dual and no operator made (detach) are constants, and so
+ * are views through which no gradient passes (stop_gradient) and views of those. */
 #ifndef TENON_SERVICES_FORWARD_H_
 #define TENON_SERVICES_FORWARD_H_
 

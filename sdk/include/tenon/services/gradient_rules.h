@@ -24,8 +24,10 @@ typedef struct tenon_gradient_rules_api {
                       tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t nouts,
                       uint64_t needs, tenon_value* grad_args, tenon_err*);
   /* The tensors that stand in for a result in the call that was recorded have in the extension slot
-   * what `copy` makes of the result's value (NULL: nothing). At most 4 slots. [init] */
-  tenon_status (*slot_of_stand_ins)(int32_t slot, void* (*copy)(const void*), tenon_err*);
+   * what `copy` makes of the result's value (NULL: nothing); `drop` gets a value that another takes the place of. At
+   * most 4 slots. [init] */
+  tenon_status (*slot_of_stand_ins)(int32_t slot, void* (*copy)(const void*), tenon_drop_fn drop,
+                                    tenon_err*);
   /* `result` has got values in such slots since the call returned: its stand-ins get them now. */
   void (*update_stand_ins)(const tenon_tensor* result);
   /* Does this thread keep saved tensors in another form? Then there are no stand-ins. */
