@@ -252,4 +252,4 @@ def test_domain_libraries():
 
 
 def test_operators_of_models():
-    assert run("\n".join(python_blocks("model_operators.md", 8))) == ""
+    assert run("\n".join(python_blocks("model_operators.md", 9))) == ""
