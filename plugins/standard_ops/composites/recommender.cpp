@@ -85,11 +85,16 @@ TENON_DECOMPOSE(rank_attention) {
                         shape_text(*param.get()).c_str());
   const int64_t items = x->shape[0], features = x->shape[1], results = param->shape[1];
   offset = as_int64(scope, offset);
-  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "ranks and rows", offset, 0,
-                           static_cast<double>(std::max(ranks, items - 1)), err));
-  Tensor own = ops::subtract(scope, ops::narrow(scope, offset, 1, 0, 1), 1);
-  Tensor others = ops::subtract(scope, alternate(scope, offset, 1, ranks), 1),
+  Tensor own = ops::narrow(scope, offset, 1, 0, 1), others = alternate(scope, offset, 1, ranks),
          rows = alternate(scope, offset, 2, ranks);
+  if (!scope.ok()) return scope.status();
+  const auto most = static_cast<double>(ranks);
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "ranks", own, 0, most, err));
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "ranks of others", others, 0, most, err));
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "rows", rows, 0,
+                           static_cast<double>(std::max<int64_t>(items - 1, 0)), err));
+  own = ops::subtract(scope, own, 1);
+  others = ops::subtract(scope, others, 1);
   Tensor counts = ops::logical_and(scope, ops::greater_equal(scope, own, 0),
                                    ops::greater_equal(scope, others, 0));
   Tensor block =
