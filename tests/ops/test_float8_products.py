@@ -111,6 +111,15 @@ def test_rows_of_the_smallest_numbers_stay_numbers(block):
     np.testing.assert_allclose(got[1], want @ [1.0, 2.0], rtol=1e-6)
 
 
+def test_infinity_is_the_largest_number_of_a_given_scale():
+    weight = tenon.tensor([[1.0, 0.5], [-2.0, 4.0]]).to("float8_e4m3")
+    x = tenon.tensor([[float("inf"), 1.0], [1.0, float("-inf")], [float("nan"), 1.0]])
+    got = tenon.linear_fp8(x, weight, 1.0, None, 1.0, activations="float8").numpy()
+    want = np.array([[448.0, 1.0], [1.0, -448.0]]) @ np.array([[1.0, 0.5], [-2.0, 4.0]]).T
+    np.testing.assert_array_equal(got[:2], want)
+    assert np.isnan(got[2]).all()
+
+
 def test_small_floats_are_rounded_once():
     weight, scale = stored("float8_e4m3", (32, 64)), tenon.rand(32)
     x = tenon.randn([3, 64])

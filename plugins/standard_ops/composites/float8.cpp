@@ -56,7 +56,9 @@ Tensor rounded_activations(Scope& scope, const Tensor& x, const Tensor& given, I
     parts = ops::multiply(scope, rounded(scope, parts, scale), scale);
     result = ops::narrow(scope, ops::reshape(scope, parts, whole), -1, 0, columns);
   }
-  return ops::add(scope, ops::subtract(scope, x, plain), result);
+  // Infinity less itself is no number; it is as large as the scale lets it be, and passes no gradient.
+  return ops::where(scope, ops::isfinite(scope, plain),
+                    ops::add(scope, ops::subtract(scope, x, plain), result), result);
 }
 
 }  // namespace
