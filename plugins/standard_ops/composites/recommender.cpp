@@ -5,17 +5,6 @@
 namespace tenon::standard_ops {
 namespace {
 
-bool is_integer(const Tensor& x) {
-  return x->dtype != TENON_DTYPE_BOOL && x->dtype <= TENON_DTYPE_I64;
-}
-
-tenon_status expect_integers(const char* op, const char* name, const Tensor& x, tenon_err* err) {
-  if (is_integer(x)) return TENON_OK;
-  return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                      "expected integers %s, got %s; convert it with cast()", name,
-                      host->dtype_name(x->dtype));
-}
-
 // Column `index` of a matrix.
 Tensor column(Scope& scope, const Tensor& x, int64_t index) {
   return ops::select(scope, x, 1, index);
@@ -25,8 +14,6 @@ Tensor column(Scope& scope, const Tensor& x, int64_t index) {
 Tensor alternate(Scope& scope, const Tensor& x, int64_t first, int64_t count) {
   return ops::slice(scope, x, {1}, {first}, {first + 2 * count}, {2});
 }
-
-Tensor zero_like(Scope& scope, const Tensor& x) { return full_with(scope, x, Shape(), 0); }
 
 // `count` different numbers below `range` for each of `rows` rows, by Floyd's rule: step by step a number up to a bound, or the
 // bound itself where the number has been drawn.
@@ -103,8 +90,7 @@ TENON_DECOMPOSE(rank_attention) {
   Tensor neighbours =
       ops::index_select(scope, x, ops::reshape(scope, ops::where(scope, counts, rows, 0), {-1}), 0);
   neighbours = ops::reshape(scope, neighbours, {items, ranks, features});
-  neighbours =
-      ops::where(scope, ops::unsqueeze(scope, counts, {2}), neighbours, zero_like(scope, x));
+  neighbours = ops::where(scope, ops::unsqueeze(scope, counts, {2}), neighbours, zero_of(scope, x));
   Tensor blocks = ops::reshape(scope, param, {ranks * ranks, features, results});
   blocks = ops::index_select(scope, blocks, ops::reshape(scope, block, {items * ranks}), 0);
   Tensor out = ops::matmul(scope, ops::reshape(scope, neighbours, {items, 1, ranks * features}),
