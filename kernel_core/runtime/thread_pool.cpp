@@ -470,7 +470,7 @@ tenon_status pool_create(const tenon_thread_pool_options* options, tenon_thread_
   const int32_t count = options->threads, spin = options->spin_microseconds;
   if (count < 1 || count > kMaxThreads) return wrong("1 or more threads", kMaxThreads, count);
   constexpr int32_t kMaxSpin = 1000000;
-  if (spin > kMaxSpin) return wrong("a number of microseconds", kMaxSpin, spin);
+  if (spin < -1 || spin > kMaxSpin) return wrong("-1 or a number of microseconds", kMaxSpin, spin);
   try {
     auto pool = std::make_unique<OwnPool>(count);
     pool->threads.store(count, std::memory_order_relaxed);

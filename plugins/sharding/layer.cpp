@@ -112,6 +112,8 @@ void infer_shapes(Call& call, tenon_err* err) {
                 : def.infer_self(values.data(), call.nargs, call.results.data(), def.nouts, err,
                                  def.self);
   if (status != TENON_OK) throw Error(status, "");
+  // Such a rule checks dtypes alone: only the kernel knows the shapes.
+  if (def.flags & TENON_OP_DATA_DEPENDENT) call.results.clear();
 }
 
 // -- the choice -------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "batched.hpp"
 #include "call.hpp"
 #include "composed.hpp"
+#include "counted_call.hpp"
 #include "errors.hpp"
 #include "host_call.hpp"
 #include "modules.hpp"
@@ -52,7 +53,10 @@ struct ListArgument {
 
 class EachCall {
  public:
-  EachCall(nb::handle op, nb::args args, nb::kwargs keywords) : self_(checked(op)) {
+  EachCall(nb::handle op, nb::args args, nb::kwargs keywords)
+      : self_(operator_of(op)), counted_(self_) {
+    if (!counted_) throw_python();
+    check_operator();
     for (nb::handle item : args) take(item.ptr(), static_cast<uint32_t>(objects_.size()), true);
     positional_ = objects_.size();
     names_ = nb::steal(PyTuple_New(0));
@@ -82,22 +86,23 @@ class EachCall {
   }
 
  private:
-  static const OperatorObject& checked(nb::handle op) {
+  static const OperatorObject& operator_of(nb::handle op) {
     if (!PyObject_TypeCheck(op.ptr(), &operator_type)) {
       raise_error(PyExc_TypeError, "call_each(): expected an operator, got %s",
                   type_name(op.ptr()));
       throw_python();
     }
-    auto& self = *reinterpret_cast<OperatorObject*>(op.ptr());
+    return *reinterpret_cast<OperatorObject*>(op.ptr());
+  }
+
+  void check_operator() const {
     const bool is_plain =
-        self.form == CallForm::kFunction && self.takes_tensor && !self.returns_list;
-    if (!is_plain || !self.is_current()) {
-      raise_error(PyExc_TypeError,
-                  "call_each(): expected an operator of tensors that gives tensors, got %U",
-                  self.name);
-      throw_python();
-    }
-    return self;
+        self_.form == CallForm::kFunction && self_.takes_tensor && !self_.returns_list;
+    if (is_plain && self_.is_current()) return;
+    raise_error(PyExc_TypeError,
+                "call_each(): expected an operator of tensors that gives tensors, got %U",
+                self_.name);
+    throw_python();
   }
 
   [[noreturn]] void refuse(const char* what) const {
@@ -176,6 +181,7 @@ class EachCall {
   }
 
   const OperatorObject& self_;
+  const CountedCall counted_;
   std::vector<PyObject*> objects_;
   size_t positional_ = 0;
   nb::object names_;

@@ -12,6 +12,7 @@
 #include "argument_parser.hpp"
 #include "batched.hpp"
 #include "call.hpp"
+#include "counted_call.hpp"
 #include "default_device.hpp"
 #include "errors.hpp"
 #include "integer_call.hpp"
@@ -165,20 +166,11 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
   return call_now(self, objects, flags, keyword_names);
 }
 
-// The call of an operator that programs may define. It is counted before anything of the definition
-// is read, which another thread may be changing.
+// The call of an operator that programs may define.
 PyObject* counted_call(PyObject* callable, PyObject* const* objects, size_t flags,
                        PyObject* keyword_names) {
-  const OperatorObject& self = *as_operator(callable);
-  if (*self.calls == kCallsRefused)
-    return raise_error(PyExc_LookupError,
-                       "operator %U is being defined anew on another thread; call it again",
-                       self.name);
-  if (*self.calls == kTakenOut) return raise_gone(self);
-  ++*self.calls;
-  PyObject* result = operator_call(callable, objects, flags, keyword_names);
-  --*self.calls;
-  return result;
+  const CountedCall counted(*as_operator(callable));
+  return counted ? operator_call(callable, objects, flags, keyword_names) : nullptr;
 }
 
 // The call of an operator that the host knows as a creation.
@@ -471,6 +463,16 @@ PyObject* find_internal_operator(const char* name) {
   if (!ensure_loaded()) return nullptr;
   const tenon_op* op = host->op_find(name);
   return op ? make_operator(op, CallForm::kFunction) : nullptr;
+}
+
+CountedCall::CountedCall(const OperatorObject& op) {
+  if (*op.calls == kCallsRefused)
+    raise_error(PyExc_LookupError,
+                "operator %U is being defined anew on another thread; call it again", op.name);
+  else if (*op.calls == kTakenOut)
+    raise_gone(op);
+  else
+    ++*(calls_ = op.calls);
 }
 
 int& calls_of(const tenon_op* op) {

@@ -16,10 +16,13 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <tenon/services/threads.h>
+
+#include "kernel_core/types/status.hpp"
 
 namespace tenon::test {
 namespace {
@@ -416,12 +419,25 @@ TEST_F(ThreadPool, APoolIsMadeAnewInAForkedChild) {
   service.pool_destroy(pool);
 }
 
-TEST_F(ThreadPool, WrongNumbersOfThreadsAreRefused) {
-  for (const auto& [threads, spin] : {std::pair{0, -1}, {-1, -1}, {1025, -1}, {1, 1000001}}) {
+TEST_F(ThreadPool, WrongNumbersAreRefused) {
+  const char* const threads_text = "thread pool: expected 1 or more threads of at most 1024, got ";
+  const char* const spin_text =
+      "thread pool: expected -1 or a number of microseconds of at most 1000000, got ";
+  const std::tuple<int32_t, int32_t, std::string> cases[] = {
+      {0, -1, threads_text + std::string("0")},
+      {-1, -1, threads_text + std::string("-1")},
+      {1025, -1, threads_text + std::string("1025")},
+      {1, 1000001, spin_text + std::string("1000001")},
+      {1, -2, spin_text + std::string("-2")},
+      {1, std::numeric_limits<int32_t>::min(), spin_text + std::string("-2147483648")},
+  };
+  for (const auto& [threads, spin, text] : cases) {
     const tenon_thread_pool_options options = {sizeof options, threads, spin, 0};
     tenon_thread_pool* pool = nullptr;
-    EXPECT_EQ(threads_service().pool_create(&options, &pool, nullptr), TENON_INVALID_ARGUMENT);
+    tenon_err err = {};
+    EXPECT_EQ(threads_service().pool_create(&options, &pool, &err), TENON_INVALID_ARGUMENT);
     EXPECT_EQ(pool, nullptr);
+    EXPECT_EQ(err.text, text);
   }
 }
 

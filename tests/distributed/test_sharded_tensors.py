@@ -307,3 +307,18 @@ def test_a_whole_part_beside_sharded_tensors():
 
     with dist.local(2) as ranks:
         assert ranks.run(work) == [[[1.0, 5.0, 9.0, 13.0]] * 3] * 2
+
+
+def test_results_whose_shape_depends_on_data():
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        x = dist.distribute_tensor(tenon.tensor(X), mesh, [Shard(0)])
+        mask = x > 0.0
+        np.testing.assert_array_equal(x[mask].full_tensor().numpy(), X[X > 0])
+        picked = tenon.masked_select(x, mask)
+        assert tuple(picked.shape) == (int((X > 0).sum()),)
+        np.testing.assert_array_equal(picked.full_tensor().numpy(), X[X > 0])
+        none = tenon.masked_select(x, x > 100.0)
+        assert tuple(none.shape) == (0,) and none.full_tensor().tolist() == []
+
+    on_ranks(2, work)

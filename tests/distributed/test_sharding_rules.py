@@ -179,7 +179,9 @@ def check(size, cases, **options):
 # What looks at its elements on the host cannot be told from outside, and says so by name.
 REFUSED = set(
     "shard_index varlen_attention cached_attention paged_attention moe_dispatch one_hot scatter_reduce put_along_axis "
-    "index_reduce rnnt_loss viterbi_decode ctc_align sequence_pad sequence_unpad sequence_reverse quantile nanquantile".split()
+    "index_reduce rnnt_loss viterbi_decode ctc_align sequence_pad sequence_unpad sequence_reverse quantile nanquantile "
+    "crf_decoding dice_loss hsigmoid_loss linear_chain_crf margin_cross_entropy multi_margin_loss multilabel_margin_loss "
+    "rank_attention sequence_conv softmax_with_cross_entropy tdm_child".split()
 )
 # Boxes lie on borders of cells, which their rounding moves.
 ROUNDED = {"roi_align"}

@@ -100,6 +100,26 @@ def test_activations_are_rounded_by_their_rows(block):
     np.testing.assert_allclose(wide(fixed), wide(codes) @ wide(weight).T, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("block", [None, [4, 2]])
+def test_rows_of_the_smallest_numbers_stay_numbers(block):
+    """Their largest magnitude over 448 is 0 in float32, and 0 / 0 is no number."""
+    x = tenon.tensor([[0.0, -1e-43], [1.0, 2.0]])
+    weight, scale = stored("float8_e4m3", (4, 2)), tenon.ones([1, 1])
+    got = tenon.linear_fp8(x, weight, scale, block=block, activations="float8").numpy()
+    want = wide(weight)
+    np.testing.assert_allclose(got[0], np.zeros(4), atol=1e-40, equal_nan=False)
+    np.testing.assert_allclose(got[1], want @ [1.0, 2.0], rtol=1e-6)
+
+
+def test_infinity_is_the_largest_number_of_a_given_scale():
+    weight = tenon.tensor([[1.0, 0.5], [-2.0, 4.0]]).to("float8_e4m3")
+    x = tenon.tensor([[float("inf"), 1.0], [1.0, float("-inf")], [float("nan"), 1.0]])
+    got = tenon.linear_fp8(x, weight, 1.0, None, 1.0, activations="float8").numpy()
+    want = np.array([[448.0, 1.0], [1.0, -448.0]]) @ np.array([[1.0, 0.5], [-2.0, 4.0]]).T
+    np.testing.assert_array_equal(got[:2], want)
+    assert np.isnan(got[2]).all()
+
+
 def test_small_floats_are_rounded_once():
     weight, scale = stored("float8_e4m3", (32, 64)), tenon.rand(32)
     x = tenon.randn([3, 64])

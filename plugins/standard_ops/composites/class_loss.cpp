@@ -9,13 +9,6 @@
 namespace tenon::standard_ops {
 namespace {
 
-tenon_status expect_integers(const char* op, const char* name, const Tensor& x, tenon_err* err) {
-  if (x->dtype != TENON_DTYPE_BOOL && x->dtype <= TENON_DTYPE_I64) return TENON_OK;
-  return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                      "expected integers %s, got %s; convert it with cast()", name,
-                      host->dtype_name(x->dtype));
-}
-
 tenon_status expect_shapes(const char* op, bool right, const char* wanted, const Tensor& x,
                            const Tensor& target, tenon_err* err) {
   if (right) return TENON_OK;
@@ -27,8 +20,6 @@ tenon_status expect_classes(const char* op, Tensor& target, int64_t count, tenon
   return expect_between(TENON_OUT_OF_RANGE, op, "classes", target, 0,
                         static_cast<double>(count - 1), err);
 }
-
-Tensor zero_of(Scope& scope, const Tensor& x) { return full_with(scope, x, Shape(), 0); }
 
 }  // namespace
 

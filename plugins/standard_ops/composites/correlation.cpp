@@ -22,6 +22,14 @@ TENON_DECOMPOSE(correlation) {
   if (size % 2 == 0)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected an odd kernel_size, got %lld",
                         ll(size));
+  // The patches of each displacement are a tensor of their own until they are stacked.
+  constexpr int64_t kMaxReach = 1024;
+  const int64_t reach = most / step;
+  if (reach > kMaxReach)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected at most %lld steps of stride2 in max_displacement, got %lld; use "
+                        "a larger stride2",
+                        ll(kMaxReach), ll(reach));
   if (x->ndim != 4 || sizes_of(x) != sizes_of(y) || x->shape[1] < 1)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected x and y [N, C, H, W] of one shape, got shapes %s and %s",
@@ -40,7 +48,6 @@ TENON_DECOMPOSE(correlation) {
     return ops::narrow(scope, ops::narrow(scope, image, 2, row, height), 3, column, width);
   };
   const Tensor fixed = window(x, most, most);
-  const int64_t reach = most / step;
   std::vector<Tensor> alike;
   for (int64_t i = -reach; i <= reach && scope.ok(); ++i)
     for (int64_t j = -reach; j <= reach && scope.ok(); ++j)

@@ -70,6 +70,13 @@ tenon_status check_weights(const Tensor& weights, int64_t needed, tenon_err* err
 
 }  // namespace
 
+tenon_status expect_integers(const char* op, const char* name, const Tensor& x, tenon_err* err) {
+  if (x->dtype != TENON_DTYPE_BOOL && x->dtype <= TENON_DTYPE_I64) return TENON_OK;
+  return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                      "expected integers %s, got %s; convert it with cast()", name,
+                      host->dtype_name(x->dtype));
+}
+
 tenon_status expect_between(tenon_status code, const char* op, const char* what, Tensor& x,
                             double low, double high, tenon_err* err) {
   if (!is_checked(x)) return TENON_OK;

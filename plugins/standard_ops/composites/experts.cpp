@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tokens go to which experts of a mixture.
-#include "composites/compose.hpp"
+#include "composites/domain.hpp"
 
 namespace tenon::standard_ops {
 
@@ -10,11 +10,8 @@ TENON_DECOMPOSE(prune_gate_by_capacity) {
   Scope scope(err);
   Tensor experts = operand(scope, args[0]), counts = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
-  for (const auto& [name, x] : {std::pair{"experts", &experts}, std::pair{"counts", &counts}})
-    if ((*x)->dtype == TENON_DTYPE_BOOL || (*x)->dtype > TENON_DTYPE_I64)
-      return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                          "expected integers %s, got %s; convert it with cast()", name,
-                          host->dtype_name((*x)->dtype));
+  TENON_TRY(expect_integers(op, "experts", experts, err));
+  TENON_TRY(expect_integers(op, "counts", counts, err));
   if (counts->ndim != 1)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected a vector counts, got shape %s",
                         shape_text(*counts.get()).c_str());

@@ -23,10 +23,12 @@ Tensor rounded(Scope& scope, const Tensor& x, const Tensor& scale) {
   return ops::cast(scope, ops::cast(scope, ratio, TENON_DTYPE_F8E4M3), x->dtype);
 }
 
-// The scale that lets the largest magnitude along the last axis fit. Zeros need none; any will do.
+// The scale that lets the largest magnitude along the last axis fit. Zeros, and numbers so small that their scale is 0,
+// need none; any will do.
 Tensor scale_of_rows(Scope& scope, const Tensor& x) {
   const Tensor largest = ops::max(scope, ops::abs(scope, x), {-1}, true);
-  return ops::where(scope, ops::equal(scope, largest, 0), 1, ops::divide(scope, largest, kLargest));
+  const Tensor scale = ops::divide(scope, largest, kLargest);
+  return ops::where(scope, ops::equal(scope, scale, 0), 1, scale);
 }
 
 // `x` rounded to float8 and back; its gradient is that of the identity.
@@ -54,7 +56,9 @@ Tensor rounded_activations(Scope& scope, const Tensor& x, const Tensor& given, I
     parts = ops::multiply(scope, rounded(scope, parts, scale), scale);
     result = ops::narrow(scope, ops::reshape(scope, parts, whole), -1, 0, columns);
   }
-  return ops::add(scope, ops::subtract(scope, x, plain), result);
+  // Infinity less itself is no number; it is as large as the scale lets it be, and passes no gradient.
+  return ops::where(scope, ops::isfinite(scope, plain),
+                    ops::add(scope, ops::subtract(scope, x, plain), result), result);
 }
 
 }  // namespace

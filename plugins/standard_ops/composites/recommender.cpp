@@ -5,17 +5,6 @@
 namespace tenon::standard_ops {
 namespace {
 
-bool is_integer(const Tensor& x) {
-  return x->dtype != TENON_DTYPE_BOOL && x->dtype <= TENON_DTYPE_I64;
-}
-
-tenon_status expect_integers(const char* op, const char* name, const Tensor& x, tenon_err* err) {
-  if (is_integer(x)) return TENON_OK;
-  return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                      "expected integers %s, got %s; convert it with cast()", name,
-                      host->dtype_name(x->dtype));
-}
-
 // Column `index` of a matrix.
 Tensor column(Scope& scope, const Tensor& x, int64_t index) {
   return ops::select(scope, x, 1, index);
@@ -25,8 +14,6 @@ Tensor column(Scope& scope, const Tensor& x, int64_t index) {
 Tensor alternate(Scope& scope, const Tensor& x, int64_t first, int64_t count) {
   return ops::slice(scope, x, {1}, {first}, {first + 2 * count}, {2});
 }
-
-Tensor zero_like(Scope& scope, const Tensor& x) { return full_with(scope, x, Shape(), 0); }
 
 // `count` different numbers below `range` for each of `rows` rows, by Floyd's rule: step by step a number up to a bound, or the
 // bound itself where the number has been drawn.
@@ -85,11 +72,16 @@ TENON_DECOMPOSE(rank_attention) {
                         shape_text(*param.get()).c_str());
   const int64_t items = x->shape[0], features = x->shape[1], results = param->shape[1];
   offset = as_int64(scope, offset);
-  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "ranks and rows", offset, 0,
-                           static_cast<double>(std::max(ranks, items - 1)), err));
-  Tensor own = ops::subtract(scope, ops::narrow(scope, offset, 1, 0, 1), 1);
-  Tensor others = ops::subtract(scope, alternate(scope, offset, 1, ranks), 1),
+  Tensor own = ops::narrow(scope, offset, 1, 0, 1), others = alternate(scope, offset, 1, ranks),
          rows = alternate(scope, offset, 2, ranks);
+  if (!scope.ok()) return scope.status();
+  const auto most = static_cast<double>(ranks);
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "ranks", own, 0, most, err));
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "ranks of others", others, 0, most, err));
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "rows", rows, 0,
+                           static_cast<double>(std::max<int64_t>(items - 1, 0)), err));
+  own = ops::subtract(scope, own, 1);
+  others = ops::subtract(scope, others, 1);
   Tensor counts = ops::logical_and(scope, ops::greater_equal(scope, own, 0),
                                    ops::greater_equal(scope, others, 0));
   Tensor block =
@@ -98,8 +90,7 @@ TENON_DECOMPOSE(rank_attention) {
   Tensor neighbours =
       ops::index_select(scope, x, ops::reshape(scope, ops::where(scope, counts, rows, 0), {-1}), 0);
   neighbours = ops::reshape(scope, neighbours, {items, ranks, features});
-  neighbours =
-      ops::where(scope, ops::unsqueeze(scope, counts, {2}), neighbours, zero_like(scope, x));
+  neighbours = ops::where(scope, ops::unsqueeze(scope, counts, {2}), neighbours, zero_of(scope, x));
   Tensor blocks = ops::reshape(scope, param, {ranks * ranks, features, results});
   blocks = ops::index_select(scope, blocks, ops::reshape(scope, block, {items * ranks}), 0);
   Tensor out = ops::matmul(scope, ops::reshape(scope, neighbours, {items, 1, ranks * features}),

@@ -184,12 +184,14 @@ TENON_DECOMPOSE(sequence_conv) {
          weight = operand(scope, args[2]);
   if (!scope.ok()) return scope.status();
   const int64_t length = int_of(args[3]), start = int_of(args[4]);
-  if (x->ndim != 3 || weight->ndim != 2 || length < 1 || weight->shape[0] / length != x->shape[2] ||
-      weight->shape[0] % length != 0)
-    return shapes::fail(
-        err, TENON_INVALID_ARGUMENT, op,
-        "expected x [N, T, D] and weight [length * D, C] with length %lld, got shapes %s and %s",
-        ll(length), shape_text(*x.get()).c_str(), shape_text(*weight.get()).c_str());
+  // Without features any length would fit the weight, and a tensor is made for each step of it.
+  if (x->ndim != 3 || x->shape[2] < 1 || weight->ndim != 2 || length < 1 ||
+      weight->shape[0] / length != x->shape[2] || weight->shape[0] % length != 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x [N, T, D] with D of at least 1 and weight [length * D, C] with "
+                        "length %lld, got shapes %s and %s",
+                        ll(length), shape_text(*x.get()).c_str(),
+                        shape_text(*weight.get()).c_str());
   const int64_t steps = x->shape[1];
   // What is beyond one length before the sequence or behind it is zeros only.
   if (start < -(steps + length) || start > steps)

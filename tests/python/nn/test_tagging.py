@@ -161,6 +161,9 @@ def test_rows_around_a_row():
             window = [x[n, i] if 0 <= i < length else np.zeros(3) for i in range(t - 1, t + 2)]
             wanted = np.concatenate(window) @ weight if t < length else np.zeros(2)
             np.testing.assert_allclose(out[n, t], wanted, rtol=1e-10, atol=1e-12)
+    # Without features, weight says nothing about length.
+    with pytest.raises(ValueError, match="with D of at least 1 and weight"):
+        tenon.sequence_conv(tenon.ones([1, 4, 0]), tenon.tensor([4]), tenon.ones([0, 2]), 2000, -1)
 
 
 def test_positions_and_pairs_of_rows():

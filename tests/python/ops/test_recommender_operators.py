@@ -21,8 +21,24 @@ def test_ranks_choose_matrices():
                 block = ((row[0] - 1) * 2 + other - 1) * 2
                 wanted[i] += x[index] @ param[block : block + 2]
     np.testing.assert_allclose(out, wanted, rtol=1e-12, atol=1e-12)
-    with pytest.raises(IndexError, match="expected ranks and rows from 0 to"):
+    with pytest.raises(IndexError, match="expected ranks from 0 to 2, got 10"):
         tenon.rank_attention(tenon.tensor(x), tenon.tensor(offset + 9), tenon.tensor(param), 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ([5, 1, 0, 0, 0, 0, 0], "expected ranks from 0 to 3, got 5"),
+        ([1, 5, 0, 0, 0, 0, 0], "expected ranks of others from 0 to 3, got 5"),
+        ([1, 1, 0, 2, 10, 0, 0], "expected rows from 0 to 9, got 10"),
+        ([1, 1, 0, -1, 0, 0, 0], "expected ranks of others from 0 to 3, got -1"),
+    ],
+)
+def test_ranks_and_rows_have_limits_of_their_own(row, text):
+    """With more items than ranks, a rank above the largest one is no row of the table."""
+    offset = tenon.tensor([row] + [[0] * 7] * 9)
+    with pytest.raises(IndexError, match=text):
+        tenon.rank_attention(tenon.ones([10, 2]), offset, tenon.ones([18, 4]), 3)
 
 
 def test_nodes_that_are_drawn_are_of_the_layer_and_different():

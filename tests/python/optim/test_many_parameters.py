@@ -221,3 +221,23 @@ def test_calls_for_lists_say_what_they_take():
             _core.call_each(*arguments, **keywords)
     with pytest.raises(ValueError, match="add"):
         _core.call_each(add, [x, x], [x, tenon.ones([3])])
+
+
+def test_an_operator_is_not_replaced_while_it_is_called_for_lists():
+    def define(body):
+        return tenon.op("manyops::shifted(Tensor x, int n) -> Tensor")(body)
+
+    define(lambda x, n: x + n)
+    op, x = _core.operator("manyops::shifted"), tenon.ones([2])
+
+    class Replaces:
+        def __index__(self):
+            define(lambda x, n: x * 0)
+            return 1
+
+    for _ in range(2):  # a call that fails is over
+        with pytest.raises(RuntimeError, match="manyops::shifted is being called; define it anew"):
+            _core.call_each(op, [x, x], Replaces())
+    assert [t.tolist() for t in _core.call_each(op, [x, x], 1)] == [[2.0, 2.0]] * 2
+    define(lambda x, n: x - n)
+    assert [t.tolist() for t in _core.call_each(op, [x, x], 1)] == [[0.0, 0.0]] * 2

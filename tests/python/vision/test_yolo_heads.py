@@ -78,3 +78,10 @@ def test_patches_that_are_compared():
                 )
     with pytest.raises(ValueError, match="expected an odd kernel_size, got 2"):
         tenon.correlation(tenon.zeros([1, 1, 4, 4]), tenon.zeros([1, 1, 4, 4]), 0, 2, 1)
+    none = tenon.zeros([0, 1, 1, 1])  # which no memory limits
+    for most, step, reach in ((1025, 1, 1025), (1 << 30, 1 << 10, 1 << 20)):
+        with pytest.raises(
+            ValueError,
+            match=f"expected at most 1024 steps of stride2 in max_displacement, got {reach}",
+        ):
+            tenon.correlation(none, none, most, 1, most, 1, step)
