@@ -170,6 +170,20 @@ def _transformed(call):
     return np.sqrt(max(1.0, float(call.arguments["x"].values.size))) * _largest(call, "x")
 
 
+def _paths(call):
+    """The sums of two sets of paths are subtracted, each as long as a sequence."""
+    steps = float(call.arguments["emission"].values.shape[1] + 1)
+    return steps * (1.0 + _largest(call, "emission", "transition"))
+
+
+def _distances(call):
+    """Two distances are subtracted, each by a norm whose order may enlarge it."""
+    columns = max(1, call.arguments["anchor"].shape[-1])
+    p = call.arguments.get("p", 2.0)
+    widest = np.float64(columns) ** (1 / p) if p > 0 else columns
+    return widest * _largest(call, "anchor", "positive", "negative")
+
+
 def _deformed(call):
     """Rounding of the position that an offset moves, relative to the distance of two pixels."""
     moved = _coordinates(call) + _largest(call, "offset")
@@ -203,6 +217,12 @@ CANCELS = {
     "logsumexp": lambda call: 1.0 + _largest(call, "x"),
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
     "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
+    "softmax_with_cross_entropy": lambda call: max(1.0, _largest(call, "target")),  # the same
+    "margin_cross_entropy": lambda call: 1.0 + abs(call.arguments.get("scale", 64.0)),
+    "linear_chain_crf": _paths,
+    "triplet_margin_loss": _distances,
+    "log_loss": lambda call: 1.0,  # epsilon is added to a probability
+    "cvm": lambda call: np.log1p(_largest(call, "x")),  # two logarithms are subtracted
     "scaled_dot_product_attention": _attended,
     "varlen_attention": _attended,
     "cached_attention": _attended,
@@ -224,6 +244,7 @@ CANCELS = {
     "sgd_update": lambda call: _terms(call, "param", "grad"),
     "momentum_update": lambda call: _terms(call, "param", "grad", "velocity"),
     "lstm_recurrence": lambda call: 1.0 + _largest(call, "c"),  # two gated terms are added
+    "gru_recurrence": lambda call: 1.0 + _largest(call, "h"),  # the same
     "interpolate2d": lambda call: _coordinates(call) * _largest(call, "x"),
     "interpolate": lambda call: 4 * _coordinates(call) * _largest(call, "x"),
     "grid_sample": lambda call: (

@@ -218,7 +218,11 @@ TENON_DECOMPOSE(margin_cross_entropy) {
     const double step = x->dtype == TENON_DTYPE_F64   ? std::numeric_limits<double>::epsilon()
                         : x->dtype == TENON_DTYPE_F32 ? 0x1p-23
                                                       : 0x1p-7;
-    Tensor angle = ops::acos(scope, ops::clip(scope, x, step - 1, 1 - step));
+    // Next to 1 and -1 the angle is a constant, so that no infinite derivative is multiplied.
+    Tensor inside = ops::less_equal(scope, ops::abs(scope, x), 1 - step);
+    Tensor edge = ops::acos(scope, ops::clip(scope, ops::stop_gradient(scope, x), -1.0, 1.0));
+    Tensor angle = ops::where(
+        scope, inside, ops::acos(scope, ops::where(scope, inside, x, zero_of(scope, x))), edge);
     harder = ops::cos(scope, ops::add(scope, ops::multiply(scope, angle, margin1), margin2));
   }
   Tensor is_right =

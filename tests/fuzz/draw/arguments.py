@@ -201,6 +201,11 @@ def searchsorted(d):
     return {"sorted": ordered, "values": _x(d, 0, 2), "right": d.chance(0.5)}
 
 
+def sorted_matches(d):
+    drawn = searchsorted(d)
+    return {"sorted": drawn["sorted"], "values": d.tensor((d.extent(),))}
+
+
 def index(d):
     x = _x(d, 1, 3)
     axis = d.integer(0, x.values.ndim - 1)
@@ -437,7 +442,7 @@ FUNCTIONS = {
         for name in (
             "concat stack broadcast_tensors meshgrid tile repeat roll pad reshape view flatten "
             "transpose permute movedim squeeze unsqueeze expand narrow select diagonal split "
-            "unbind sliding_window topk searchsorted index index_put index_select index_add "
+            "unbind sliding_window topk searchsorted sorted_matches index index_put index_select index_add "
             "gather take_along_axis scatter scatter_add masked_select masked_scatter tensordot "
             "einsum clip arange linspace full eye randint randperm sample_neighbors to_device conv2d_input_grad "
             "conv2d_weight_grad softmax cast"
