@@ -109,7 +109,8 @@ MULTILINEAR = set(
     "sum nansum nanmean trapezoid cumulative_trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
     "tensordot einsum trace conv1d conv2d conv3d conv_transpose2d conv_transpose3d "
     "conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d avg_pool3d "
-    "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add".split()
+    "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add "
+    "correlation match_matrix_tensor rank_attention sequence_conv".split()
 )
 
 
@@ -178,7 +179,7 @@ def _paths(call):
 
 def _distances(call):
     """Two distances are subtracted, each by a norm whose order may enlarge it."""
-    columns = max(1, call.arguments["anchor"].shape[-1])
+    columns = max([1] + [a.shape[-1] for _, _, a in call.arrays() if a.shape])
     p = call.arguments.get("p", 2.0)
     widest = np.float64(columns) ** (1 / p) if p > 0 else columns
     return widest * _largest(call, "anchor", "positive", "negative")
@@ -222,6 +223,7 @@ CANCELS = {
     "linear_chain_crf": _paths,
     "triplet_margin_loss": _distances,
     "log_loss": lambda call: 1.0,  # epsilon is added to a probability
+    "cosine_embedding_loss": lambda call: 1.0,  # of cosine_similarity
     "cvm": lambda call: np.log1p(_largest(call, "x")),  # two logarithms are subtracted
     "scaled_dot_product_attention": _attended,
     "varlen_attention": _attended,
