@@ -211,7 +211,9 @@ def tdm_sampler(d):
     sizes = [d.integer(1, 5) for _ in range(d.integer(1, 3))]
     offsets = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     items = d.integer(1, 4)
-    travel = [[1 + offsets[i] + d.integer(0, n - 1) for i, n in enumerate(sizes)] for _ in range(items)]
+    travel = [
+        [1 + offsets[i] + d.integer(0, n - 1) for i, n in enumerate(sizes)] for _ in range(items)
+    ]
     return {
         "x": d.indices((d.integer(1, 4),), items, negative=False),
         "travel": Array(np.asarray(travel), "int64", "plain"),
