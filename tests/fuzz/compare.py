@@ -223,6 +223,10 @@ CANCELS = {
     "linear_chain_crf": _paths,
     "triplet_margin_loss": _distances,
     "log_loss": lambda call: 1.0,  # epsilon is added to a probability
+    "add_position_encoding": lambda call: (
+        call.arguments["x"].values.shape[1] * max(1.0, abs(call.arguments.get("beta", 1.0)))
+        + _largest(call, "x") * abs(call.arguments.get("alpha", 1.0))
+    ),  # sines of angles up to the length, and two terms are added
     "cosine_embedding_loss": lambda call: 1.0,  # of cosine_similarity
     "cvm": lambda call: np.log1p(_largest(call, "x")),  # two logarithms are subtracted
     "scaled_dot_product_attention": _attended,

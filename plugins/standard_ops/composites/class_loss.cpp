@@ -195,8 +195,11 @@ TENON_DECOMPOSE(hsigmoid_loss) {
     Tensor at_nodes = ops::index_select(scope, ops::reshape(scope, bias, {-1}), flat, 0);
     scores = ops::add(scope, scores, ops::reshape(scope, at_nodes, sizes_of(node)));
   }
-  Tensor loss =
-      ops::subtract(scope, ops::softplus(scope, scores), ops::multiply(scope, right, scores));
+  // The two terms are not negative, so that nothing cancels where a node is certain.
+  Tensor left = ops::add(scope, ops::negative(scope, right), 1.0);
+  Tensor loss = ops::add(
+      scope, ops::multiply(scope, right, ops::softplus(scope, ops::negative(scope, scores))),
+      ops::multiply(scope, left, ops::softplus(scope, scores)));
   loss = ops::where(scope, on_path, loss, zero_of(scope, loss));
   return finish(scope, outs, ops::sum(scope, loss, {1}, true));
 }

@@ -54,3 +54,13 @@ def test_focal_loss_of_certain_examples():
     np.testing.assert_allclose(loss.detach().numpy(), [miss**1.5] * 2, rtol=1e-4)
     loss.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), [-1.5 * miss**1.5, 1.5 * miss**1.5], rtol=1e-3)
+
+
+@pytest.mark.parametrize("code", [1.0, 0.0])
+def test_a_certain_node_of_a_tree_costs_what_it_misses(code):
+    x = tenon.tensor([[20.0 if code else -20.0]]).requires_grad_()
+    path, codes = tenon.tensor([[0]]), tenon.tensor([[code]])
+    loss = tenon.hsigmoid_loss(x, tenon.tensor([0]), 2, tenon.tensor([[1.0]]), None, path, codes)
+    np.testing.assert_allclose(loss.item(), np.log1p(np.exp(-20.0)), rtol=1e-5)
+    loss.sum().backward()
+    assert abs(x.grad.item()) == pytest.approx(np.exp(-20.0), rel=1e-4)
