@@ -109,7 +109,8 @@ MULTILINEAR = set(
     "sum nansum nanmean trapezoid cumulative_trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
     "tensordot einsum trace conv1d conv2d conv3d conv_transpose2d conv_transpose3d "
     "conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d avg_pool3d "
-    "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add".split()
+    "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add "
+    "correlation match_matrix_tensor rank_attention sequence_conv".split()
 )
 
 
@@ -170,6 +171,20 @@ def _transformed(call):
     return np.sqrt(max(1.0, float(call.arguments["x"].values.size))) * _largest(call, "x")
 
 
+def _paths(call):
+    """The sums of two sets of paths are subtracted, each as long as a sequence."""
+    steps = float(call.arguments["emission"].values.shape[1] + 1)
+    return steps * (1.0 + _largest(call, "emission", "transition"))
+
+
+def _distances(call):
+    """Two distances are subtracted, each by a norm whose order may enlarge it."""
+    columns = max([1] + [a.shape[-1] for _, _, a in call.arrays() if a.shape])
+    p = call.arguments.get("p", 2.0)
+    widest = np.float64(columns) ** (1 / p) if p > 0 else columns
+    return widest * _largest(call, "anchor", "positive", "negative")
+
+
 def _deformed(call):
     """Rounding of the position that an offset moves, relative to the distance of two pixels."""
     moved = _coordinates(call) + _largest(call, "offset")
@@ -203,6 +218,17 @@ CANCELS = {
     "logsumexp": lambda call: 1.0 + _largest(call, "x"),
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
     "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
+    "softmax_with_cross_entropy": lambda call: max(1.0, _largest(call, "target")),  # the same
+    "margin_cross_entropy": lambda call: 1.0 + abs(call.arguments.get("scale", 64.0)),
+    "linear_chain_crf": _paths,
+    "triplet_margin_loss": _distances,
+    "log_loss": lambda call: 1.0,  # epsilon is added to a probability
+    "add_position_encoding": lambda call: (
+        call.arguments["x"].values.shape[1] * max(1.0, abs(call.arguments.get("beta", 1.0)))
+        + _largest(call, "x") * abs(call.arguments.get("alpha", 1.0))
+    ),  # sines of angles up to the length, and two terms are added
+    "cosine_embedding_loss": lambda call: 1.0,  # of cosine_similarity
+    "cvm": lambda call: np.log1p(_largest(call, "x")),  # two logarithms are subtracted
     "scaled_dot_product_attention": _attended,
     "varlen_attention": _attended,
     "cached_attention": _attended,
@@ -224,6 +250,7 @@ CANCELS = {
     "sgd_update": lambda call: _terms(call, "param", "grad"),
     "momentum_update": lambda call: _terms(call, "param", "grad", "velocity"),
     "lstm_recurrence": lambda call: 1.0 + _largest(call, "c"),  # two gated terms are added
+    "gru_recurrence": lambda call: 1.0 + _largest(call, "h"),  # the same
     "interpolate2d": lambda call: _coordinates(call) * _largest(call, "x"),
     "interpolate": lambda call: 4 * _coordinates(call) * _largest(call, "x"),
     "grid_sample": lambda call: (

@@ -138,6 +138,8 @@ def _compared(oracle, f, values, direction, slope, function, script):
 def _prepared(call, rng):
     if call.operator.is_random and call.op != "dropout":
         return None
+    if not call.operator.has_float64:
+        return None
     f = Function(call, rng)
     if not f.inputs or not f.suits():
         return None

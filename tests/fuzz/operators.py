@@ -52,6 +52,11 @@ class Operator:
         return "random" in self.tags or self.name in RANDOM_COMPOSITES
 
     @property
+    def has_float64(self):
+        """Whether it also serves float64, which says what a narrower dtype should come near to."""
+        return "float64" in self.dtypes or "float32" not in self.dtypes
+
+    @property
     def tensors(self):
         return [p for p in self.parameters if p.type.startswith("Tensor")]
 
@@ -70,6 +75,7 @@ RANDOM_COMPOSITES = {
     "normal_like",
     "multinomial",
     "sample_neighbors",
+    "tdm_sampler",
     "top_p_sampling",
 }
 

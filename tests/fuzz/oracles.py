@@ -201,6 +201,8 @@ def wide(call, results, rng):
         "complex128",
     }
     named = {call.arguments.get("dtype")} - {None}
+    if not call.operator.has_float64:
+        return
     if not narrow or named or call.operator.is_random or call.op in UNSPECIFIED:
         return
     if len({a.dtype for _, _, a in call.arrays() if is_inexact(a.dtype)}) > 1:

@@ -25,6 +25,7 @@ class Case:
     why: str = ""
     smooth: int | None = None  # how many of its results, from the first, have gradients; None: all
     dtype: str | None = None  # of the result, where the usual rules do not say it
+    only: str | None = None  # the one floating dtype that the operator serves, if it is one
     # In float64; other dtypes widen it. NumPy adds in another order.
     rtol: float = 1e-10
     atol: float = 1e-12

@@ -27,6 +27,8 @@ def to_tensor(array, device, **options):
 
 
 def arguments(case, device, dtype="float64", place=to_tensor):
+    dtype = case.only or dtype
+
     def place_as(array):
         if dtype == "bfloat16" and array.dtype.kind == "f":  # which NumPy does not have
             return place(array, device, dtype=tenon.bfloat16)

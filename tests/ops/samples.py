@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import references
 import tenon
-from case import Case
+from case import Case, as_dtype
 
 _CONSTANTS = {"none": None, "true": True, "false": False, "inf": math.inf, "-inf": -math.inf}
 NEVER = "the operator is defined without a gradient"
@@ -91,6 +91,12 @@ def default(text):
         return text
 
 
+def only_floating_dtype(operator):
+    """The floating dtype of an operator that serves no other; None if there are more, or none."""
+    served = [each for each in operator["dtypes"] if each.startswith(("float", "bfloat"))]
+    return served[0] if len(served) == 1 else None
+
+
 def case(operator, sample):
     name = operator["name"]
     names = Generators(sample["call"]).names()
@@ -106,13 +112,16 @@ def case(operator, sample):
         reference = Reference(sample["reference"], operator["params"], sample["origin"])
     else:
         reference = references.find(name)
+    only = only_floating_dtype(operator)
+    arguments = (eval(text, names) for text in sample["arguments"])
     return Case(
         name,
-        tuple(eval(text, names) for text in sample["arguments"]),
+        tuple(as_dtype(value, only) if only else value for value in arguments),
         {key: eval(text, names) for key, text in sample["keywords"].items()},
         reference,
         label=sample["label"],
         dtype=sample["dtype"],
+        only=only,
         smooth=sample["smooth"],
         **chosen,
     )

@@ -190,6 +190,17 @@ def test_what_linear_fp8_refuses():
             call()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_no_kernel_serves_is_checked_as_well(dtype, recorded):
+    x = tenon.ones([2, 3]).astype(dtype).requires_grad_(recorded)
+    weight = tenon.ones([4, 3]).astype(dtype)
+    with pytest.raises(ValueError, match=r"expected bias of shape \[4\]"):
+        tenon.linear_fp8(x, weight, 1.0, tenon.ones([1]).astype(dtype))
+    with pytest.raises(TypeError, match="expected tensors of floating dtypes, got int32"):
+        tenon.linear_fp8(tenon.ones([2, 3]).astype("int32"), weight, 1.0)
+
+
 def test_blocks_larger_than_the_weight_are_one():
     x, weight = tenon.randn([2, 32]), stored("float8_e4m3", (8, 32))
     got = tenon.linear_fp8(x, weight, tenon.full([1, 1], 2.0), block=[2**40, 2**40])

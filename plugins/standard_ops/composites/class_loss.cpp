@@ -189,8 +189,11 @@ TENON_DECOMPOSE(hsigmoid_loss) {
     Tensor at_nodes = ops::index_select(scope, ops::reshape(scope, bias, {-1}), flat, 0);
     scores = ops::add(scope, scores, ops::reshape(scope, at_nodes, sizes_of(node)));
   }
-  Tensor loss =
-      ops::subtract(scope, ops::softplus(scope, scores), ops::multiply(scope, right, scores));
+  // The two terms are not negative, so that nothing cancels where a node is certain.
+  Tensor left = ops::add(scope, ops::negative(scope, right), 1.0);
+  Tensor loss = ops::add(
+      scope, ops::multiply(scope, right, ops::softplus(scope, ops::negative(scope, scores))),
+      ops::multiply(scope, left, ops::softplus(scope, scores)));
   loss = ops::where(scope, on_path, loss, zero_of(scope, loss));
   return finish(scope, outs, ops::sum(scope, loss, {1}, true));
 }
@@ -212,7 +215,11 @@ TENON_DECOMPOSE(margin_cross_entropy) {
     const double step = x->dtype == TENON_DTYPE_F64   ? std::numeric_limits<double>::epsilon()
                         : x->dtype == TENON_DTYPE_F32 ? 0x1p-23
                                                       : 0x1p-7;
-    Tensor angle = ops::acos(scope, ops::clip(scope, x, step - 1, 1 - step));
+    // Next to 1 and -1 the angle is a constant, so that no infinite derivative is multiplied.
+    Tensor inside = ops::less_equal(scope, ops::abs(scope, x), 1 - step);
+    Tensor edge = ops::acos(scope, ops::clip(scope, ops::stop_gradient(scope, x), -1.0, 1.0));
+    Tensor angle = ops::where(
+        scope, inside, ops::acos(scope, ops::where(scope, inside, x, zero_of(scope, x))), edge);
     harder = ops::cos(scope, ops::add(scope, ops::multiply(scope, angle, margin1), margin2));
   }
   Tensor is_right =

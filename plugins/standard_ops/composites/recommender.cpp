@@ -207,11 +207,14 @@ TENON_DECOMPOSE(embedding_dequantized) {
   Tensor weight = operand(scope, args[0]), indices = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
   TENON_TRY(expect_integers(op, "indices", indices, err));
-  if (weight->ndim != 2 || weight->shape[1] < 3 || weight->dtype != TENON_DTYPE_F32)
-    return shapes::fail(
-        err, TENON_INVALID_ARGUMENT, op,
-        "expected a float32 weight [rows, 2 + width] with a width above 0, got %s of shape %s",
-        host->dtype_name(weight->dtype), shape_text(*weight.get()).c_str());
+  if (weight->dtype != TENON_DTYPE_F32)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                        "expected a float32 weight, whose bits are bytes, got %s",
+                        host->dtype_name(weight->dtype));
+  if (weight->ndim != 2 || weight->shape[1] < 3)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected a weight [rows, 2 + width] with a width above 0, got shape %s",
+                        shape_text(*weight.get()).c_str());
   const int64_t width = weight->shape[1] - 2, padding = int_of(args[2]);
   Tensor rows = ops::reshape(scope, as_int64(scope, indices), {-1});
   Tensor padded = ops::unsqueeze(scope, ops::equal(scope, rows, padding), {1});

@@ -201,6 +201,29 @@ def searchsorted(d):
     return {"sorted": ordered, "values": _x(d, 0, 2), "right": d.chance(0.5)}
 
 
+def sorted_matches(d):
+    drawn = searchsorted(d)
+    return {"sorted": drawn["sorted"], "values": d.tensor((d.extent(),))}
+
+
+def tdm_sampler(d):
+    """A tree in layers of nodes that are numbered one after the other."""
+    sizes = [d.integer(1, 5) for _ in range(d.integer(1, 3))]
+    offsets = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    items = d.integer(1, 4)
+    travel = [
+        [1 + offsets[i] + d.integer(0, n - 1) for i, n in enumerate(sizes)] for _ in range(items)
+    ]
+    return {
+        "x": d.indices((d.integer(1, 4),), items, negative=False),
+        "travel": Array(np.asarray(travel), "int64", "plain"),
+        "layer": Array(np.arange(1, offsets[-1] + 1), "int64", "plain"),
+        "counts": [d.integer(0, n - 1) for n in sizes],
+        "offsets": offsets,
+        "output_positive": d.chance(0.5),
+    }
+
+
 def index(d):
     x = _x(d, 1, 3)
     axis = d.integer(0, x.values.ndim - 1)
@@ -437,7 +460,7 @@ FUNCTIONS = {
         for name in (
             "concat stack broadcast_tensors meshgrid tile repeat roll pad reshape view flatten "
             "transpose permute movedim squeeze unsqueeze expand narrow select diagonal split "
-            "unbind sliding_window topk searchsorted index index_put index_select index_add "
+            "unbind sliding_window topk searchsorted sorted_matches tdm_sampler index index_put index_select index_add "
             "gather take_along_axis scatter scatter_add masked_select masked_scatter tensordot "
             "einsum clip arange linspace full eye randint randperm sample_neighbors to_device conv2d_input_grad "
             "conv2d_weight_grad softmax cast"

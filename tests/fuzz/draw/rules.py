@@ -236,6 +236,19 @@ TEMPLATES = {
         {"x": "*b i", "target": "*b i", "weight": "*b i", "pos_weight": "i"},
         domains={"target": "unit", "weight": "positive", "pos_weight": "positive"},
     ),
+    "log_loss": _template({"x": "*b i", "target": "*b i"}, domains={"x": "unit", "target": "unit"}),
+    "sigmoid_focal_loss": _template(
+        {"x": "*b i", "target": "*b i", "normalizer": ""},
+        domains={"target": "unit", "normalizer": "positive"},
+    ),
+    "gaussian_nll_loss": _template(
+        {"x": "*b i", "target": "*b i", "variance": "*b i"},
+        {"x": "*b i", "target": "*b i", "variance": "*b"},
+    ),
+    "multilabel_soft_margin_loss": _template(
+        {"x": "*b i", "target": "*b i", "weight": "i"},
+        domains={"target": "unit", "weight": "positive"},
+    ),
     "kl_div": _template({"x": "*b i", "target": "*b i"}, domains={"target": "unit"}),
     "scaled_dot_product_attention": _template(
         {"query": "*b q d+1", "key": "*b k d+1", "value": "*b k e", "mask": "q k"},
@@ -245,6 +258,9 @@ TEMPLATES = {
     "lstm_recurrence": _template(
         {"x": "t b 4*h", "weight": "4*h h", "h": "b h", "c": "b h"}, domains={"weight": "small"}
     ),
+    "gru_recurrence": _template(
+        {"x": "t b 3*h", "weight": "3*h h", "bias": "3*h", "h": "b h"}, domains={"weight": "small"}
+    ),
     "sgd_update": _UPDATE,
     "momentum_update": _UPDATE,
     "adam_update": _UPDATE,
@@ -252,6 +268,7 @@ TEMPLATES = {
     "adam_update_counted": replace(_UPDATE, attributes=_counted),
     "rmsprop_update": _UPDATE,
     "adagrad_update": _UPDATE,
+    "decayed_adagrad_update": _UPDATE,
     "trace": _template({"x": "*b i j"}),
     "diagflat": _template({"x": "i"}),
     "tril": _template({"x": "*b i j"}),

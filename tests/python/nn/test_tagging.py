@@ -118,6 +118,14 @@ def test_beams_of_a_recurrent_cell_and_the_order_of_axes():
     assert alone[:, 0, 0].tolist() == tenon.argmax(out(cell(embedding(words), first)), 1).tolist()
 
 
+def test_beams_of_a_dtype_without_infinities():
+    probs = tenon.tensor([[[-1.0, -2.0, -3.0], [-0.5, -4.0, -1.0]]], dtype="float8_e4m3")
+    scores, words = tenon.tensor([[-1.0, -1.5]], dtype="float8_e4m3"), tenon.tensor([[2, 0]])
+    best, after, parents = tenon.beam_search_step(probs, scores, words, 3, 2)
+    assert best.astype("float32").tolist() == [[-1.0, -2.0, -2.5]]
+    assert after.tolist() == [[2, 0, 2]] and parents.tolist() == [[0, 1, 1]]
+
+
 def test_a_step_of_beams_says_what_it_wants():
     with pytest.raises(
         ValueError, match="expected beams from 1 to 4 and end from 0 to 1, got 5 and 0"

@@ -187,3 +187,12 @@ def test_dtypes_are_checked_before_kernels_run():
         TypeError, match=r"\[text_lower\] expected offsets of dtype integer, got float32"
     ):
         tenon.text_lower(tenon.tensor([72], dtype=tenon.uint8), tenon.tensor([0.0, 1.0]))
+
+
+def test_a_table_of_bytes_is_float32():
+    with pytest.raises(
+        TypeError, match="expected a float32 weight, whose bits are bytes, got float64"
+    ):
+        tenon.embedding_dequantized(tenon.ones([2, 3]).astype("float64"), tenon.tensor([0]))
+    with pytest.raises(ValueError, match=r"with a width above 0, got shape \(2, 2\)"):
+        tenon.embedding_dequantized(tenon.ones([2, 2]), tenon.tensor([0]))
