@@ -69,7 +69,8 @@ void broadcast_shape(Call& call) {
   call.results = {out};
 }
 
-// Asks the shape rule about tensors that look as the wholes would in memory. Empty if there is none.
+// Asks the shape rule about tensors that look as the wholes would in memory. Empty if there is none: what is generated for
+// operators whose shapes depend on data checks dtypes, and gives no shape.
 void infer_shapes(Call& call, tenon_err* err) {
   const tenon_op_def& def = call.def;
   if (def.shape == TENON_SHAPE_BROADCAST) return broadcast_shape(call);
@@ -112,7 +113,6 @@ void infer_shapes(Call& call, tenon_err* err) {
                 : def.infer_self(values.data(), call.nargs, call.results.data(), def.nouts, err,
                                  def.self);
   if (status != TENON_OK) throw Error(status, "");
-  // Such a rule checks dtypes alone: only the kernel knows the shapes.
   if (def.flags & TENON_OP_DATA_DEPENDENT) call.results.clear();
 }
 
