@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of forward mode: tenon/func/forward.py.
+// The compiled half of forward mode: tenon/autograd/forward.py.
 #include <tenon/services/forward.h>
 
 #include "host_call.hpp"

@@ -79,8 +79,8 @@ def run_tests(modules: list[str], *arguments: str, **variables: str) -> tuple[in
     )
     counts = {what: int(n) for n, what in re.findall(r"(\d+) (passed|failed|error)", done.stdout)}
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    if not counts:
-        failed.append((done.stdout + done.stderr)[-600:])
+    if not counts:  # A suite that did not run, or found no test, has failed.
+        return 0, 1, (done.stdout + done.stderr)[-600:]
     return (
         counts.get("passed", 0),
         counts.get("failed", 0) + counts.get("error", 0),

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Norms of a model whose stages lie on several ranks: parameters know their pipeline."""
 
+import copy
+import gc
+import pickle
+
 import pytest
 import tenon
 import tenon.distributed as dist
@@ -61,3 +65,25 @@ def test_a_pipeline_of_one_rank_is_a_whole_model():
 
     with dist.local(1) as ranks:
         assert ranks.run(work)[0] > 0
+
+
+def test_parameters_outlive_their_pipeline():
+    def work():
+        pipe = dist.pipeline(make_model(), microbatches=2)
+        pipe.step(tenon.ones([4, 4]), target=tenon.zeros([4, 4]), loss_fn=loss_of)
+        params = list(pipe.parameters())
+        again = [pickle.loads(pickle.dumps(p)) for p in params]
+        assert [p.tolist() for p in again] == [p.tolist() for p in params]
+        for p in again:
+            p.grad = tenon.ones_like(p)
+        assert nn.utils.clip_grad_norm_(again, 1.0).item() > 0
+        with pytest.raises(ValueError, match="of a pipeline"):
+            nn.utils.clip_grad_norm_(params, 1.0)
+        with pytest.raises(ValueError, match="of a pipeline"):
+            nn.utils.clip_grad_norm_([copy.deepcopy(params[0])], 1.0)
+        del pipe
+        gc.collect()
+        return nn.utils.clip_grad_norm_(params, 1.0).item()
+
+    with dist.local(2) as ranks:
+        assert min(ranks.run(work)) > 0

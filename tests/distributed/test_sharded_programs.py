@@ -7,6 +7,7 @@ import tenon
 import tenon.distributed as dist
 from tenon import nn
 from tenon.distributed import ColwiseParallel, Replicate, RowwiseParallel, Shard
+from tenon.jit import sharded_calls
 
 X = np.random.default_rng(0).normal(size=(6, 5)).astype("f4")
 W = np.random.default_rng(1).normal(size=(5, 7)).astype("f4")
@@ -153,3 +154,38 @@ def test_what_a_program_cannot_return():
         assert "it returns a sharded tensor, and none of its arguments is one" in compiled.explain()
 
     in_ranks(2, work)
+
+
+def test_errors_of_the_function_are_its_own():
+    def work():
+        calls = []
+
+        @tenon.compile
+        def refuses(x):
+            calls.append(x.shape)
+            raise ValueError("expected other numbers")
+
+        mesh = dist.init_device_mesh("cpu", (1,))
+        x = dist.distribute_tensor(tenon.tensor(X), mesh, [Shard(0)])
+        with tenon.no_grad(), pytest.raises(ValueError, match="expected other numbers"):
+            refuses(x)
+        return len(calls), refuses.explain()
+
+    ((calls, text),) = in_ranks(1, work)
+    assert calls == 1 and "calls without a program" not in text
+
+
+def test_structures_beyond_the_limit_are_not_kept():
+    def work():
+        compiled = tenon.compile(lambda x, factor: x * factor, limit=2)
+        mesh = dist.init_device_mesh("cpu", (1,))
+        x = dist.distribute_tensor(tenon.tensor(X), mesh, [Shard(0)])
+        before = len(sharded_calls._structures)
+        with tenon.no_grad():
+            for factor in range(1000, 1010):
+                got = compiled(x, factor).full_tensor().numpy()
+                np.testing.assert_array_equal(got, X * np.float32(factor))
+        assert "there are 2 signatures of sharded tensors already" in compiled.explain()
+        return len(sharded_calls._structures) - before
+
+    assert in_ranks(1, work) == [2]

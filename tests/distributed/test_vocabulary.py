@@ -162,3 +162,25 @@ def test_scores_that_are_not_finite():
 
     for got in in_ranks(2, work):
         np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_many_rows_of_sixteen_bits(dtype, reduction):
+    rows = 4099 if reduction == "mean" else 1031
+    scores = tenon.zeros([rows, 4])
+    scores[:, 0] = 20.0
+    target = tenon.full([rows], 3, dtype=tenon.int64)
+    want = nn.functional.cross_entropy(scores, target, reduction=reduction).to(dtype)
+
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        x = dist.distribute_tensor(scores.to(dtype), mesh, [Shard(1)]).requires_grad_()
+        loss = dist.vocab_parallel_cross_entropy(x, target, reduction=reduction)
+        loss.backward()
+        return loss.detach(), x.grad.full_tensor().to("float32").numpy()
+
+    for loss, grad in in_ranks(2, work):
+        assert loss.dtype == want.dtype and loss.item() == want.item()
+        share = 1.0 / rows if reduction == "mean" else 1.0
+        np.testing.assert_allclose(grad[:, 0], share, rtol=1e-2)

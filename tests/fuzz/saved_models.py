@@ -168,7 +168,11 @@ def serve() -> None:
         print(said, flush=True)
 
 
-SHAPES = {"branch": [(3, 4)], "litenet": [(2, 3, 24, 24)], "net": [(2, 2, 4, 4), (4,)]}
+SHAPES: dict[str, list[tuple[int, ...]]] = {
+    "branch": [(3, 4)],
+    "litenet": [(2, 3, 24, 24)],
+    "net": [(2, 2, 4, 4), (4,)],
+}
 
 
 def main() -> int:

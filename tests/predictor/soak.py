@@ -3,7 +3,7 @@
 
     PYTHONPATH=build/release/python python tests/predictor/soak.py [--minutes 10] [--seed 1]
 
-Threads run clones with pools of their own on inputs of many sizes, clone, warm up, cancel, make mistakes, load the models anew,
+Threads run clones with pools of their own on inputs of many sizes, clone, shrink memory, cancel, make mistakes, load the models anew,
 from a `.tenon` and a `.onnx` file. Every result is compared. Memory (RSS) is looked at from a quarter of the time on: the line
 through it may rise by 2 percent in the time that is left, which allocators' own ups and downs stay below.
 """

@@ -57,13 +57,14 @@ def push(
     with level() as number:
         duals = [dual(x, number, t) for x, t in zip(primals, tangents, strict=True)]
         results = list(call(duals))
-        found: list[Tensor | None] = []
+        found: list[Tensor | None] = [
+            _core._forward_tangent(result, number) if isinstance(result, Tensor) else None
+            for result in results
+        ]
+        # After all are read, since one tensor may be several results.
         for result in results:
-            tangent = None
             if isinstance(result, Tensor):
-                tangent = _core._forward_tangent(result, number)
                 _core._forward_set_tangent(result, number, None)
-            found.append(tangent)
         return results, found
 
 

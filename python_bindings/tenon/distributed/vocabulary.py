@@ -56,7 +56,8 @@ def vocab_parallel_cross_entropy(
     logits: Tensor, target: Tensor, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
     """nn.functional.cross_entropy of scores [..., classes] whose last axis is cut over a mesh of one axis, and of targets
-    [...] that are the same on all ranks. A plain tensor, the same on all of them; of each score three numbers a row travel.
+    [...] that are the same on all ranks. A plain tensor of the scores' dtype, the same on all of them, whose sums are made in
+    float32 at least; of each score three numbers a row travel.
     The gradient of the scores is cut as they are."""
     if not isinstance(logits, DTensor):
         raise TypeError(
@@ -78,10 +79,11 @@ def vocab_parallel_cross_entropy(
                 f"{ignore_index}, got others"
             )
     losses = _CrossEntropy.apply(to_local(logits), target, counts, mesh.get_group(0), begin)
-    if reduction == "none":
-        return losses
-    total = losses.sum()
-    return total / counts.to(losses.dtype).sum() if reduction == "mean" else total
+    # Rounded at last: a sum, or a count, of 16 bits ends early.
+    if reduction != "none":
+        total = losses.sum()
+        losses = total / counts.to(losses.dtype).sum() if reduction == "mean" else total
+    return losses.to(logits.dtype)
 
 
 class _CrossEntropy(autograd.Function):
@@ -107,7 +109,7 @@ class _CrossEntropy(autograd.Function):
         sums = group.all_reduce(sums.contiguous())
         ctx.kept = exponentials, sums[..., :1], place, is_here, counts, scores.dtype
         losses = tenon.log(sums[..., 0]) + most[..., 0] - sums[..., 1]
-        return tenon.where(counts, losses, tenon.zeros_like(losses)).to(scores.dtype)
+        return tenon.where(counts, losses, tenon.zeros_like(losses))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

@@ -118,7 +118,12 @@ class LayerSampler:
             if sizes is not None
             else NeighborSampler(edge_index, [-1])
         )
-        self.sizes = list(num_nodes if sizes is None else sizes)  # type: ignore[call-overload]
+        given = num_nodes if sizes is None else sizes
+        if isinstance(given, int):
+            raise TypeError(
+                f"LayerSampler: expected a list of sizes, one for each layer, got {given}"
+            )
+        self.sizes = list(given)
         if any(size < 1 for size in self.sizes):
             raise ValueError(f"LayerSampler: expected sizes of at least 1, got {self.sizes}")
 

@@ -281,7 +281,6 @@ class Walk:
             found = [*found[:ncarry], *(self.call("flip", each, [0]) for each in found[ncarry:])]
         return list(found)
 
-
     def linear_solve(self, equation: Any, given: list[Any]) -> list[Any]:
         """What JAX solves by a function of its own: that function, without those for gradients."""
         jaxprs, counts = equation.params["jaxprs"], equation.params["const_lengths"]

@@ -96,11 +96,15 @@ class Compiled(_core.CompiledCalls):
         tensors: list[Tensor] = []
         try:
             structure = structures.flatten((args, kwargs), tensors)
+            inner = None
             if any(tensor.layout == sharded_calls.KIND for tensor in tensors):
-                return self._call_with_parts(structure, tensors)
-            key, outside = self._key(structure, tensors)
+                inner = self._function_of_parts(structure, tensors)
+            else:
+                key, outside = self._key(structure, tensors)
         except (_Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
             return self._run_eagerly(str(refusal), args, kwargs)
+        if inner is not None:  # Its errors are those of the function, and no refusals.
+            return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
         entry = self._entries.get(key)
         if entry is None or entry.generation != _core.kernel_generation():
             if entry is None and len(self._entries) >= self._limit:
@@ -120,22 +124,23 @@ class Compiled(_core.CompiledCalls):
         finally:
             self._lock.release()
 
-    def _call_with_parts(self, structure: list[Any], tensors: list[Tensor]) -> Any:
-        """With sharded tensors as arguments: a function of this rank's parts is compiled in the place of this one."""
+    def _function_of_parts(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
+        """With sharded tensors as arguments: the function of this rank's parts that is compiled in the place of this one."""
         if _core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             raise _Refused(_SHARDED_GRADIENTS)
         _hashable(structure)
         places = tuple(map(sharded_calls.place_of, tensors))
-        key = sharded_calls.know(structure), places
+        key = repr(structure), places
         inner = self._of_parts.get(key)
         if inner is None:
             if len(self._of_parts) >= self._limit:
                 raise _Refused(
                     f"there are {self._limit} signatures of sharded tensors already, which is the limit"
                 )
+            sharded_calls.know(structure)
             whole = functools.partial(sharded_calls.call_with_parts, self._function, *key)
             inner = self._of_parts.setdefault(key, Compiled(whole, self._limit, self._passes))
-        return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
+        return inner
 
     def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
         """A new entry in the place of one of operators that are others by now, or of none."""

@@ -46,14 +46,13 @@ def call_with_parts(
     return results, tuple(map(place_of, found))
 
 
-# By their texts, which stand in keys; values in them are plain.
+# Of functions that are compiled, by their texts, which stand in keys; values in them are plain.
 _structures: dict[str, Any] = {}
 
 
-def know(structure: list[Any]) -> str:
-    text = repr(structure)
-    _structures.setdefault(text, structure)
-    return text
+def know(structure: list[Any]) -> None:
+    """Keep a structure for `call_with_parts`, for ever: only of what is compiled, whose number has a limit."""
+    _structures.setdefault(repr(structure), structure)
 
 
 def joined(result: Any) -> Any:

@@ -68,11 +68,7 @@ class DetectionMAP(Metric):
                 positives[kind] += counted
             judged += self._judged(found, boxes[image], kinds, counts)
         self._add("positives", tenon.tensor(positives, dtype=tenon.int64))
-        rows = tenon.tensor(judged, dtype=tenon.float64).reshape([-1, 3])
-        before = self.counts.get("judged")
-        self.counts["judged"] = (
-            rows if before is None else tenon.concat([before, rows.to(before.device)])
-        )
+        self._add("judged", tenon.tensor(judged, dtype=tenon.float64).reshape([-1, 3]))
 
     def _add(self, name: str, count: Tensor) -> None:
         """Detections are kept, one below the other; what is there of each class is added up."""

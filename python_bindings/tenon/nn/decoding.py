@@ -149,11 +149,16 @@ def dynamic_decode(
     """Call `decoder.step` until all sequences have ended, `max_step_num` times at most.
 
     Returns the outputs [N, steps, ...], or [steps, N, ...] with `output_time_major`, and the last states; with `return_length` also how many
-    steps each sequence took, its end included. `impute_finished` keeps the states of sequences that have ended.
+    steps each sequence took, its end included. `impute_finished` keeps the states of sequences that have ended; with beams, which change their places, it is a NotImplementedError.
     """
     if max_step_num is not None and max_step_num < 1:
         raise ValueError(f"dynamic_decode: expected max_step_num of at least 1, got {max_step_num}")
     inputs, states, finished = decoder.initialize(inits)
+    if impute_finished and isinstance(states, BeamSearchState):
+        raise NotImplementedError(
+            "dynamic_decode: expected impute_finished=False with beams, whose states change their places, got True; what "
+            "follows the end of a beam does not count anyway"
+        )
     lengths = tenon.zeros([*finished.shape], dtype=tenon.int64, device=finished.device)
     steps: list[Any] = []
     while max_step_num is None or len(steps) < max_step_num:
@@ -203,7 +208,7 @@ def _joined(steps: list[Any]) -> Any:
 
 
 def _kept(finished: Tensor, before: Any, after: Any) -> Any:
-    """The states before where a sequence has ended. Of a decoder with beams the cell's states are as many as beams."""
+    """The states before where a sequence has ended."""
 
     def choose(old: Tensor, new: Tensor) -> Tensor:
         ended = (
@@ -215,4 +220,4 @@ def _kept(finished: Tensor, before: Any, after: Any) -> Any:
             return new
         return tenon.where(ended.reshape([*ended.shape, *[1] * (new.ndim - ended.ndim)]), old, new)
 
-    return after if isinstance(after, BeamSearchState) else _map(choose, before, after)
+    return _map(choose, before, after)

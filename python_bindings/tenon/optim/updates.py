@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 
 __all__ = ["AverageSums", "average_accumulates", "dgc", "dgc_clip_by_norm", "dgc_momentum", "dpsgd"]
 
@@ -51,9 +51,8 @@ def dgc(
         flat = v.reshape([-1])
         count = max(1, int(round(flat.numel() * (1.0 - sparsity))))
         index = tenon.sort(tenon.topk(tenon.abs(flat), count)[1])
-        sent = tenon.sparse.coo(
-            index.unsqueeze(0), tenon.index_select(flat, index, 0), [flat.numel()]
-        )
+        values = tenon.index_select(flat, index, 0)
+        sent = _core.compose("coo", [flat.numel()], [index.unsqueeze(0), values])
         kept = tenon.index_fill(tenon.ones_like(flat), 0, index, 0.0).reshape([*v.shape])
         return u * kept, v * kept, sent
 
@@ -111,19 +110,20 @@ class AverageSums(NamedTuple):
     recent: Tensor
     blocks: Tensor
     before: Tensor
-    count: int = 0  # steps in the first two
-    count_before: int = 0
+    steps: int = 0  # in the first two
+    steps_before: int = 0
     updates: int = 0
 
     @staticmethod
     def zeros_for(param: Tensor) -> AverageSums:
-        return AverageSums(*(tenon.zeros_like(param.detach()) for _ in range(3)))
+        recent, blocks, before = (tenon.zeros_like(param.detach()) for _ in range(3))
+        return AverageSums(recent, blocks, before)
 
     def average(self) -> Tensor:
         """The mean over all steps in the sums."""
-        if self.count + self.count_before == 0:
+        if self.steps + self.steps_before == 0:
             raise ValueError("AverageSums.average: expected a step first; call average_accumulates")
-        return (self.recent + self.blocks + self.before) / (self.count + self.count_before)
+        return (self.recent + self.blocks + self.before) / (self.steps + self.steps_before)
 
 
 # Steps after which a sum is begun anew, so that what is added to it is not lost beside it.

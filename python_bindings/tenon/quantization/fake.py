@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import tenon
 from tenon import Tensor
 
+from .layers import wide_dtype
+
 __all__ = [
     "dequantize_abs_max",
     "dequantize_log",
@@ -68,7 +70,9 @@ def _quantized(
     """Integers for numbers up to `scale`; a scale of 0 makes zeros."""
     largest = _largest(bits, function)
     wide = _beside(scale.detach(), x, axis, function)
-    inside = tenon.maximum(tenon.minimum(x, wide), -wide)
+    # Not minimum and maximum, whose gradients are halved at ties: the largest number is its own scale.
+    flat = x.detach()
+    inside = tenon.where(tenon.abs(flat) <= wide, x, wide * tenon.sign(flat))
     safe = tenon.where(wide > 0, wide, 1.0)
     return _rounded(inside * (largest / safe), round_half, function)
 
@@ -233,13 +237,15 @@ def llm_int8_linear(
             f"{name}: expected x [..., in] and an int8 weight [out, in], got shape {tuple(x.shape)} and "
             f"{weight.dtype} of shape {tuple(weight.shape)}"
         )
-    rows = x.reshape([-1, x.shape[-1]])
-    scale = _beside(scale, weight, 0, name)
+    # The sums of products of integers are beyond what 16 bits hold.
+    wide = wide_dtype(x.dtype)
+    rows = x.reshape([-1, x.shape[-1]]).cast(wide)
+    scale = _beside(scale, weight, 0, name).cast(wide)
     large = tenon.any(tenon.abs(rows) >= threshold, 0)
     usual = tenon.where(large, 0.0, rows)
     size = tenon.abs(usual).max([1], keepdim=True) / 127.0
     whole = tenon.round(usual / tenon.where(size > 0, size, 1.0)).cast(tenon.int8)
-    out = tenon.matmul_integer(whole, weight.T).cast(x.dtype) * size * scale.reshape([1, -1])
-    out = out + tenon.linear(tenon.where(large, rows, 0.0), weight.cast(x.dtype) * scale)
+    out = tenon.matmul_integer(whole, weight.T).cast(wide) * size * scale.reshape([1, -1])
+    out = out + tenon.linear(tenon.where(large, rows, 0.0), weight.cast(wide) * scale)
     out = out if bias is None else out + bias
-    return out.reshape([*x.shape[:-1], weight.shape[0]])
+    return out.cast(x.dtype).reshape([*x.shape[:-1], weight.shape[0]])

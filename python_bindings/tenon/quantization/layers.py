@@ -148,6 +148,17 @@ def scales_of(weight: Tensor) -> Tensor:
     return tenon.where(largest == 0, 1.0, largest / 127)
 
 
+def wide_dtype(dtype: tenon.dtype) -> tenon.dtype:
+    """The dtype in which sums of integers are scaled: 16 bits hold neither the sums nor, often, the scales."""
+    return tenon.float32 if dtype.itemsize < 4 else dtype
+
+
+def factor_of(weight_scale: Tensor, scale: Tensor) -> Tensor:
+    """What a product of a weight's and a layer's codes stands for."""
+    wide = wide_dtype(weight_scale.dtype)
+    return weight_scale.to(wide) * scale.to(wide)
+
+
 class _Int8Layer(nn.Module):
     """Weights as int8 with a scale for each output, and what the layer is called on as uint8."""
 
@@ -177,16 +188,16 @@ class Int8Linear(_Int8Layer):
         self.in_features, self.out_features = layer.in_features, layer.out_features
         sums = self.weight.to(tenon.int32).sum([1])
         self.shift = Buffer(sums.to(tenon.int32) * steps.zero_point)  # what the zero point adds
-        self.factor = Buffer(self.weight_scale * self.scale)
+        self.factor = Buffer(factor_of(self.weight_scale, self.scale))
 
     def forward(self, x: Tensor) -> Tensor:
         codes = self.rounded(x)
         flat = codes.reshape([-1, self.in_features])
         sums = tenon.matmul_integer(flat, self.weight.transpose(0, 1)) - self.shift
-        result = sums.to(x.dtype) * self.factor
+        result = sums.to(wide_dtype(x.dtype)) * self.factor
         if self.bias is not None:
             result = result + self.bias
-        return result.reshape([*x.shape[:-1], self.out_features])
+        return result.to(x.dtype).reshape([*x.shape[:-1], self.out_features])
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
@@ -204,7 +215,7 @@ class Int8Conv(_Int8Layer):
         self._integer = layer.axes < 3
         if self._integer:
             beside = [-1] + [1] * layer.axes
-            self.factor = Buffer((self.weight_scale * self.scale).reshape(beside))
+            self.factor = Buffer(factor_of(self.weight_scale, self.scale).reshape(beside))
 
     def forward(self, x: Tensor) -> Tensor:
         settings = self._settings[0]
@@ -213,23 +224,30 @@ class Int8Conv(_Int8Layer):
             return call_with(settings, rounded, self.float_weight(), self.bias)
         if x.ndim == settings.axes + 1:  # without a batch
             return self.forward(x.unsqueeze(0)).squeeze(0)
-        result = self._sums(self.rounded(_with_margins(settings, x))).to(x.dtype) * self.factor
+        sums = self._sums(self.rounded(_with_margins(settings, x)))
+        result = sums.to(wide_dtype(x.dtype)) * self.factor
         if self.bias is not None:
             result = result + self.bias.reshape([-1] + [1] * settings.axes)
-        return result
+        return result.to(x.dtype)
 
     def _sums(self, codes: Tensor) -> Tensor:
-        settings, weight = self._settings[0], self.weight
-        numbers = [settings.stride, settings._symmetric, settings.dilation]
-        if settings.axes == 2:
-            return tenon.conv2d_integer(
-                codes, weight, self.zero_point, None, *numbers, settings.groups
-            )
-        # One axis is an image of one row.
-        pairs = [[least, each[0]] for least, each in zip((1, 0, 1), numbers)]
-        codes, weight = codes.unsqueeze(2), weight.unsqueeze(2)
-        sums = tenon.conv2d_integer(codes, weight, self.zero_point, None, *pairs, settings.groups)
-        return sums.squeeze(2)
+        settings = self._settings[0]
+        weight: Tensor = self.weight
+        stride, padding, dilation = settings.stride, settings._symmetric, settings.dilation
+        is_row = settings.axes == 1  # an image of one row
+        if is_row:
+            codes, weight = codes.unsqueeze(2), weight.unsqueeze(2)
+            stride, padding, dilation = [1, stride[0]], [0, padding[0]], [1, dilation[0]]
+        sums = tenon.conv2d_integer(
+            codes,
+            weight,
+            self.zero_point,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=settings.groups,
+        )
+        return sums.squeeze(2) if is_row else sums
 
     def extra_repr(self) -> str:
         settings = self._settings[0]

@@ -11,8 +11,7 @@ from tenon import Tensor, _core, nn
 from tenon.jit import Program, structures
 from tenon.jit.program_graph import ProgramGraph, Step, Value
 
-from .float8 import Float8Linear
-from .layers import BlockLinear, Int8Conv, Int8Linear
+from .layers import BlockLinear, Float8Linear, Int8Conv, Int8Linear, wide_dtype
 
 _PRODUCTS = ("tenon::linear", "tenon::linear_batch_invariant", "tenon::matmul", "tenon::conv2d")
 
@@ -184,6 +183,8 @@ def _layer_of(step: Step) -> nn.Module | None:
     if bias is not None and not (isinstance(bias, Value) and _data(bias)):
         return None
     numbers, shift = weight.constant, None if bias is None else bias.constant
+    if numbers is None:
+        return None
     if step.name == "tenon::conv2d":
         return _conv_of(step, numbers, shift)
     if numbers.ndim != 2 or numbers.numel() == 0:
@@ -279,9 +280,12 @@ def _rounded(graph: ProgramGraph, step: Step, layer: Any, x: Value) -> Value:
 def _scaled(
     graph: ProgramGraph, step: Step, sums: Value, dtype: Any, factor: Tensor, bias: Tensor | None
 ) -> Value:
-    result = graph.insert("cast", sums, dtype, before=step)
-    result = graph.insert("multiply", result, factor, before=step)
-    return result if bias is None else graph.insert("add", result, bias, before=step)
+    wide = wide_dtype(dtype)
+    result = graph.insert("cast", sums, wide, before=step)
+    result = graph.insert("multiply", result, factor.to(wide), before=step)
+    if bias is not None:
+        result = graph.insert("add", result, bias.to(wide), before=step)
+    return result if wide == dtype else graph.insert("cast", result, dtype, before=step)
 
 
 def _insert_int8_linear(graph: ProgramGraph, step: Step, layer: Any, x: Value) -> Value:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import tenon
 from tenon import Tensor, nn
+from tenon.jit import Program
 
 from .layers import BlockEmbedding, BlockLinear
 from .program_layers import as_module
@@ -43,7 +44,13 @@ def quantize_weights(
     3.44, 'q2_K' 2.63. `activations='int8'` also rounds what a Linear is called on
     to 8 bits, 32 numbers at a time, and multiplies integers. `keep` has patterns of names, such as
     '*.head', of layers that stay as they are. Nothing is calibrated, and nothing is trained afterwards.
+    Programs have no Embeddings: `embeddings` of one is a NotImplementedError.
     """
+    if embeddings and isinstance(module, Program):
+        raise NotImplementedError(
+            "quantize_weights: expected embeddings=False of a Program, whose look-ups of tables are no layers, got True; "
+            "quantise the module and export it then"
+        )
     result = copy_of(as_module("quantize_weights", module))
     kinds = (nn.Linear, nn.Embedding) if embeddings else (nn.Linear,)
     made: dict[str, nn.Module] = {}

@@ -36,7 +36,8 @@ def xxh32_of_words(words: Tensor, seed: int = 0) -> Tensor:
                 added = (state[lane] + _times(words[:, at + lane], _P2)) & _MASK
                 state[lane] = _times(_rotated(added, 13), _P1)
             at += 4
-        hash_ = sum(_rotated(x, bits) for x, bits in zip(state, (1, 7, 12, 18))) & _MASK
+        lanes = [_rotated(x, bits) for x, bits in zip(state, (1, 7, 12, 18))]
+        hash_ = (lanes[0] + lanes[1] + lanes[2] + lanes[3]) & _MASK
     else:
         hash_ = tenon.full(
             [words.shape[0]], (seed + _P5) & _MASK, dtype=tenon.int64, device=words.device

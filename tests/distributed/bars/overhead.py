@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sharding costs a call: `x + y` of sharded tensors on a mesh of one rank above that of plain ones, beside PyTorch's
-DTensor. Medians of turns; 300 ns is the bar."""
+DTensor. The least of the turns; 300 ns is the bar."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's own samples, asked of methods of Tenon's tensors as a program for PyTorch would, outside of ports and the alias.
 
-    python -m tests.fuzz.peers.methods [--only NAME,NAME] [--samples 40] [--list different]
+    python -m tests.fuzz.peers.methods [--only NAME,NAME] [--samples 40] [--list different] [--most 0]
 
 Tenon's methods have NumPy's meaning where the two differ. A call that both have and that gives other values has to say so: by an
 error or by a warning. An entry of PyTorch's `op_db` that is a method of tensors counts as
@@ -11,6 +11,8 @@ error or by a warning. An entry of PyTorch's `op_db` that is a method of tensors
     different    some gave another one without a word
     refused      no sample was taken
     missing      Tenon's tensors have no such method
+
+More than `--most` that are different are an error.
 
 A result of which Tenon gives the first alone (the values of `max`) is another one. Dtypes are not compared: widening has
 rules of its own.
@@ -85,6 +87,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--samples", type=int, default=40)
     parser.add_argument("--list", default="different")
+    parser.add_argument("--most", type=int, default=0, help="different entries that are no error")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
     states: collections.Counter[str] = collections.Counter()
@@ -103,7 +106,7 @@ def main() -> int:
         if state in options.list.split(","):
             print(f"{state}: {entry.name} {why}", flush=True)
     print(", ".join(f"{states[state]} {state}" for state in STATES))
-    return 0
+    return 0 if states["different"] <= options.most else 1
 
 
 if __name__ == "__main__":

@@ -428,3 +428,16 @@ def test_a_level_ends_where_the_function_fails():
     with pytest.raises(KeyError, match="mine"):
         func.jvp(fails, (tenon.ones([1]),), (tenon.ones([1]),))
     assert _core._forward_level() == 0
+
+
+def test_a_tensor_that_is_several_results():
+    x, v = random(3), random(3)
+
+    def twice(x):
+        y = x * 2
+        return y, {"again": y}, y.sum()
+
+    _, (first, second, total) = func.jvp(twice, (x,), (v,))
+    close(first, 2 * v)
+    close(second["again"], 2 * v)
+    close(total, (2 * v).sum())

@@ -181,3 +181,5 @@ def test_layers_have_no_more_nodes_than_they_may():
             before = layer.nodes
     with pytest.raises(ValueError, match="expected sizes of at least 1, got \\[0\\]"):
         G.LayerSampler(graph(), [0])
+    with pytest.raises(TypeError, match="LayerSampler: expected a list of sizes, .* got 5"):
+        G.LayerSampler(graph(), 5)

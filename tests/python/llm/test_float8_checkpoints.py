@@ -35,6 +35,14 @@ def compressed(strategy, activations=True, **weights):
     }
 
 
+def rounded(kind, block_structure=None, **activations):
+    """`compressed` with other words of what meets the matrices."""
+    fields = compressed(kind, block_structure=block_structure)
+    given = {"num_bits": 8, "type": "float", "symmetric": True, **activations}
+    fields["config_groups"]["group_0"]["input_activations"] = given
+    return fields
+
+
 def scales_of(kind, weight):
     """A matrix as a checkpoint of this kind holds it: numbers, and the scale's name and shape."""
     if kind == "block":
@@ -166,6 +174,25 @@ def test_fixed_scales_of_activations(tmp_path):
         ({**compressed("channel"), "config_groups": {}}, "config_groups: expected one group"),
         (compressed("group"), "expected strategy 'tensor', 'channel' or 'block', got 'group'"),
         (compressed("channel", num_bits=4), "weights: num_bits: expected 8, got 4"),
+        (
+            rounded("channel", strategy="tensor", dynamic=True),
+            "input_activations: strategy: expected 'token' with dynamic True and weights without blocks, got 'tensor'",
+        ),
+        (
+            rounded("channel", strategy="token", dynamic=False),
+            "strategy: expected 'tensor' with dynamic False and weights without blocks, got 'token'",
+        ),
+        (rounded("channel", strategy="token", dynamic="local"), "dynamic: expected true or false"),
+        (
+            rounded("block", block_structure=[16, 16], strategy="token", dynamic=True),
+            "strategy: expected 'group' with dynamic True and weights in blocks, got 'token'",
+        ),
+        (
+            rounded(
+                "block", block_structure=[16, 16], strategy="group", group_size=32, dynamic=True
+            ),
+            "input_activations: group_size: expected 16, as many columns as a block .* got 32",
+        ),
     ],
     ids=str,
 )
@@ -192,3 +219,34 @@ def test_matrices_whose_scales_do_not_fit_are_refused(tmp_path):
         folder = tmp_path / "weights"
         folder.mkdir()
         read_decoder(float8_folder(folder, "tensor"), activations="float8")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        rounded("tensor", strategy="tensor", dynamic=False),
+        rounded("block", block_structure=[16, 16], strategy="group", group_size=16, dynamic=True),
+    ],
+    ids=["fixed", "groups"],
+)
+def test_other_words_of_what_meets_the_matrices(fields, tmp_path):
+    kind = fields["config_groups"]["group_0"]["weights"]["strategy"]
+    assert read_decoder(float8_folder(tmp_path, kind, fields), activations="float8")
+
+
+@pytest.mark.parametrize(
+    "scale, block",
+    [
+        (tenon.tensor(0.5), None),
+        (tenon.arange(1, 8).reshape([7, 1]).to("float32"), None),
+        (tenon.arange(1, 7).reshape([3, 2]).to("float32"), (3, 4)),
+    ],
+    ids=["one", "rows", "blocks"],
+)
+def test_rows_are_those_of_the_whole_matrix(scale, block):
+    weight = Float8Weight(tenon.randn([7, 6]).to("float8_e4m3"), scale, block)
+    for ids in (tenon.tensor([[6, 0, 3], [-1, -7, 2]]), tenon.tensor(5)):
+        want = tenon.embedding(weight.dequantized(), ids)
+        assert (weight.rows_at(ids) == want).all() and weight.rows_at(ids).shape == want.shape
+    with pytest.raises(IndexError, match="expected positions from -7 to 6, got 7"):
+        weight.rows_at(tenon.tensor([7]))

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import tenon
+from devices import DEVICES
 from tenon.nn import functional as F
 
 
@@ -116,3 +117,14 @@ def test_tensors_side_by_side():
     assert empty.tolist() == [0.0] * 10
     with pytest.raises(ValueError, match="expected tensors of one dtype"):
         tenon.nn.utils.coalesce_tensors([parts[0], tenon.zeros([1], dtype=tenon.float64)])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_pattern_on_other_devices(device):
+    q = tenon.ones([1, 1, 2, 4], device=device)
+    structure = [tenon.tensor(x, device=device) for x in ([[[0, 1, 3]]], [[[0, 0, 1]]])]
+    mask = tenon.tensor([[1, 1], [0, 1]], device=device)
+    value = tenon.arange(8.0, device=device).reshape([1, 1, 2, 4])
+    out = F.sparse_attention(q, q, value, *structure, attn_mask=mask)
+    assert out.device == q.device
+    np.testing.assert_allclose(out.to("cpu").numpy(), value.to("cpu").numpy())

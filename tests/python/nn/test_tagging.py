@@ -191,3 +191,11 @@ def test_positions_and_pairs_of_rows():
     np.testing.assert_allclose(
         pairs.numpy(), np.einsum("nld,dce,nre->nclr", x, weight, y), rtol=1e-10
     )
+
+
+def test_beams_that_have_ended_cannot_be_kept():
+    decoder = tenon.nn.BeamSearchDecoder(_Chain(np.zeros((3, 3))), 0, 1, 2)
+    with pytest.raises(NotImplementedError, match="expected impute_finished=False with beams"):
+        tenon.nn.dynamic_decode(
+            decoder, tenon.zeros([1, 1], dtype=tenon.float64), max_step_num=2, impute_finished=True
+        )

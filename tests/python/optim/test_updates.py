@@ -70,5 +70,5 @@ def test_averages_of_a_window():
         sums = updates.average_accumulates(tenon.tensor([float(step)]), sums, 1.0, 2, 3)
         seen.append(sums.average().item())
     # Windows of 2, then 3 steps: a window that has ended counts until the next one ends.
-    assert (sums.count, sums.count_before, sums.updates) == (2, 3, 7)
+    assert (sums.steps, sums.steps_before, sums.updates) == (2, 3, 7)
     assert seen == [0.0, 0.5, 1.0, 1.5, 3.0, 3.5, 4.0]

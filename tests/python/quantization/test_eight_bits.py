@@ -6,6 +6,7 @@ import pytest
 import tenon
 from tenon import nn
 from tenon import quantization as q
+from tenon.quantization import layers
 from tenon.quantization.observers import steps_of
 
 
@@ -173,3 +174,30 @@ def test_what_is_refused():
         q.observe(lambda x: x)
     kept = q.observe(model, q.Int8(keep=["5", "0"]))
     assert [isinstance(layer, q.Observed) for layer in kept] == [False, False, True] + [False] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_beyond_sixteen_bits(dtype):
+    linear, conv = nn.Linear(64, 3).to(dtype), nn.Conv2d(64, 3, 1).to(dtype)
+    with tenon.no_grad():
+        for layer in (linear, conv):
+            layer.weight.fill_(1.0)
+            layer.bias.fill_(2.0)
+    steps = q.Steps(1 / 255, 0)
+    x = tenon.ones([2, 64], dtype=dtype)
+    for made, given in (
+        (layers.Int8Linear(linear, steps), x),
+        (layers.Int8Conv(conv, steps), x.reshape([2, 64, 1, 1])),
+    ):
+        out = made(given)
+        assert str(out.dtype) == dtype and list(out.shape[:2]) == [2, 3]
+        np.testing.assert_allclose(out.to("float32").numpy(), 66.0, rtol=1e-2)
+
+
+def test_convolutions_along_one_axis():
+    tenon.manual_seed(0)
+    layer = nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2)
+    x = tenon.randn([2, 4, 11])
+    low, high = float(x.min()), float(x.max())
+    made = layers.Int8Conv(layer, steps_of(low, high))
+    np.testing.assert_allclose(made(x).numpy(), layer(x).detach().numpy(), atol=0.05)

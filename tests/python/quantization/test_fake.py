@@ -74,6 +74,23 @@ def test_gradients_are_those_without_the_rounding():
     np.testing.assert_allclose(x.grad.numpy(), [1.0, 0.0, 1.0])
 
 
+def test_the_largest_number_has_the_gradient_of_the_others():
+    for function in (
+        fake.fake_quantize_dequantize_abs_max,
+        fake.fake_channel_wise_quantize_dequantize_abs_max,
+    ):
+        x = tenon.tensor([[0.2, -3.0, 1.0]], requires_grad=True)
+        function(x)[0].sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), [[1.0, 1.0, 1.0]])
+
+
+def test_what_is_not_finite_stays_so():
+    x = tenon.tensor([float("nan"), -9.0, float("inf")])
+    out = fake.fake_quantize_moving_average_abs_max(x, tenon.tensor(1.5), is_test=True)[0].tolist()
+    assert np.isnan(out[0]) and out[1:] == [-127.0, 127.0]
+    assert np.isnan(fake.fake_quantize_abs_max(x[:2])[0].numpy()).all()
+
+
 def test_tables_of_logarithms():
     table = tenon.arange(128, dtype=tenon.float32) * 0.5
     x = tenon.tensor([0, 5, 127, -128, -1], dtype=tenon.int8)
@@ -98,3 +115,15 @@ def test_a_layer_of_eight_bits_keeps_what_is_large():
     np.testing.assert_allclose(out, wanted, atol=0.15)
     everything = fake.llm_int8_linear(tenon.tensor(x), whole, scale, threshold=0.0).numpy()
     np.testing.assert_allclose(everything, wanted - 1, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_layer_of_eight_bits_on_numbers_of_sixteen(dtype):
+    x = tenon.full([2, 64], 5.0, dtype=dtype)
+    weight, scale = (
+        tenon.full([3, 64], 127, dtype=tenon.int8),
+        tenon.full([3], 1 / 127, dtype=dtype),
+    )
+    out = fake.llm_int8_linear(x, weight, scale, tenon.ones([3], dtype=dtype))
+    assert str(out.dtype) == dtype
+    np.testing.assert_allclose(out.to("float32").numpy(), 321.0, rtol=1e-2)

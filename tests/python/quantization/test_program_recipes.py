@@ -185,3 +185,24 @@ def test_what_search_refuses():
         q.search(Scores(), iter(batches()), in_four_bits, sqnr=20)
     with pytest.raises(ValueError, match="expected a budget from 0 to 1, got 2"):
         q.search(Scores(), batches(), in_four_bits, sqnr=20, budget=2)
+
+
+def test_sums_of_programs_beyond_sixteen_bits():
+    model = nn.Sequential(nn.Conv2d(64, 64, 1), nn.Flatten(), nn.Linear(64, 3)).to("float16")
+    for layer, weight in ((model[0], 1.0), (model[2], 0.5)):
+        layer.weight.fill_(weight)
+        layer.bias.fill_(2.0)
+    x = tenon.ones([2, 64, 1, 1], dtype="float16")
+    small = q.convert(observed(tenon.export(model.eval(), (x,)), [x]))
+    wanted = model(x).to("float32").numpy()
+    for each in (small, small.program()):
+        out = each(x)
+        assert out.dtype == tenon.float16
+        np.testing.assert_allclose(out.to("float32").numpy(), wanted, rtol=1e-2)
+
+
+def test_tables_of_programs_stay():
+    model = nn.Sequential(nn.Embedding(5, 32), nn.Linear(32, 3))
+    given = tenon.export(model.eval(), (tenon.tensor([1, 2]),))
+    with pytest.raises(NotImplementedError, match="expected embeddings=False of a Program"):
+        q.quantize_weights(given, embeddings=True)

@@ -34,6 +34,22 @@ class _Forward(NamedTuple):
     halves: Halves | None
 
 
+class _Reference:
+    """A weak reference of a parameter to its pipeline. Pickled with the parameter it is one to nothing: the pipeline stays."""
+
+    def __init__(self, made: Pipeline | None = None) -> None:
+        self._made = None if made is None else weakref.ref(made)
+
+    def __call__(self) -> Pipeline | None:
+        return None if self._made is None else self._made()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Reference:
+        return self
+
+    def __reduce__(self) -> tuple[type[_Reference], tuple[()]]:
+        return _Reference, ()
+
+
 class Pipeline:
     """One rank's stages of a model: see `pipeline`."""
 
@@ -53,7 +69,7 @@ class Pipeline:
         self._ties = self._tied(stages)
         if group.size > 1:
             for param in self.parameters():
-                param.pipeline = weakref.ref(self)
+                param.pipeline = _Reference(self)
         self._recorders = {
             index: Recorder(stage) if schedule.splits_backward else None
             for index, stage in self.stages.items()

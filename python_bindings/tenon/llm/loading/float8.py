@@ -87,6 +87,8 @@ def _of_compressed_tensors(given: Mapping[str, Any]) -> Float8Scheme:
     if activations is not None:
         _check_numbers("input_activations", activations)
     block = _block(weights.get("block_structure")) if strategy == "block" else None
+    if activations is not None:
+        _check_activations(activations, block)
     return Float8Scheme(block, activations is not None)
 
 
@@ -97,12 +99,34 @@ def _check_numbers(name: str, given: Any) -> None:
             raise ValueError(f"{_FIELD}: {name}: {field}: expected {expected!r}, got {value!r:.60}")
 
 
+def _check_activations(given: Mapping[str, Any], block: tuple[int, int] | None) -> None:
+    """What meets the matrices is rounded with the checkpoint's scale, or for each row, in groups where weights are in blocks."""
+    dynamic = given.get("dynamic", False)
+    if dynamic not in (True, False):
+        raise ValueError(
+            f"{_FIELD}: input_activations: dynamic: expected true or false, got {dynamic!r:.60}"
+        )
+    size = given.get("group_size")
+    strategy = given.get("strategy") or ("tensor" if size is None else "group")
+    wanted = "tensor" if not dynamic else "token" if block is None else "group"
+    if strategy != wanted:
+        raise ValueError(
+            f"{_FIELD}: input_activations: strategy: expected {wanted!r} with dynamic {dynamic!r} and weights "
+            f"{'without' if block is None else 'in'} blocks, got {strategy!r:.60}"
+        )
+    if strategy == "group" and block is not None and size != block[1]:
+        raise ValueError(
+            f"{_FIELD}: input_activations: group_size: expected {block[1]}, as many columns as a block of the weights "
+            f"has, got {size!r:.60}"
+        )
+
+
 def with_scales(
     tensors: Mapping[str, Tensor], scheme: Float8Scheme
 ) -> dict[str, Tensor | Float8Weight]:
     """Tensors of a checkpoint, those of float8 with their scales, which have no names of their own then."""
     found: dict[str, Tensor | Float8Weight] = {}
-    taken = set()
+    taken: set[str] = set()
     for name in tensors:
         module, _, kind = name.rpartition(".")
         tensor = tensors[name]

@@ -280,7 +280,8 @@ class Decoder:
                 return tenon.moe_linear(
                     x, blocks, counts, first.format, activations=self.activations
                 )
-            return tenon.moe_linear(x, weights, counts)
+            plain = [each for each in weights if isinstance(each, Tensor)]
+            return tenon.moe_linear(x, plain, counts)
 
         up = linear(rows, "up")
         if self.config.gated:

@@ -291,11 +291,10 @@ def _parts(
     if isinstance(rule, str):
         rule = {"to": rule}
     if any(rule.get(each) for each in ("transposed", "plus_one", "interleaved_heads")):
-        tensor = _plain(tensor)
-    if rule.get("transposed") and tensor.ndim == 2:
-        tensor = tensor.transpose(0, 1)
-    if rule.get("plus_one"):
-        tensor = tensor.to(tenon.float32) + 1
+        plain = _plain(tensor)
+        if rule.get("transposed") and plain.ndim == 2:
+            plain = plain.transpose(0, 1)
+        tensor = plain.to(tenon.float32) + 1 if rule.get("plus_one") else plain
     targets = rule["to"] if isinstance(rule["to"], list) else [rule["to"]]
     targets = [f"{target.format(**indices)}.{kind}" for target in targets]
     if len(targets) == 1:

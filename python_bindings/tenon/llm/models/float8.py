@@ -40,7 +40,16 @@ class Float8Weight:
         )
 
     def rows_at(self, indices: Tensor) -> Tensor:
-        return tenon.embedding(self.dequantized(), indices)
+        """Rows of the matrix in float32, of which these alone are made floats."""
+        numbers = tenon.embedding(self.numbers, indices).to(tenon.float32)
+        if self.block is None and self.scale.numel() == 1:
+            return numbers * self.scale.reshape([])
+        height, width = self.block or (1, None)
+        at = tenon.floor_divide(tenon.remainder(indices, self.numbers.shape[0]), height)
+        scale = tenon.embedding(self.scale, at)
+        if width is not None:
+            scale = tenon.repeat(scale, width, -1)[..., : numbers.shape[-1]]
+        return numbers * scale
 
     def split(self, rows: Sequence[int]) -> list[Float8Weight] | None:
         """Parts of so many rows each; None if a part would begin inside a block."""

@@ -52,14 +52,14 @@ def sparse_attention(
     indptr = tenon.concat(
         [
             (ends[:, :-1] + group * stored).reshape([-1]),
-            tenon.full([1], groups * stored, dtype=tenon.int64),
+            tenon.full([1], groups * stored, dtype=tenon.int64, device=query.device),
         ]
     )
     indices = (columns.reshape([groups, stored]) + group * length).reshape([-1])
     rows = [x.reshape([groups * length, -1]) for x in (query, key, value)]
     score = tenon.csr_sddmm(indptr, indices, rows[0], rows[1]) * (1.0 / math.sqrt(features))
     row = tenon.csr_rows(indptr, groups * stored)
-    hidden = tenon.zeros([groups * stored], dtype=tenon.bool)
+    hidden = tenon.zeros([groups * stored], dtype=tenon.bool, device=query.device)
     if attn_mask is not None:
         at = tenon.remainder(row, length) * length + tenon.remainder(indices, length)
         hidden = tenon.logical_or(hidden, tenon.index_select(attn_mask.reshape([-1]), at, 0) == 0)

@@ -107,7 +107,8 @@ def clip_grad_norm_(
                 f"{tuple(param.shape)} of which other ranks have other parts; use "
                 "tenon.distributed.clip_grad_norm_, which counts each element once"
             )
-        if getattr(param, "pipeline", None) is not None:
+        reference = getattr(param, "pipeline", None)
+        if reference is not None and reference() is not None:
             raise ValueError(
                 f"clip_grad_norm_: expected parameters of a whole model, got one of shape {tuple(param.shape)} of a "
                 "pipeline, of which other ranks have other stages; use tenon.distributed.clip_grad_norm_"
