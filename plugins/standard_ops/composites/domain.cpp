@@ -73,7 +73,9 @@ tenon_status check_weights(const Tensor& weights, int64_t needed, tenon_err* err
 tenon_status expect_between(tenon_status code, const char* op, const char* what, Tensor& x,
                             double low, double high, tenon_err* err) {
   if (!is_checked(x)) return TENON_OK;
-  if (!is_recorded()) return check_between(code, op, what, x, low, high, err);
+  // An operator is recorded, and a tensor that is composed of others is checked part by part.
+  const bool is_composed = x->flags & TENON_TENSOR_COMPOSED;
+  if (!is_recorded() && !is_composed) return check_between(code, op, what, x, low, high, err);
   Scope scope(err);
   x = ops::expect_between(scope, x, low, high, op, what, code == TENON_OUT_OF_RANGE);
   return scope.status();
