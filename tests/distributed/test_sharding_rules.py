@@ -106,13 +106,19 @@ def differences(got, want):
     return ""
 
 
-def plain(case, requires_grad=False):
-    tensors = []
-    for _, _, array in arrays_of(case):
-        array = array.astype("f4") if array.dtype.kind == "f" else array
-        x = tenon.tensor(array)
-        tensors.append(x.requires_grad_() if requires_grad and array.dtype.kind == "f" else x)
-    return tensors
+def plain(case):
+    arrays = [array for _, _, array in arrays_of(case)]
+    return [tenon.tensor(a.astype("f4") if a.dtype.kind == "f" else a) for a in arrays]
+
+
+def wanted(case, tensors, has_gradients):
+    """Results of whole tensors, and the gradients of those that are floats."""
+    if has_gradients:
+        tensors = [x.requires_grad_() if x.dtype.is_floating_point else x for x in tensors]
+    results = call(case, tensors)
+    if has_gradients:
+        sum(r.sum() for r in results if r.requires_grad).backward()
+    return [r.detach() for r in results], [x.grad for x in tensors]
 
 
 def failures_of(cases, has_gradients=False):
@@ -120,22 +126,24 @@ def failures_of(cases, has_gradients=False):
     mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
     found = []
     for case in cases:
-        tensors = plain(case, has_gradients)
         try:
-            want = call(case, tensors)
-            if has_gradients:
-                sum(r.sum() for r in want if r.requires_grad).backward()
+            of_arrays = wanted(case, plain(case), has_gradients)
         except Exception:  # float32, or a gradient of everything, is not served; other tests say so
             continue
-        want_grads = [t.grad for t in tensors]
-        want = [r.detach() for r in want]
         for placements in choices(case):
-            if any(p.is_partial() for p in placements) and not is_smooth(case):
+            is_rounded = any(p.is_partial() for p in placements)
+            if is_rounded and not is_smooth(case):
                 continue
             parts = [
                 part_of(mesh, array, placement, has_gradients)
                 for (_, _, array), placement in zip(arrays_of(case), placements, strict=True)
             ]
+            # A sum of parts is another number by a rounding, and some operators count, compare or step by such a number.
+            want, want_grads = of_arrays
+            if is_rounded:
+                wholes = [whole_of(p) for p in parts]
+                assert differences(wholes, plain(case)) == ""
+                want, want_grads = wanted(case, wholes, has_gradients)
             try:
                 results = call(case, parts)
                 text = differences([whole_of(r) for r in results], want)
@@ -176,35 +184,43 @@ def check(size, cases, **options):
         dist.reshard_policy(before)
 
 
-# What looks at its elements on the host cannot be told from outside, and says so by name.
-REFUSED = set(
-    "shard_index varlen_attention cached_attention paged_attention moe_dispatch one_hot scatter_reduce put_along_axis "
-    "index_reduce rnnt_loss viterbi_decode ctc_align sequence_pad sequence_unpad sequence_reverse quantile nanquantile".split()
-)
-# Boxes lie on borders of cells, which their rounding moves.
-ROUNDED = {"roi_align"}
 EVERY = 1 if os.environ.get("TENON_TEST_EXHAUSTIVE") == "1" else 8
-
-
-def unexpected(failures):
-    refused = {case.split("-")[0] for case, _, text in failures if "composed of others" in text}
-    assert refused <= REFUSED
-    return [
-        (case, placements, text)
-        for case, placements, text in failures
-        if "composed of others" not in text
-        and not (case.split("-")[0] in ROUNDED and "Partial" in placements)
-    ]
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_rules_give_the_whole(size):
-    assert unexpected(check(size, CASES[size - 2 :: EVERY])) == []
+    assert check(size, CASES[size - 2 :: EVERY]) == []
 
 
 def test_gradients_are_those_of_the_whole():
     cases = [case for case in CASES if differentiable(case) and case.smooth is None]
-    assert unexpected(check(2, cases[:: 3 * EVERY], has_gradients=True)) == []
+    assert check(2, cases[:: 3 * EVERY], has_gradients=True) == []
+
+
+# Of these the sample that is taken of all may have none.
+@pytest.mark.parametrize(
+    "names",
+    ["masked_select nonzero csr_product_structure", "one_hot quantile softmax_with_cross_entropy"],
+)
+def test_what_depends_on_data_is_served(names):
+    """Shapes that elements decide, and elements that a composite checks."""
+    cases = [case for case in CASES if case.op in names.split()]
+    assert {case.op for case in cases} == set(names.split()) and check(2, cases) == []
+
+
+def index_of_no_class():
+    mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
+    classes = dist.distribute_tensor(tenon.tensor([0, 1, 1, 9]), mesh, [Shard(0)])
+    try:
+        return str(tenon.one_hot(classes, 3).placements)
+    except IndexError as error:
+        return str(error)
+
+
+def test_elements_are_checked_part_by_part():
+    with dist.local(2) as ranks:
+        first, second = ranks.run(index_of_no_class)
+    assert first == "(Shard(0),)" and "[one_hot] expected indices from 0 to 2, got 9" in second
 
 
 # Each is wrong in one place, and right in shapes.
