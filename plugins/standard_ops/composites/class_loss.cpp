@@ -69,6 +69,8 @@ TENON_DECOMPOSE(multi_margin_loss) {
   if (power != 1 && power != 2)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected p 1 or 2, got %lld", ll(power));
   TENON_TRY(expect_integers(op, "target", target, err));
+  if (x->ndim == 0) x = ops::reshape(scope, x, {1});  // the score of the only class
+  if (!scope.ok()) return scope.status();
   const bool alone = x->ndim == 1;
   TENON_TRY(
       expect_shapes(op,
@@ -105,6 +107,11 @@ TENON_DECOMPOSE(multilabel_margin_loss) {
   Tensor x = operand(scope, args[0]), target = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
   TENON_TRY(expect_integers(op, "target", target, err));
+  if (x->ndim == 0 && target->ndim == 0) {  // the only class
+    x = ops::reshape(scope, x, {1});
+    target = ops::reshape(scope, target, {1});
+    if (!scope.ok()) return scope.status();
+  }
   const bool alone = x->ndim == 1;
   TENON_TRY(expect_shapes(op, (alone || x->ndim == 2) && sizes_of(x) == sizes_of(target),
                           "x [N, C] or [C], and target of its shape", x, target, err));
