@@ -213,10 +213,11 @@ tenon_status device_result(const Device& device, const char* call, tenon_status 
 }
 
 tenon_status fail_unknown_kind(std::string_view name, tenon_err* err) {
-  return fail(err, TENON_NOT_FOUND,
-              "no device kind '%.*s'; known kinds: %s; load a plugin that provides it, or install a "
-              "package with one: docs/support.md names those of Tenon",
-              static_cast<int>(name.size()), name.data(), known_kinds().c_str());
+  return fail(
+      err, TENON_NOT_FOUND,
+      "no device kind '%.*s'; known kinds: %s; load a plugin that provides it, or install a "
+      "package with one: docs/support.md names those of Tenon",
+      static_cast<int>(name.size()), name.data(), known_kinds().c_str());
 }
 
 int32_t find_device_kind(std::string_view name) {
