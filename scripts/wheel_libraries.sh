@@ -38,7 +38,7 @@ for source in "${sources[@]}"; do
   rm "$file"
 done
 
-# Scripts of the linker and links name the places of a system.
+# Scripts of the linker and links name the folders of a system.
 shared=$folder/root/lib/x86_64-linux-gnu other=$folder/root/usr/lib/x86_64-linux-gnu
 cp "$other"/{crt1,Scrt1,crti,crtn}.o "$other"/lib{c,pthread,mvec}_nonshared.a "$folder/"
 for library in c m pthread; do

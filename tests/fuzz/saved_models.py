@@ -74,12 +74,12 @@ def archive() -> bytes | None:
     return file.getvalue()
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
+def slots(value: Any) -> list[tuple[Any, Any]]:
     """Every container in a value of JSON with each of its keys."""
     if not isinstance(value, (dict, list)):
         return []
     keys = list(value) if isinstance(value, dict) else list(range(len(value)))
-    return [(value, key) for key in keys] + [each for key in keys for each in places(value[key])]
+    return [(value, key) for key in keys] + [each for key in keys for each in slots(value[key])]
 
 
 def changed_json(data: bytes, rng: random.Random) -> bytes:
@@ -87,7 +87,7 @@ def changed_json(data: bytes, rng: random.Random) -> bytes:
         return damaged(data, rng)
     content = json.loads(data)
     for _ in range(rng.randint(1, 3)):
-        found = places(content)
+        found = slots(content)
         if not found:
             break
         container, key = rng.choice(found)

@@ -48,7 +48,7 @@ def moved(
     made = tenon.empty(list(wanted[1]), dtype=local.dtype, device=local.device)
     sends: list[tuple[Tensor, int]] = []
     receives: list[tuple[Tensor, int]] = []
-    places: list[Box] = []
+    shared: list[Box] = []
     for box, ranks in sorted(holders.items()):
         for index, rank in enumerate(order):
             common = _common(box, told[rank][1])
@@ -64,9 +64,9 @@ def moved(
                     sends.append((part.contiguous(), rank))
             elif rank == me:
                 receives.append((tenon.empty(list(common[1]), dtype=local.dtype), sender))
-                places.append(common)
+                shared.append(common)
     world().exchange(sends, receives)
-    for (part, _), common in zip(receives, places, strict=True):
+    for (part, _), common in zip(receives, shared, strict=True):
         _piece(made, common, wanted[0]).copy_(part.to(made.device))
     return made
 

@@ -29,7 +29,7 @@ class SampledNeighbors:
 
 @dataclass(frozen=True)
 class SampledLayer:
-    """What one layer of a network on a graph reads: `nodes` [m] of the whole graph, and edges [2, count] from places among them to places among
+    """What one layer of a network on a graph reads: `nodes` [m] of the whole graph, and edges [2, count] from indices among them to indices among
     the nodes of the layer before (at first those that were given). `edges` says which of the whole graph they are; `weight`
     [count] makes a sum along them an estimate of the mean over all edges, and adds up to 1 for each target that has edges."""
 

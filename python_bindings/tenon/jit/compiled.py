@@ -129,8 +129,8 @@ class Compiled(_core.CompiledCalls):
         if _core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             raise _Refused(_SHARDED_GRADIENTS)
         _hashable(structure)
-        places = tuple(map(sharded_calls.place_of, tensors))
-        key = repr(structure), places
+        layouts = tuple(map(sharded_calls.place_of, tensors))
+        key = repr(structure), layouts
         inner = self._of_parts.get(key)
         if inner is None:
             if len(self._of_parts) >= self._limit:
@@ -334,8 +334,10 @@ class Compiled(_core.CompiledCalls):
             else:
                 head += f"{entry.recordings} of 2 recordings made"
             lines.append("  " + head)
-        for (_, places), inner in self._of_parts.items():
-            lines.append(f"  with {sum(map(bool, places))} sharded tensors, as parts of this rank:")
+        for (_, layouts), inner in self._of_parts.items():
+            lines.append(
+                f"  with {sum(map(bool, layouts))} sharded tensors, as parts of this rank:"
+            )
             lines += [f"  {line}" for line in inner.explain().splitlines()[1:]]
         for reason, calls in self._eager.items():
             lines.append(f"  {calls} calls without a program: {reason}")

@@ -35,10 +35,10 @@ def whole_of(local: Tensor, place: Place) -> Tensor:
 
 
 def call_with_parts(
-    function: Callable[..., Any], structure: str, places: tuple[Place, ...], *parts: Tensor
+    function: Callable[..., Any], structure: str, layouts: tuple[Place, ...], *parts: Tensor
 ) -> Any:
     """function, whose sharded arguments come as parts; what it returns is taken apart in the same way."""
-    wholes: Iterator[Tensor] = map(whole_of, parts, places)
+    wholes: Iterator[Tensor] = map(whole_of, parts, layouts)
     args, kwargs = structures.unflatten(_structures[structure], wholes)
     found: list[Tensor] = []
     returned = structures.flatten(function(*args, **kwargs), found)
@@ -57,7 +57,7 @@ def know(structure: list[Any]) -> None:
 
 def joined(result: Any) -> Any:
     """What `call_with_parts` returned, with wholes again."""
-    results, places = result
+    results, layouts = result
     parts: list[Tensor] = []
     structure = structures.flatten(results, parts)
-    return structures.unflatten(structure, map(whole_of, parts, places))
+    return structures.unflatten(structure, map(whole_of, parts, layouts))

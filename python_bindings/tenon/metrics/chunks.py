@@ -22,7 +22,7 @@ class Chunk(NamedTuple):
 
 
 def chunks_of(tags: Sequence[int], kinds: int, scheme: str = "IOB") -> list[Chunk]:
-    """The chunks that tags mark: tag `kind * n + place` has one of the n places of the scheme, and others are outside.
+    """The chunks that tags mark: tag `kind * n + place` has one of the n marks of the scheme, and others are outside.
 
     Schemes are 'IOB', 'IOE', 'IOBES' and 'plain', where neighbours of one kind are one chunk.
     """
@@ -30,11 +30,11 @@ def chunks_of(tags: Sequence[int], kinds: int, scheme: str = "IOB") -> list[Chun
         raise ValueError(
             f"chunks_of: expected scheme {', '.join(map(repr, _SCHEMES))}, got {scheme!r}"
         )
-    places = _SCHEMES[scheme]
+    marks = _SCHEMES[scheme]
     found, begin, before = [], -1, ("O", -1)
     for at, tag in enumerate([*tags, -1]):
-        inside = 0 <= tag < kinds * len(places)
-        now = (places[tag % len(places)], tag // len(places)) if inside else ("O", -1)
+        inside = 0 <= tag < kinds * len(marks)
+        now = (marks[tag % len(marks)], tag // len(marks)) if inside else ("O", -1)
         open_ = before[0] != "O"
         # A chunk ends before an outside tag, one of another kind, one that begins a chunk, and behind one that ends it.
         ends = now[0] in "OBS" or now[1] != before[1] or before[0] in "ES"

@@ -149,14 +149,14 @@ def dynamic_decode(
     """Call `decoder.step` until all sequences have ended, `max_step_num` times at most.
 
     Returns the outputs [N, steps, ...], or [steps, N, ...] with `output_time_major`, and the last states; with `return_length` also how many
-    steps each sequence took, its end included. `impute_finished` keeps the states of sequences that have ended; with beams, which change their places, it is a NotImplementedError.
+    steps each sequence took, its end included. `impute_finished` keeps the states of sequences that have ended; with beams, which are sorted anew, it is a NotImplementedError.
     """
     if max_step_num is not None and max_step_num < 1:
         raise ValueError(f"dynamic_decode: expected max_step_num of at least 1, got {max_step_num}")
     inputs, states, finished = decoder.initialize(inits)
     if impute_finished and isinstance(states, BeamSearchState):
         raise NotImplementedError(
-            "dynamic_decode: expected impute_finished=False with beams, whose states change their places, got True; what "
+            "dynamic_decode: expected impute_finished=False with beams, which are sorted anew, got True; what "
             "follows the end of a beam does not count anyway"
         )
     lengths = tenon.zeros([*finished.shape], dtype=tenon.int64, device=finished.device)
@@ -166,7 +166,7 @@ def dynamic_decode(
         if impute_finished:
             after = _kept(finished, states, after)
         lengths = lengths + tenon.where(finished, 0, 1)
-        # Beams change their places: a decoder that moves them counts itself.
+        # Beams are sorted anew: a decoder that moves them counts itself.
         finished, states = (
             ended if isinstance(states, BeamSearchState) else tenon.logical_or(finished, ended),
             after,
@@ -193,7 +193,7 @@ def _first(value: Any) -> Tensor:
 
 
 def _map(function: Callable[..., Any], *values: Any) -> Any:
-    """A function of the tensors in the same places of tuples, lists and dicts."""
+    """A function of the tensors at the same positions of tuples, lists and dicts."""
     first = values[0]
     if isinstance(first, dict):
         return {name: _map(function, *(each[name] for each in values)) for name in first}

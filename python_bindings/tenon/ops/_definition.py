@@ -185,7 +185,7 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=Non
     moves elements, "unknown" where it depends on more than sizes. Without it, one for each element of the largest
     tensor; an operator without a shape rule is made of others, and those are counted.
     `ordered`: a call does more than return its results, such as talk to another process. Programs carry it out also where
-    nobody reads the result, never twice, and in its place, as those that draw random numbers.
+    the result is not read, never twice, and in its place, as those that draw random numbers.
 
     Returns a tenon.Operator, also found as tenon.ops.acme.swiglu. Defining a name again replaces it.
     """

@@ -42,14 +42,14 @@ class _Plan:
         self.constants = {value.id: value.constant for value in graph.values if _data(value)}
         self.calls: list[_Call] = []
         self.layers: dict[str, nn.Module] = {}
-        self.places: dict[str, int] = {}  # of the layers, among the steps
+        self.indices: dict[str, int] = {}  # of the layers, among the steps
         for place, step in enumerate(graph.steps):
             layer = _layer_of(step)
             if layer is None:
                 self.calls.append(_call_of(step))
                 continue
             name = f"{step.name.removeprefix('tenon::')}_{len(self.layers)}"
-            self.layers[name], self.places[name] = layer, place
+            self.layers[name], self.indices[name] = layer, place
             x = step.operands["x"]
             self.calls.append(_Call(name, None, {"x": _Reference(x.id)}, [step.result.id]))
 
@@ -109,7 +109,7 @@ class ProgramLayers(nn.Module):
     def program(self) -> Program:
         """The program with the layers of now. Sizes that it leaves open stay open."""
         plan = self._plan
-        layers = {name: getattr(self, name) for name in plan.places}
+        layers = {name: getattr(self, name) for name in plan.indices}
         for name, layer in layers.items():
             if type(layer) not in _INSERT:
                 raise TypeError(
@@ -120,7 +120,7 @@ class ProgramLayers(nn.Module):
         def put(graph: ProgramGraph) -> None:
             steps = graph.steps
             for name, layer in layers.items():
-                step = steps[plan.places[name]]
+                step = steps[plan.indices[name]]
                 x = step.operands["x"]
                 value = _INSERT[type(layer)](graph, step, layer, x)
                 graph.replace(step.result, value)

@@ -85,8 +85,8 @@ def pyramid_hash(
         chosen = tenon.nonzero((starts + size <= lengths.unsqueeze(1)).reshape([-1])).reshape([-1])
         runs = tenon.stack([x[:, i : i + len(starts)] for i in range(size)], -1).reshape([-1, size])
         runs = tenon.index_select(runs, chosen, 0)
-        places = [xxh32_of_words(runs, seed) % space for seed in range(features // chunk)]
-        index = tenon.stack(places, 1).unsqueeze(2) + tenon.arange(chunk, device=device)
+        starts_of_pieces = [xxh32_of_words(runs, seed) % space for seed in range(features // chunk)]
+        index = tenon.stack(starts_of_pieces, 1).unsqueeze(2) + tenon.arange(chunk, device=device)
         parts.append(tenon.index_select(flat, index.reshape([-1]), 0).reshape([-1, features]))
         keys.append(
             tenon.index_select(

@@ -382,10 +382,10 @@ def _tree(spec: str, leaves: Sequence[Any]) -> Any:
     version, content = json.loads(spec)
     if version != 1:
         raise ValueError(f"torch.load: expected containers of version 1, got {version}")
-    places = _places(content)
-    if places != len(leaves):
+    slots = _places(content)
+    if slots != len(leaves):
         raise ValueError(
-            f"torch.load: expected containers of {len(leaves)} values, got places for {places}"
+            f"torch.load: expected containers of {len(leaves)} values, got slots for {slots}"
         )
     return _container(content, iter(leaves))
 

@@ -95,7 +95,7 @@ def _convolution3d_backward(
         if groups > 1:
             raise Refused("its channels are in groups, along three spatial axes")
         out, source = (x, grad) if transposed else (grad, x)
-        # What slides over the images is the gradient: images and channels change places, and so do steps and distances.
+        # What slides over the images is the gradient: images and channels are swapped, and so do steps and distances.
         slid = call(
             "conv3d",
             call("transpose", source, 0, 1),

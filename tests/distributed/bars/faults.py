@@ -171,7 +171,7 @@ def judge(kind: str, victim: int, others: list[int], files: list[Path]) -> tuple
         told = lines[rank][-1] if lines[rank] else ["nothing", 0.0, files[rank].read_text()[-300:]]
         text = f"{told[0]}: {told[2]}"
         seconds = max(seconds, told[1] - faults[0])
-        # In which rank, and in which line of somebody's program.
+        # In which rank, and in which line of the user's program.
         is_named &= f"rank {victim}" in text
         # What abort() tells is a text of the program's own.
         is_named &= kind == "an abort" or re.search(r" at \S+:\d+", text) is not None

@@ -64,7 +64,7 @@ class Network:
             )
 
     def cut(self, machine: int) -> None:
-        """Nothing passes any longer, and nobody is told."""
+        """Nothing passes any longer, and neither end is told."""
         _run("ip", "-n", f"{self._tag}-b", "link", "set", f"port{machine}", "down")
 
     def command(self, machine: int, words: list[str]) -> list[str]:

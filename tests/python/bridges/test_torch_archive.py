@@ -163,7 +163,7 @@ def test_containers_have_a_place_for_each_value(saved, tmp_path):
         return json.dumps(content).encode()
 
     rewritten(saved, path, fewer)
-    with pytest.raises(ValueError, match="expected containers of [0-9]+ values, got places for"):
+    with pytest.raises(ValueError, match="expected containers of [0-9]+ values, got slots for"):
         _archive_walk.load(path, name=None, gradients=False)
 
 

@@ -10,7 +10,7 @@ from tenon.text.pyramid_hash import xxh32_of_words
 
 
 def test_hashes_are_those_that_were_published():
-    # XXH32 of "Nobody inspects the spammish repetition" begins with these, by its words: the values are of python-xxhash.
+    # XXH32 of python-xxhash's example begins with these, by its words: the values are of python-xxhash.
     xxhash = pytest.importorskip("xxhash")
     generator = np.random.default_rng(0)
     for count in (1, 2, 3, 4, 5, 8, 11):

@@ -105,7 +105,7 @@ def yolo_box(
 
 
 def yolo_box_head(x: Tensor, anchors: Sequence[float], class_num: int) -> Tensor:
-    """What the channels of a map stand for, in their places: sigmoids of centres, confidences and classes, exponentials of sizes.
+    """What the channels of a map stand for, in their order: sigmoids of centres, confidences and classes, exponentials of sizes.
 
     `x` is [N, A (5 + class_num), H, W] for A anchors, as yolo_box takes it; yolo_box_post takes the results.
     """
@@ -181,7 +181,7 @@ def yolo_box_post(
     out, _, number = multiclass_nms(
         tenon.concat(boxes, 1), tenon.concat(scores, 1).transpose(1, 2), 0.0, -1, -1, nms_threshold
     )
-    assert number is not None  # it was asked for
+    assert number is not None  # it was requested
     return out, number
 
 
