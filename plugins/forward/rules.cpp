@@ -203,20 +203,20 @@ class Product {
   // Of some operators only the first result passes gradients, and the rule refuses one for another (the mean and variance
   // of batch_norm). Those results depend on the arguments in a way that nothing tells.
   void by_transposition() {
-    std::vector<uint32_t> places;
+    std::vector<uint32_t> indices;
     for (uint32_t k = 0; k < call_.nouts; ++k)
       if (const tenon_tensor* out = tensor_in(call_.outs[k]); out && is_differentiable(out))
-        places.push_back(k);
+        indices.push_back(k);
     try {
-      by_transposition(places);
+      by_transposition(indices);
     } catch (const Error& error) {
-      if (error.code() != TENON_UNSUPPORTED || places.size() < 2) throw;
-      by_transposition({places[0]});
-      for (size_t n = 1; n < places.size(); ++n) unknown_ |= uint64_t{1} << places[n];
+      if (error.code() != TENON_UNSUPPORTED || indices.size() < 2) throw;
+      by_transposition({indices[0]});
+      for (size_t n = 1; n < indices.size(); ++n) unknown_ |= uint64_t{1} << indices[n];
     }
   }
 
-  void by_transposition(const std::vector<uint32_t>& places) {
+  void by_transposition(const std::vector<uint32_t>& indices) {
     const bool records = autograd->set_enabled(1);
     struct Restore {
       bool records;
@@ -228,7 +228,7 @@ class Product {
     std::vector<Tensor> vectors, conjugated;
     std::vector<tenon_tensor*> given(call_.nouts, nullptr);
     ErrorSink err;
-    for (uint32_t k : places) {
+    for (uint32_t k : indices) {
       tenon_tensor* out = tensor_in(call_.outs[k]);
       vectors.push_back(zeros_like(out));
       given[k] = vectors.back().get();
@@ -263,7 +263,7 @@ class Product {
                                   static_cast<uint32_t>(outputs.size()), inputs.data(),
                                   static_cast<uint32_t>(inputs.size()), found.data(), flags, err));
     for (size_t n = 0; n < found.size(); ++n)
-      if (found[n]) add_to(places[n], Tensor::adopt(found[n]));
+      if (found[n]) add_to(indices[n], Tensor::adopt(found[n]));
   }
 
   const Call& call_;

@@ -22,7 +22,7 @@ inline const tenon_autograd_api* autograd = nullptr;
 struct Tangents;  // of one tensor, at each level
 
 // The tangents that a level has put into slots. A node of autograd keeps a stand-in of its result, with a tangent, whose
-// history may keep the node: such circles end with the level, after which nobody asks for its tangents.
+// history may keep the node: such circles end with the level, after which no code asks for its tangents.
 class LevelTangents {
  public:
   void add(const std::shared_ptr<Tangents>& owner);

@@ -97,10 +97,10 @@ TENON_INFER(csr_order) {
 
 TENON_INFER(csr_transpose) {
   constexpr const char* kOp = "csr_transpose";
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMax = int64_t{1} << 40;
   TENON_TRY(expect_csr(kOp, args, nullptr, err));
   const int64_t count = int_of(args[2]);
-  if (count < 0 || count > kMost)
+  if (count < 0 || count > kMax)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, kOp,
                         "expected a count from 0 to 2^40, got %lld", ll(count));
   const tenon_tensor& indices = tensor_of(args[1]);

@@ -61,11 +61,11 @@ inline uint32_t mask_bits(Indices mask) {
   // NEON moves no mask to a register of integers: each element keeps the bit of its place, and the
   // sum across the register joins them.
   if constexpr (wide) {
-    constexpr uint64_t places[2] = {1, 2};
-    return static_cast<uint32_t>(vaddvq_u64(vandq_u64(uint64x2_t(mask), vld1q_u64(places))));
+    constexpr uint64_t bits[2] = {1, 2};
+    return static_cast<uint32_t>(vaddvq_u64(vandq_u64(uint64x2_t(mask), vld1q_u64(bits))));
   } else {
-    constexpr uint32_t places[4] = {1, 2, 4, 8};
-    return vaddvq_u32(vandq_u32(uint32x4_t(mask), vld1q_u32(places)));
+    constexpr uint32_t bits[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(uint32x4_t(mask), vld1q_u32(bits)));
   }
 #else
   uint32_t result = 0;
@@ -126,8 +126,8 @@ inline uint64_t nonzero_bits(const uint8_t* bytes) {
   return ~zero;
 #elif defined(__aarch64__)
   // Each byte keeps the bit of its place within eight; three sums of neighbours join eight bytes.
-  constexpr uint8_t places[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  const auto part = [bytes, place = vld1q_u8(places)](int i) {
+  constexpr uint8_t bits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto part = [bytes, place = vld1q_u8(bits)](int i) {
     const uint8x16_t x = vld1q_u8(bytes + i);
     return vandq_u8(vtstq_u8(x, x), place);
   };
