@@ -23,9 +23,10 @@ endforeach()
 if(NOT check IN_LIST failed)
   message(FATAL_ERROR "expected ${check} to fail, got ${failed}\n${output}")
 endif()
-# One fault, one check; besides, how the process ended.
+# One fault, one check; besides, how the process ended. A kernel that crashes fails each check that calls it, as
+# operators that are made of it do.
 list(FILTER failed EXCLUDE REGEX "^run\\.")
 list(LENGTH failed others)
-if(NOT only AND others GREATER 1)
+if(NOT only AND NOT check STREQUAL "run.crash" AND others GREATER 1)
   message(FATAL_ERROR "expected ${check} alone to fail, got ${failed}\n${output}")
 endif()

@@ -152,6 +152,7 @@ _image = normal(2, 3, 5, 4)
 _rows = normal(4, 6)
 _targets = np.array([0, 5, -100, 1])
 _codes = _rng.integers(-128, 128, (5, 32), dtype=np.int8)
+_weights = _rng.normal(size=(5, 32))
 _ragged = 0.7, T([0, 3, 5]), 2, 1.5  # scale, offsets, window, softcap
 
 
@@ -184,6 +185,14 @@ WHOLE = {
             normal(64),
             positive(5, 4),
         ),
+    ],
+    "linear_fp8": [
+        (
+            lambda x, s, b: tenon.linear_fp8(x, T(_weights).to("float8_e4m3"), s, b),
+            normal(3, 32),
+            positive(5),
+            normal(5),
+        )
     ],
     "paged_attention": [
         (
@@ -230,6 +239,15 @@ WHOLE = {
             normal(2, 2),
         )
     ],
+    "gru_recurrence_grad": [
+        (
+            lambda *a: tenon.gru_recurrence(*a)[0],
+            normal(3, 2, 6),
+            normal(6, 2) * 0.1,
+            normal(6),
+            normal(2, 2),
+        )
+    ],
     "attention_grad": [
         (tenon.scaled_dot_product_attention, normal(2, 6, 4), normal(2, 5, 4), normal(2, 5, 3))
     ],
@@ -272,8 +290,8 @@ def both_ways(name, function, arrays, dtype):
 @pytest.mark.parametrize("name, function, arrays", whole_cases())
 def test_kernels_agree_with_their_parts(name, function, arrays, dtype):
     slack = {"float64": 1e-11, "float32": 2e-5}.get(dtype) or 2 * EPSILON[dtype]
-    # Weights of attention saturate at large scores: what cancels is all that gradients are then.
-    saturates = name in ("attention_grad", "paged_attention")
+    # Weights of attention saturate at large scores, and gates at large sums: what cancels is all that gradients are then.
+    saturates = name in ("attention_grad", "gru_recurrence_grad", "paged_attention")
     magnitudes = MAGNITUDES[:3] if saturates else MAGNITUDES
     for magnitude in magnitudes:
         scaled = [arrays[0] * magnitude, *arrays[1:]]
