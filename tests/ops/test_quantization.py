@@ -108,9 +108,12 @@ def test_refused(name):
 
 
 def test_dtypes_refused():
-    with pytest.raises(TypeError, match="expected dtype int8, uint8, int16 or uint16, got float32"):
+    with pytest.raises(
+        TypeError,
+        match="expected dtype int8, uint8, int16, uint16, float8_e4m3 or float8_e5m2, got float32",
+    ):
         tenon.quantize_linear(X, SCALE, dtype="float32")
-    with pytest.raises(TypeError, match="expected an integer x, got float32"):
+    with pytest.raises(TypeError, match="expected an x of integers or float8, got float32"):
         tenon.dequantize_linear(X, SCALE)
     with pytest.raises(TypeError, match="expected quantized of dtype int8 and a floating scale"):
         tenon.weight_dequantize(X, tenon.ones((2,)))

@@ -81,7 +81,7 @@ def _abs_max(x: Tensor, axis: int | None) -> Tensor:
     size = tenon.abs(x.detach())
     if axis is None:
         return size.max()
-    return size.max([i for i in range(x.ndim) if i != axis % x.ndim])
+    return tenon.max(size, [i for i in range(x.ndim) if i != axis % x.ndim])
 
 
 def fake_quantize_abs_max(

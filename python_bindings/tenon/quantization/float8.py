@@ -29,13 +29,13 @@ def float8_of(weight: Tensor, dtype: str, scales: str) -> tuple[Tensor, Tensor]:
     if scales == "tensor":
         largest = size.max()
     elif scales == "row":
-        largest = size.max([1], keepdim=True)
+        largest = tenon.max(size, [1], keepdim=True)
     else:
         block = BLOCK
         rows, columns = weight.shape
         down, across = -(-rows // BLOCK[0]), -(-columns // BLOCK[1])
         size = nn.functional.pad(size, [0, across * BLOCK[1] - columns, 0, down * BLOCK[0] - rows])
-        largest = size.reshape([down, BLOCK[0], across, BLOCK[1]]).max([1, 3])
+        largest = tenon.max(size.reshape([down, BLOCK[0], across, BLOCK[1]]), [1, 3])
     scale = tenon.where(largest == 0, 1.0, largest / LARGEST[dtype])
     limit = LARGEST[dtype]
     ratio = weight / scales_of_elements(scale, block, weight.shape)

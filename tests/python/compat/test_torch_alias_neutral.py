@@ -19,6 +19,7 @@ OTHERS = {
     "distributed/pipelines": {"mail"},
     "text/strings.py": {"each"},
     "llm": {"row", "cursor", "fields", "self", "asyncio", "allowed", "found"},
+    "optim": {"lists"},
     "onnx": {"cursor", "self", "array", "got"},
     "quantization": {"block"},
     "data/arrow.py": {"self.table"},

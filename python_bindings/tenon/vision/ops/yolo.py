@@ -175,7 +175,7 @@ def yolo_box_post(
             second = tenon.minimum(second, extent - 1.0)
         boxes.append(tenon.concat([first, second], axis=-1).reshape([batch, -1, 4]))
         sure = (parts[..., 4] >= conf_thresh).unsqueeze(-1)
-        best = parts[..., 5:] == parts[..., 5:].max(-1, keepdim=True)
+        best = parts[..., 5:] == tenon.max(parts[..., 5:], -1, keepdim=True)
         score = tenon.where(tenon.logical_and(sure, best), parts[..., 4:5] * parts[..., 5:], 0.0)
         scores.append(score.reshape([batch, -1, class_num]))
     out, _, number = multiclass_nms(
