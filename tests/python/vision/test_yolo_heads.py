@@ -46,6 +46,8 @@ def test_pictures_in_files(tmp_path):
     image.fromarray(pixels).save(stored, "JPEG", quality=95)
     (tmp_path / "a.jpg").write_bytes(stored.getvalue())
     data = ops.read_file(tmp_path / "a.jpg")
+    with pytest.raises(TypeError, match="read_file: expected a path, got int"):
+        ops.read_file(0)
     assert data.numpy().tobytes() == stored.getvalue()
     with image.open(tmp_path / "a.jpg") as opened:
         wanted = np.array(opened)
