@@ -16,7 +16,8 @@ _MODES = {"unchanged": None, "gray": "L", "rgb": "RGB"}
 
 def read_file(filename: str | os.PathLike[str]) -> Tensor:
     """The bytes of a file, uint8 [size]."""
-    if not isinstance(filename, str | os.PathLike):  # open() takes descriptors of files, too, and reads and closes them
+    # open() takes descriptors of files, too, and reads and closes them.
+    if not isinstance(filename, str | os.PathLike):
         raise TypeError(f"read_file: expected a path, got {type(filename).__name__}")
     with open(filename, "rb") as file:
         return tenon.tensor(np.frombuffer(file.read(), np.uint8).copy())
