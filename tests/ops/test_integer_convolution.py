@@ -71,8 +71,8 @@ def test_threads_and_layouts_change_nothing():
     x = tenon.tensor(draw(rng, "uint8", (3, 24, 19, 23)))
     weight = tenon.tensor(draw(rng, "int8", (40, 24, 3, 3)))
     want = tenon.conv2d_integer(x, weight, 7, None, 1, 1)
-    turned = x.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
-    for other in (turned, tenon.concat([x, x], 0)[:3]):
+    channels_last = x.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])
+    for other in (channels_last, tenon.concat([x, x], 0)[:3]):
         assert (tenon.conv2d_integer(other, weight, 7, None, 1, 1) == want).all()
 
 

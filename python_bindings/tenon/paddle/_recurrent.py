@@ -47,11 +47,11 @@ def rnn(
             weights = weight_list[2 * part : 2 * part + 2]
             biases = weight_list[2 * (parts + part) : 2 * (parts + part) + 2]
             states = [call("select", state, 0, part) for state in pre_state]
-            given = _turned(call, x, ends_at) if direction else x
+            given = _reversed(call, x, ends_at) if direction else x
             out, all_states = _layer(call, mode, given, weights, biases, states)
             if ends_at is not None:
                 out = ends_at.without_rest(out)
-            outs.append(_turned(call, out, ends_at) if direction else out)
+            outs.append(_reversed(call, out, ends_at) if direction else out)
             for found, of_steps, first in zip(last, all_states, states, strict=True):
                 end = call("select", of_steps, 0, x.shape[0] - 1)
                 found.append(end if ends_at is None else ends_at.last(of_steps, first))
@@ -68,15 +68,15 @@ class _Lengths:
         steps = call("reshape", call("arange", 0, x.shape[0], 1, dtype="int64"), [-1, 1, 1])
         self._is_inside = call("less", steps, self._lengths)
         back = call("subtract", call("subtract", self._lengths, 1), steps)
-        self._turned = call("where", self._is_inside, back, steps)
+        self._reversed = call("where", self._is_inside, back, steps)
 
     def _along_steps(self, x: Value, index: Value) -> Value:
         wide = self._call("expand", index, [index.shape[0], *list(x.shape)[1:]])
         return self._call("take_along_axis", x, wide, 0)
 
-    def turned(self, x: Value) -> Value:
+    def reversed_steps(self, x: Value) -> Value:
         """Each sequence backwards, within its own steps."""
-        return self._along_steps(x, self._turned)
+        return self._along_steps(x, self._reversed)
 
     def without_rest(self, x: Value) -> Value:
         return self._call("where", self._is_inside, x, 0.0)
@@ -89,8 +89,8 @@ class _Lengths:
         return self._call("where", has_steps, found, first)
 
 
-def _turned(call: Add, x: Value, ends_at: _Lengths | None) -> Value:
-    return call("flip", x, [0]) if ends_at is None else ends_at.turned(x)
+def _reversed(call: Add, x: Value, ends_at: _Lengths | None) -> Value:
+    return call("flip", x, [0]) if ends_at is None else ends_at.reversed_steps(x)
 
 
 def _layer(

@@ -21,6 +21,7 @@ def test_a_variance_below_eps_is_eps(variance, dtype):
     # The limit has the gradient of the identity.
     loss.sum().backward()
     slopes = 0.5 * (1 / np.array([0.25, 4.0]) - np.array([0.0, 0.25]) / np.array([0.25, 4.0]) ** 2)
+    # bfloat16 has eight bits.
     np.testing.assert_allclose(given.grad.astype("float64").numpy(), slopes, rtol=1e-2)
 
 

@@ -191,6 +191,7 @@ def test_sums_beyond_sixteen_bits(dtype):
     ):
         out = made(given)
         assert str(out.dtype) == dtype and list(out.shape[:2]) == [2, 3]
+        # Two steps of eight bits; an overflow would be infinite.
         np.testing.assert_allclose(out.to("float32").numpy(), 66.0, rtol=1e-2)
 
 
@@ -200,4 +201,5 @@ def test_convolutions_along_one_axis():
     x = tenon.randn([2, 4, 11])
     low, high = float(x.min()), float(x.max())
     made = layers.Int8Conv(layer, steps_of(low, high))
+    # About one step of x times the magnitudes of six weights.
     np.testing.assert_allclose(made(x).numpy(), layer(x).detach().numpy(), atol=0.05)

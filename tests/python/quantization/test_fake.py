@@ -112,6 +112,7 @@ def test_a_layer_of_eight_bits_keeps_what_is_large():
     whole, scale = tenon.weight_quantize(tenon.tensor(weight))
     out = fake.llm_int8_linear(tenon.tensor(x), whole, scale, tenon.ones([5])).numpy()
     wanted = x @ (whole.numpy().astype(np.float32) * scale.numpy()[:, None]).T + 1
+    # Rows of x are rounded to 127 steps, and sixteen such errors are summed.
     np.testing.assert_allclose(out, wanted, atol=0.15)
     everything = fake.llm_int8_linear(tenon.tensor(x), whole, scale, threshold=0.0).numpy()
     np.testing.assert_allclose(everything, wanted - 1, rtol=1e-4, atol=1e-4)
@@ -126,4 +127,5 @@ def test_a_layer_of_eight_bits_on_numbers_of_sixteen(dtype):
     )
     out = fake.llm_int8_linear(x, weight, scale, tenon.ones([3], dtype=dtype))
     assert str(out.dtype) == dtype
+    # The result is rounded to half precision; an overflow would be infinite.
     np.testing.assert_allclose(out.to("float32").numpy(), 321.0, rtol=1e-2)

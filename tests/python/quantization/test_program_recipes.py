@@ -116,6 +116,7 @@ def test_programs_on_disk_and_of_open_sizes(tmp_path):
     x = batches(1, rows=5)[0]
     assert [dim.name for dim in again.dimensions] == ["rows"]
     assert again(x).numpy().tobytes() == made(x).numpy().tobytes()
+    # float8_e4m3 has three bits of mantissa, in each of several layers.
     np.testing.assert_allclose(again(x).numpy(), given(x).numpy(), rtol=0.2, atol=0.3)
 
 
@@ -198,6 +199,7 @@ def test_sums_of_programs_beyond_sixteen_bits():
     for each in (small, small.program()):
         out = each(x)
         assert out.dtype == tenon.float16
+        # Steps of eight bits; an overflow would be infinite.
         np.testing.assert_allclose(out.to("float32").numpy(), wanted, rtol=1e-2)
 
 
