@@ -5,7 +5,11 @@ import ctypes
 import threading
 import types
 
-import awkward_state  # noqa: F401 - registers its programs
+import awkward_attributes  # noqa: F401 - registers its programs
+import awkward_containers  # noqa: F401
+import awkward_interpreter  # noqa: F401
+import awkward_numbers  # noqa: F401
+import awkward_tensors  # noqa: F401
 import awkward_training  # noqa: F401
 import numpy as np
 import pytest
