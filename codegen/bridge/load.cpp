@@ -10,9 +10,9 @@ namespace tenon::codegen {
 namespace {
 
 // Names and calls of one expression.
-class Checker {
+class BridgeChecker {
  public:
-  Checker(const Package& package, const BridgeCall& call) : package_(package), call_(call) {}
+  BridgeChecker(const Package& package, const BridgeCall& call) : package_(package), call_(call) {}
 
   void add_step(const std::string& name) { steps_.push_back(name); }
 
@@ -70,7 +70,7 @@ class Checker {
 
 void read_steps(const YamlEntry& entry, const YAML::Node& node, const Package& package,
                 const BridgeCall& call, BridgeCase& result) {
-  Checker checker(package, call);
+  BridgeChecker checker(package, call);
   const auto lines = entry.scalars(node, "as");
   for (size_t i = 0; i < lines.size(); ++i) {
     Step step = parse_step(lines[i].first, lines[i].second, "as");
@@ -93,7 +93,7 @@ BridgeCase read_case(const YAML::Node& node, const std::string& path, const Pack
     const YamlEntry entry(map, path, "a case");
     result.where = {path, node.Mark().line + 1};
     Step step = parse_step(node.Scalar(), result.where, "as");
-    Checker(package, call).check(step.expression);
+    BridgeChecker(package, call).check(step.expression);
     result.steps.push_back(std::move(step));
     return result;
   }
@@ -102,7 +102,7 @@ BridgeCase read_case(const YAML::Node& node, const std::string& path, const Pack
   result.where = entry.where();
   if (entry.has("when")) {
     result.when = parse_expression(entry.text("when"), entry.where("when"), "when");
-    Checker(package, call).check(*result.when);
+    BridgeChecker(package, call).check(*result.when);
   }
   const int kinds = entry.has("as") + entry.has("native") + entry.has("refuse");
   if (kinds != 1)

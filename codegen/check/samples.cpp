@@ -41,9 +41,9 @@ bool is_array(const Node& node) {
   });
 }
 
-class Checker {
+class SampleChecker {
  public:
-  Checker(const Operator& op, const Sample& sample) : op_(op), sample_(sample) {}
+  SampleChecker(const Operator& op, const Sample& sample) : op_(op), sample_(sample) {}
 
   void check() {
     const Node& call = sample_.call;
@@ -169,6 +169,6 @@ class Checker {
 
 }  // namespace
 
-void check_sample(const Operator& op, const Sample& sample) { Checker(op, sample).check(); }
+void check_sample(const Operator& op, const Sample& sample) { SampleChecker(op, sample).check(); }
 
 }  // namespace tenon::codegen

@@ -11,7 +11,7 @@
 namespace tenon::codegen {
 namespace {
 
-using Text = std::optional<std::string>;
+using OptionalText = std::optional<std::string>;
 
 // Extents, from argument `first` on, as "[3,4]".
 std::string shape(const Node& call, size_t first) {
@@ -21,17 +21,17 @@ std::string shape(const Node& call, size_t first) {
   return cat("[", join(extents, ","), "]");
 }
 
-Text number(const Node& node, bool is_float) {
+OptionalText number(const Node& node, bool is_float) {
   if (node.kind == NodeKind::Unary) {
-    const Text inner = number(node.children[0], is_float);
-    return inner ? Text("-" + *inner) : std::nullopt;
+    const OptionalText inner = number(node.children[0], is_float);
+    return inner ? OptionalText("-" + *inner) : std::nullopt;
   }
   if (node.kind == NodeKind::Integer) return is_float ? node.text + ".0" : node.text;
   if (node.kind == NodeKind::Float) return node.text;
   return std::nullopt;
 }
 
-Text tensor(const Node& node) {
+OptionalText tensor(const Node& node) {
   if (node.kind == NodeKind::Boolean) return node.text;
   if (node.kind != NodeKind::Call) return number(node, false);
   if (node.text == "normal") return "u" + shape(node, 0);
@@ -45,18 +45,18 @@ Text tensor(const Node& node) {
   return cat("i", shape(node, 2), "<", node.children[1].text);
 }
 
-Text list(const Node& node, const char* open, const char* separator, const char* close,
-          Text (*item)(const Node&)) {
+OptionalText list(const Node& node, const char* open, const char* separator, const char* close,
+          OptionalText (*item)(const Node&)) {
   std::vector<std::string> items;
   for (const Node& child : node.children) {
-    const Text text = item(child);
+    const OptionalText text = item(child);
     if (!text) return std::nullopt;
     items.push_back(*text);
   }
   return cat(open, join(items, separator), close);
 }
 
-Text argument(const Param& param, const Node& node) {
+OptionalText argument(const Param& param, const Node& node) {
   if (node.kind == NodeKind::None) return "none";
   if (node.kind == NodeKind::Boolean) return node.boolean ? "true" : "false";
   if (node.kind == NodeKind::String) return cat("'", node.text, "'");
@@ -64,8 +64,8 @@ Text argument(const Param& param, const Node& node) {
   if (param.kind == ParamKind::Tensor) return tensor(node);
   if (node.kind == NodeKind::List && param.kind == ParamKind::Ints)
     return list(node, "(", ",", ")", [](const Node& child) { return number(child, false); });
-  const Text text = number(node, param.kind == ParamKind::Float);
-  return param.kind == ParamKind::Ints && text ? Text("(" + *text + ")") : text;
+  const OptionalText text = number(node, param.kind == ParamKind::Float);
+  return param.kind == ParamKind::Ints && text ? OptionalText("(" + *text + ")") : text;
 }
 
 Node parse_default(const std::string& text) {
@@ -73,7 +73,7 @@ Node parse_default(const std::string& text) {
 }
 
 // A default in the same notation, for parameters between those given.
-Text default_of(const Param& param) {
+OptionalText default_of(const Param& param) {
   const std::string& text = param.default_text;
   if (param.kind == ParamKind::Bool || param.kind == ParamKind::Int || text == "none" ||
       param.kind == ParamKind::String)
@@ -88,16 +88,16 @@ bool creates_tensors(const Operator& op) {
                       [](const Param& param) { return param.holds_tensors(); });
 }
 
-Text line(const Operator& op, const Sample& sample) {
+OptionalText line(const Operator& op, const Sample& sample) {
   const std::vector<Param>& params = op.signature.params;
-  std::vector<Text> arguments(params.size());
+  std::vector<OptionalText> arguments(params.size());
   size_t count = 0;
   for (size_t i = 0; i < sample.call.children.size(); ++i) {
     const std::string& keyword = sample.call.keywords[i];
     const size_t index =
         keyword.empty() ? i : static_cast<size_t>(op.signature.find_param(keyword));
     arguments[index] = params[index].kind == ParamKind::Dtype
-                           ? Text("T")
+                           ? OptionalText("T")
                            : argument(params[index], sample.call.children[i]);
     if (!arguments[index]) return std::nullopt;
     count = std::max(count, index + 1);
@@ -110,7 +110,7 @@ Text line(const Operator& op, const Sample& sample) {
   }
   std::string text = op.name_space == "tenon" ? op.name : op.qualified_name();
   for (size_t i = 0; i < count; ++i) {
-    const Text part = arguments[i] ? arguments[i] : default_of(params[i]);
+    const OptionalText part = arguments[i] ? arguments[i] : default_of(params[i]);
     if (!part) return std::nullopt;
     text += " " + *part;
   }
@@ -140,7 +140,7 @@ std::vector<OutputFile> emit_conformance_samples(const Package& package, const E
       domains += cat("{", quoted(op->name), ", ", quoted(kinds_of_numbers(*op)), "},\n");
     for (const Sample& sample : op->samples) {
       if (op->is_elementwise() && sample.is_made) continue;
-      if (const Text each = line(*op, sample)) samples += quoted(*each) + ",\n";
+      if (const OptionalText each = line(*op, sample)) samples += quoted(*each) + ",\n";
     }
   }
   return {{"conformance/samples.inc", samples}, {"conformance/domains.inc", domains}};

@@ -215,7 +215,7 @@ size_t dtype_input(const Operator& op, size_t inputs) {
   return 0;
 }
 
-std::string definition(const Operator& op) {
+std::string elementwise_definition(const Operator& op) {
   std::string text;
   int cost = 1;
   for (size_t i = 0; i < op.cases.size(); ++i) {
@@ -264,7 +264,7 @@ std::string definition(const Operator& op) {
 std::vector<CpuKernel> cpu_elementwise_kernels(const Package& package, const std::string& file) {
   std::vector<CpuKernel> kernels;
   for (const Operator* op : package.in_file(file))
-    if (!op->cases.empty()) kernels.push_back({op, definition(*op)});
+    if (!op->cases.empty()) kernels.push_back({op, elementwise_definition(*op)});
   return kernels;
 }
 

@@ -109,7 +109,7 @@ DtypeMask half_loop_dtypes(const Operator& op) {
   return op.dtypes.allow & low_precision_dtypes();
 }
 
-std::string definition(const Operator& op) {
+std::string reduction_definition(const Operator& op) {
   auto loops_of = [&](int dtype) {
     const char* type = cpu_element_type(dtype);
     if (!type)
@@ -138,7 +138,7 @@ std::string definition(const Operator& op) {
 std::vector<CpuKernel> cpu_reduction_kernels(const Package& package, const std::string& file) {
   std::vector<CpuKernel> kernels;
   for (const Operator* op : package.in_file(file))
-    if (op->reduction) kernels.push_back({op, definition(*op)});
+    if (op->reduction) kernels.push_back({op, reduction_definition(*op)});
   return kernels;
 }
 

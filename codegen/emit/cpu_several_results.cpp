@@ -88,7 +88,7 @@ void loop_@op@(char* const* data, int64_t n, const tenon_value* attributes) {
                {"stores", stores}});
 }
 
-std::string definition(const Operator& op) {
+std::string several_results_definition(const Operator& op) {
   size_t inputs = 0;
   for (const Param& param : op.signature.params) inputs += param.is_tensor();
   int cost = 1;
@@ -117,7 +117,7 @@ std::vector<CpuKernel> cpu_several_results_kernels(const Package& package,
                                                    const std::string& file) {
   std::vector<CpuKernel> kernels;
   for (const Operator* op : package.in_file(file))
-    if (!op->element_steps.empty()) kernels.push_back({op, definition(*op)});
+    if (!op->element_steps.empty()) kernels.push_back({op, several_results_definition(*op)});
   return kernels;
 }
 

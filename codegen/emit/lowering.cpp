@@ -90,7 +90,7 @@ std::string entry_point(const Operator& op, const std::string& definition) {
               {{"op", op.name}, {"definition", definition}});
 }
 
-std::string elementwise(const Operator& op) {
+std::string lowered_elementwise(const Operator& op) {
   std::string programs, cases;
   size_t count = 0;
   for (const ScalarCase& scalar_case : op.cases) {
@@ -132,7 +132,7 @@ const char* reduction_opcode(const CheckedReduction& reduction) {
       .macro;
 }
 
-std::string reduction(const Operator& op) {
+std::string lowered_reduction(const Operator& op) {
   CheckedReduction checked = check_reduction(op);
   auto index_of = [&](size_t rule_param, const char* name) {
     const auto& params = op.shape->params;
@@ -163,8 +163,8 @@ bool has_derived_lowering(const Operator& op) { return !derived_lowering(op).emp
 std::string derived_lowering(const Operator& op) {
   if (op.decompose_native || !op.decompose.empty()) return "";
   try {
-    if (!op.cases.empty()) return elementwise(op);
-    if (op.reduction) return reduction(op);
+    if (!op.cases.empty()) return lowered_elementwise(op);
+    if (op.reduction) return lowered_reduction(op);
   } catch (const NotPrimitive&) {
   }
   return "";

@@ -24,9 +24,9 @@ bool is_tiny(const ScalarValue& value) {
   return size > 0 && size < std::numeric_limits<float>::min();
 }
 
-class Translator {
+class CppTranslator {
  public:
-  explicit Translator(const ScalarNames& names) : names_(names) {}
+  explicit CppTranslator(const ScalarNames& names) : names_(names) {}
 
   // In its own type.
   std::string text(const ScalarValue& value) const {
@@ -173,11 +173,11 @@ void collect_attributes(const ScalarValue& value, std::set<int>& read, std::set<
 }  // namespace
 
 std::string scalar_cpp(const ScalarValue& value, const ScalarNames& names) {
-  return Translator(names).text(value);
+  return CppTranslator(names).text(value);
 }
 
 std::string scalar_cpp_as_element(const ScalarValue& value, const ScalarNames& names) {
-  Translator translator(names);
+  CppTranslator translator(names);
   return is_host(value) ? translator.as(value, Kind::Element) : translator.text(value);
 }
 
@@ -188,7 +188,7 @@ std::string declare_attributes(const Signature& signature, const ScalarValue& va
   std::vector<int> params = attribute_params(signature);
   std::string result;
   for (int attribute : tested)
-    result += cat(indent, "const bool ", Translator::none_name(attribute), " = ", names.attributes,
+    result += cat(indent, "const bool ", CppTranslator::none_name(attribute), " = ", names.attributes,
                   "[", attribute, "].tag == TENON_VALUE_NONE;\n");
   for (int attribute : read) {
     const Param& param = signature.params[params[attribute]];

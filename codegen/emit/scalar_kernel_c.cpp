@@ -30,9 +30,9 @@ std::string float_literal(const std::string& text) {
   return cat("TK_NUMBER(", text, ")");
 }
 
-class Translator {
+class KernelCTranslator {
  public:
-  Translator(const Signature& signature, KernelElements elements)
+  KernelCTranslator(const Signature& signature, KernelElements elements)
       : signature_(signature),
         integers_(elements == KernelElements::Integers),
         complex_(elements == KernelElements::Complex) {}
@@ -189,7 +189,7 @@ KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value
 
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines,
                             KernelElements elements) {
-  Translator translator(signature, elements);
+  KernelCTranslator translator(signature, elements);
   std::string parts;
   for (const auto& [name, value] : lines.parts)
     parts += cat(value.type.kind == Kind::Bool                                          ? "int"
@@ -203,7 +203,7 @@ KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines
 }
 
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps) {
-  Translator translator(signature, KernelElements::Floating);
+  KernelCTranslator translator(signature, KernelElements::Floating);
   std::string statements;
   for (const auto& [name, value] : steps)
     statements += cat("T e_", name, " = ", translator.text(value), "; ");

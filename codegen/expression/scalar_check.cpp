@@ -35,9 +35,9 @@ const char* name_of(const Type& type) {
   return "";
 }
 
-class Checker {
+class ScalarChecker {
  public:
-  Checker(const Operator& op, DtypeMask mask, std::string key) : mask_(mask), key_(std::move(key)) {
+  ScalarChecker(const Operator& op, DtypeMask mask, std::string key) : mask_(mask), key_(std::move(key)) {
     int attribute = 0;
     for (const Param& param : op.signature.params)
       if (!param.holds_tensors()) bind_attribute(param, attribute++);
@@ -387,7 +387,7 @@ std::vector<int> attribute_params(const Signature& signature) {
 }
 
 ScalarLines check_case(const Operator& op, const ScalarCase& scalar_case) {
-  Checker checker(op, scalar_case.mask, "expr");
+  ScalarChecker checker(op, scalar_case.mask, "expr");
   for (const Param& param : op.signature.params)
     if (param.is_tensor())
       checker.bind(param.name,
@@ -418,7 +418,7 @@ ScalarValue all_lines(const ScalarLines& lines) {
 }
 
 ScalarSteps check_element_steps(const Operator& op) {
-  Checker checker(op, op.dtypes.allow, "expr");
+  ScalarChecker checker(op, op.dtypes.allow, "expr");
   for (const Param& param : op.signature.params)
     if (param.is_tensor()) checker.bind(param.name, {Type::Element, true});
   ScalarSteps steps = checker.check_steps(op.element_steps);
@@ -438,18 +438,18 @@ CheckedReduction check_reduction(const Operator& op) {
   const bool inexact = op.dtypes.outs[0].rule == OutDtype::Float;
   const DtypeMask integers = integer_dtypes() | bool_dtypes();
   auto checker = [&](const char* part) {
-    return Checker(op, inexact ? op.dtypes.allow & ~integers : op.dtypes.allow,
+    return ScalarChecker(op, inexact ? op.dtypes.allow & ~integers : op.dtypes.allow,
                    cat("reduce.", part));
   };
   CheckedReduction result;
   Type element{Type::Element, true};
-  Checker map = checker("map");
+  ScalarChecker map = checker("map");
   map.bind("x", op.dtypes.allow == bool_dtypes() ? Type{Type::Bool, true} : element);
   result.map = map.check(reduction.map);
   const bool truth = result.map.type.kind == Type::Bool;
   result.truth = truth;
   const Type partial{truth ? Type::Bool : Type::Element, true};
-  auto require = [&](const Checker& in, const Node& node, const ScalarValue& value,
+  auto require = [&](const ScalarChecker& in, const Node& node, const ScalarValue& value,
                      bool bool_wanted) {
     bool is_bool = value.type.kind == Type::Bool;
     if (is_bool != bool_wanted)
@@ -457,16 +457,16 @@ CheckedReduction check_reduction(const Operator& op) {
               cat("expected ", bool_wanted ? "a bool" : "a number", ", got ", name_of(value.type)));
   };
   if (reduction.init) {
-    Checker init = checker("init");
+    ScalarChecker init = checker("init");
     result.init = init.check(*reduction.init);
     require(init, *reduction.init, *result.init, truth);
   }
-  Checker combine = checker("combine");
+  ScalarChecker combine = checker("combine");
   combine.bind("a", partial);
   combine.bind("b", partial);
   result.combine = combine.check(reduction.combine);
   require(combine, reduction.combine, result.combine, truth);
-  Checker finish = checker("finish");
+  ScalarChecker finish = checker("finish");
   finish.bind("a", partial);
   finish.bind("n", {Type::Int, false});
   result.finish = finish.check(reduction.finish);

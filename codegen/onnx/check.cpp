@@ -45,9 +45,9 @@ Versions versions_of(const std::vector<std::string>& schemas) {
   return versions;
 }
 
-class Checker {
+class OnnxChecker {
  public:
-  Checker(const OnnxTable& table, const Package& package, std::vector<std::string>& errors)
+  OnnxChecker(const OnnxTable& table, const Package& package, std::vector<std::string>& errors)
       : table_(table), package_(package), errors_(errors), versions_(versions_of(table.schemas)) {
     for (const OnnxLine& line : table.lines) lines_[line.name].push_back(&line);
     for (const auto& op : package.operators)
@@ -221,7 +221,7 @@ const std::vector<std::string>& onnx_functions() {
 }
 
 void check_onnx(const OnnxTable& table, const Package& package, std::vector<std::string>& errors) {
-  Checker(table, package, errors).run();
+  OnnxChecker(table, package, errors).run();
 }
 
 }  // namespace tenon::codegen

@@ -14,7 +14,7 @@ namespace {
 constexpr int kMaxDepth = 32;  // of regions inside regions
 constexpr uint32_t kMaxOutputs = 8;
 
-bool is_number(int32_t tag) {
+bool is_real_number(int32_t tag) {
   return tag == TENON_VALUE_INT || tag == TENON_VALUE_FLOAT || tag == TENON_VALUE_BOOL;
 }
 
@@ -50,7 +50,7 @@ bool fits(const tenon_param_def& param, const Operand& operand) {
     return param.flags & TENON_PARAM_FLAG_OPTIONAL || (param.flags & TENON_PARAM_FLAG_HAS_DEFAULT &&
                                                        param.default_value.tag == TENON_VALUE_NONE);
   if (param.kind == TENON_PARAM_SCALAR || param.kind == TENON_PARAM_TENSOR)
-    return is_number(tag) || tag == TENON_VALUE_COMPLEX;
+    return is_real_number(tag) || tag == TENON_VALUE_COMPLEX;
   return tag == attribute_tag(param.kind);
 }
 

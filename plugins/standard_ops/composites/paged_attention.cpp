@@ -17,12 +17,12 @@ bool is_integer(const tenon_tensor& tensor) {
 }
 
 // The sequence of each row, and the position of the last key that it sees.
-struct Rows {
+struct RaggedRows {
   Tensor sequence, last;  // [T]
 };
 
 tenon_status read_rows(Scope& scope, int64_t count, const Tensor& query, Tensor& lengths,
-                       const tenon_value& given, Rows* out, tenon_err* err) {
+                       const tenon_value& given, RaggedRows* out, tenon_err* err) {
   const int64_t sequences = lengths->shape[0];
   Tensor row = numbers_to(scope, count, query);
   if (is_none(given)) {
@@ -107,7 +107,7 @@ TENON_DECOMPOSE(paged_attention) {
                 made = values->shape[3], positions = width * size, group = heads / kv_heads;
   TENON_TRY(expect_between(TENON_INVALID_ARGUMENT, kOp, "lengths", lengths, 0,
                            static_cast<double>(positions), err));
-  Rows of_rows;
+  RaggedRows of_rows;
   TENON_TRY(read_rows(scope, rows, query, lengths, args[6], &of_rows, err));
   if (rows == 0 || positions == 0 || heads == 0)
     return finish(scope, outs, full_with(scope, query, Shape{rows, heads, made}, 0));

@@ -52,12 +52,12 @@ Tensor codes_of(Scope& scope, const Tensor& levels, double low, double high, int
 namespace {
 
 // A format whose codes are equal steps from an end of the block's range.
-struct Steps {
+struct BlockSteps {
   std::string_view format;
   int bits;
   bool has_offset;  // the least element is stored; else zero is in the middle of the codes
 };
-constexpr Steps kSteps[] = {
+constexpr BlockSteps kSteps[] = {
     {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
 
 // Codes [count, 32] below 16 as 16 bytes: the first half in the lower bits.
@@ -107,7 +107,7 @@ Tensor floor_of_product(Scope& scope, const Tensor& x, const Tensor& y, double o
   return ops::where(scope, is_below, ops::subtract(scope, whole, 1.0), whole);
 }
 
-Tensor quantized_steps(Scope& scope, const Tensor& x, const Steps& format) {
+Tensor quantized_steps(Scope& scope, const Tensor& x, const BlockSteps& format) {
   const double count = 1 << format.bits;
   Tensor step, offset, levels;
   if (format.has_offset) {
@@ -183,7 +183,7 @@ TENON_DECOMPOSE(quantize_blocks) {
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
   const std::string_view name = text_of(args[1]);
-  const auto* steps = std::ranges::find(kSteps, name, &Steps::format);
+  const auto* steps = std::ranges::find(kSteps, name, &BlockSteps::format);
   const bool is_large = has_large_blocks(name);
   if (steps == std::end(kSteps) && name != "q8_0" && name != "mxfp4" && !is_large)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,

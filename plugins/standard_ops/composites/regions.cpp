@@ -50,14 +50,14 @@ struct Regions {
   int64_t pixels;
 };
 
-Tensor column(Scope& scope, const Tensor& boxes, int64_t k) {
+Tensor box_column(Scope& scope, const Tensor& boxes, int64_t k) {
   return ops::unsqueeze(scope, ops::select(scope, boxes, 1, k), {1});
 }
 
 Bins bins_of(Scope& scope, const Tensor& boxes, int side, const RoiAlign& geometry) {
   const double offset = geometry.aligned ? 0.5 : 0;
   const auto scaled = [&](int64_t k) {
-    return ops::subtract(scope, ops::multiply(scope, column(scope, boxes, k), geometry.scale),
+    return ops::subtract(scope, ops::multiply(scope, box_column(scope, boxes, k), geometry.scale),
                          offset);
   };
   Tensor begin = scaled(1 - side), extent = ops::subtract(scope, scaled(3 - side), begin);
@@ -208,7 +208,7 @@ namespace {
 Tensor members(Scope& scope, const Tensor& boxes, int side, double scale, int64_t bins,
                int64_t extent) {
   const auto rounded = [&](int64_t k) {
-    Tensor scaled = ops::multiply(scope, column(scope, boxes, k), scale);
+    Tensor scaled = ops::multiply(scope, box_column(scope, boxes, k), scale);
     // Halves away from zero, as `round` of C.
     Tensor away = ops::floor(scope, ops::add(scope, ops::abs(scope, scaled), 0.5));
     return ops::copysign(scope, away, scaled);

@@ -70,7 +70,7 @@ Derived carried(const Move& move, const Elements& x, const More&... more) {
   return move(there(x), there(more)...).to(carrier.bits).bits_as(dtype);
 }
 
-Shape shape_of(const Elements& x) { return x.scope().ok() ? sizes_of(x.tensor()) : Shape(3, 0); }
+Shape elements_shape(const Elements& x) { return x.scope().ok() ? sizes_of(x.tensor()) : Shape(3, 0); }
 
 Elements zeros(const Elements& like, const Shape& shape) {
   if (!like.scope().ok()) return like;
@@ -88,7 +88,7 @@ Derived nothing(const Elements& like, const Shape& shape, int32_t dtype) {
 
 Derived derived_unary(int64_t opcode, const Elements& x) {
   const int32_t dtype = x.dtype();
-  if (const Derived none = nothing(x, shape_of(x), dtype)) return none;
+  if (const Derived none = nothing(x, elements_shape(x), dtype)) return none;
   if (is_floating(dtype)) return derived_real_unary(opcode, x);
   if (!is_whole(dtype)) return {};
   if (dtype == TENON_DTYPE_U64) {
@@ -103,7 +103,7 @@ Derived derived_unary(int64_t opcode, const Elements& x) {
 Derived derived_binary(int64_t opcode, const Elements& x, const Elements& y) {
   const int32_t dtype = x.dtype();
   if (y.dtype() != dtype) return {};
-  if (const Derived none = nothing(x, shape_of(x), dtype)) return none;
+  if (const Derived none = nothing(x, elements_shape(x), dtype)) return none;
   if (is_floating(dtype)) return derived_real_binary(opcode, x, y);
   if (!is_whole(dtype)) return {};
   if (dtype == TENON_DTYPE_U64) {
@@ -118,13 +118,13 @@ Derived derived_binary(int64_t opcode, const Elements& x, const Elements& y) {
 Derived derived_compare(int64_t opcode, const Elements& x, const Elements& y) {
   const int32_t dtype = x.dtype(), wide = wider(dtype);
   if (y.dtype() != dtype) return {};
-  if (const Derived none = nothing(x, shape_of(x), TENON_DTYPE_BOOL)) return none;
+  if (const Derived none = nothing(x, elements_shape(x), TENON_DTYPE_BOOL)) return none;
   if (wide == dtype) return {};
   return x.compare(opcode, x.to(wide), y.to(wide));
 }
 
 Derived derived_select(const Elements& condition, const Elements& x, const Elements& y) {
-  if (const Derived none = nothing(x, shape_of(x), x.dtype())) return none;
+  if (const Derived none = nothing(x, elements_shape(x), x.dtype())) return none;
   return carried([&](const Elements& a, const Elements& b) { return select(condition, a, b); }, x,
                  y);
 }
@@ -136,7 +136,7 @@ Derived derived_reduce(int64_t opcode, const Elements& x) {
   if (opcode < 0 || opcode >= static_cast<int64_t>(std::size(kOpcodes))) return {};
   Scope& scope = x.scope();
   const int64_t combine = kOpcodes[opcode];
-  const Shape shape = shape_of(x);
+  const Shape shape = elements_shape(x);
   if (const Derived none = nothing(x, {shape[0], shape[2]}, x.dtype())) return none;
   Tensor rows = x.tensor(), waiting;
   for (int64_t n = shape[1]; n > 1 && scope.ok(); n /= 2) {
@@ -157,7 +157,7 @@ Derived derived_contract(const Elements& x, const Elements& y) {
   const int32_t dtype = x.dtype();
   if (is_floating(dtype) ? primitive::is_narrow_float(dtype) : !is_whole(dtype)) return {};
   Scope& scope = x.scope();
-  const Shape a = shape_of(x), b = shape_of(y);
+  const Shape a = elements_shape(x), b = elements_shape(y);
   const int64_t batch = a[0], m = a[1], k = a[2], n = b[2];
   if (const Derived none = nothing(x, {batch, m, n}, dtype)) return none;
   Elements sum = zeros(x, {batch, m, n});
@@ -180,7 +180,7 @@ Derived derived_contract(const Elements& x, const Elements& y) {
 }
 
 Derived derived_gather(const Elements& x, const Elements& index) {
-  const int64_t inner = shape_of(x)[1], count = shape_of(index)[0];
+  const int64_t inner = elements_shape(x)[1], count = elements_shape(index)[0];
   if (const Derived none = nothing(x, {count, inner}, x.dtype())) return none;
   return carried(
       [&](const Elements& rows) { return x.made(primitive::gather(x.scope(), rows, index)); }, x);
@@ -192,8 +192,8 @@ namespace {
 // sum before the first, is theirs alone. Sums of integers wrap, so that the difference is right.
 Elements added_by_sorting(const Elements& x, const Elements& index, const Elements& source) {
   Scope& scope = x.scope();
-  const Shape shape = shape_of(x);
-  const int64_t n = shape[0], inner = shape[1], m = shape_of(source)[0];
+  const Shape shape = elements_shape(x);
+  const int64_t n = shape[0], inner = shape[1], m = elements_shape(source)[0];
   const auto sorted = ops::sort_with_indices(scope, index);
   const Elements rows = x.made(sorted.values);
   const Elements values = x.made(primitive::gather(scope, source, sorted.indices));
@@ -221,8 +221,8 @@ Elements added_by_sorting(const Elements& x, const Elements& index, const Elemen
 
 Derived derived_scatter(int64_t opcode, const Elements& x, const Elements& index,
                         const Elements& source) {
-  if (const Derived none = nothing(x, shape_of(x), x.dtype())) return none;
-  const Shape shape = shape_of(source);
+  if (const Derived none = nothing(x, elements_shape(x), x.dtype())) return none;
+  const Shape shape = elements_shape(source);
   if (shape[0] == 0 || shape[1] == 0) return x.made(primitive::copy(x.scope(), x, x.dtype()));
   if (opcode == TENON_SCATTER_ASSIGN)
     return carried(

@@ -47,7 +47,7 @@ Division divide(const Elements& x, const Elements& y) {
   return {select(by_zero, int64_t{0}, quotient), select(by_zero, int64_t{0}, rest)};
 }
 
-Elements truncated_remainder(const Elements& x, const Elements& y) {
+Elements whole_truncated_remainder(const Elements& x, const Elements& y) {
   const Elements r = divide(x, y).remainder;
   // Floor division leaves the sign of y. Where that is not the sign of x, one y less is left.
   const Elements other_sign = not_equal(x < int64_t{0}, y < int64_t{0});
@@ -84,7 +84,7 @@ Elements powers(const Elements& like, int64_t count, int64_t step) {
 }
 
 // Each element's bits, the lowest first, as 0 and 1 in float32: [elements, width].
-Elements bits_of(const Elements& x) {
+Elements binary_digits(const Elements& x) {
   const int64_t bytes = width_of(x) / 8;
   const int64_t count = x.scope().ok() ? x.tensor()->numel : 0;
   const Tensor dense = primitive::contiguous(x.scope(), x.tensor());
@@ -98,7 +98,7 @@ Elements bits_of(const Elements& x) {
   return (high - floor(high * 0.5) * 2.0).in_shape({count, bytes * 8});
 }
 
-// The inverse of bits_of, in the shape and dtype of `like`.
+// The inverse of binary_digits, in the shape and dtype of `like`.
 Elements from_bits(const Elements& bits, const Elements& like) {
   Scope& scope = like.scope();
   if (!scope.ok()) return like;
@@ -118,7 +118,7 @@ Elements from_bits(const Elements& bits, const Elements& like) {
 }
 
 Elements bitwise(int64_t opcode, const Elements& x, const Elements& y) {
-  const Elements a = bits_of(x), b = bits_of(y);
+  const Elements a = binary_digits(x), b = binary_digits(y);
   if (opcode == TENON_BINARY_AND) return from_bits(a * b, x);
   if (opcode == TENON_BINARY_OR) return from_bits(maximum(a, b), x);
   return from_bits(abs(a - b), x);
@@ -128,7 +128,7 @@ Elements bitwise(int64_t opcode, const Elements& x, const Elements& y) {
 Elements power(const Elements& x, const Elements& n) {
   Scope& scope = x.scope();
   if (!scope.ok()) return x;
-  const Elements bits = bits_of(n);
+  const Elements bits = binary_digits(n);
   const int64_t width = width_of(x);
   const Shape shape = sizes_of(x.tensor());
   const auto bit = [&](int64_t i) {
@@ -165,7 +165,7 @@ Derived derived_whole_binary(int64_t opcode, const Elements& x, const Elements& 
     case TENON_BINARY_REMAINDER:
       return divide(x, y).remainder;
     case TENON_BINARY_FMOD:
-      return truncated_remainder(x, y);
+      return whole_truncated_remainder(x, y);
     case TENON_BINARY_POW:
       return power(x, y);
     case TENON_BINARY_AND:
