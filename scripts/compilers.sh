@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Reads the sources with every compiler that docs/support.md names, as far as an error of the sources shows: syntax, types and templates
+# (scripts/compile_with.py). The stages gcc and clang of scripts/nightly.sh build and test with the newest of each.
+#   scripts/compilers.sh [COMPILER ...]      g++-11 to g++-14 and clang++-14 to clang++-19
+#   TENON_COMPILERS_ONLY='^plugins/cpu/'     files whose path fits this regular expression
+# Needs a build in build/release, and root. What the system's packages have is installed; the others come with a Debian 13 that is unpacked into
+# a folder, with its headers of glibc, yaml-cpp, GoogleTest and the rest. Python's headers are those of .venv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- g++-{11,12,13,14} clang++-{14,15,16,17,18,19}
+[ "$(id -u)" = 0 ] || { echo "compilers.sh: expected to run as root, as chroot needs it" >&2; exit 2; }
+
+# Mounts are seen by this process and its children alone, and end with it.
+[ "${TENON_COMPILERS_UNSHARED:-0}" = 1 ] || TENON_COMPILERS_UNSHARED=1 exec unshare -m "$0" "$@"
+
+headers=(libyaml-cpp-dev libxbyak-dev libprotozero-dev libgtest-dev libbenchmark-dev libssl-dev opencl-c-headers libdnnl-dev)
+package_of() { echo "${1/clang++/clang}"; }
+here=() there=()
+for compiler in "$@"; do
+  if command -v "$compiler" > /dev/null || apt-cache show "$(package_of "$compiler")" > /dev/null 2>&1; then here+=("$compiler"); else there+=("$compiler"); fi
+done
+
+missing=()
+for compiler in "${here[@]}"; do command -v "$compiler" > /dev/null || missing+=("$(package_of "$compiler")"); done
+[ ${#missing[@]} -eq 0 ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+
+# A folder for each set of compilers. Nothing is configured in it: compilers run without.
+root=""
+if [ ${#there[@]} -gt 0 ]; then
+  packages=$(printf '%s\n' base-files "${headers[@]}" $(for compiler in "${there[@]}"; do package_of "$compiler"; done) | sort | paste -sd,)
+  root=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/compilers-$(sha256sum <<< "$packages" | cut -c1-12)
+  if [ ! -e "$root/unpacked" ]; then
+    command -v mmdebstrap > /dev/null || { apt-get update -qq; apt-get install -y -qq --no-install-recommends mmdebstrap > /dev/null; }
+    mirror=$(apt-cache policy | grep -oE 'https?://[^ ]+/debian/? ' | head -n 1)
+    [ -n "$mirror" ] || { echo "compilers.sh: expected a Debian system, whose mirror has ${there[*]}" >&2; exit 2; }
+    rm -rf "$root"
+    mmdebstrap --variant=extract --include="$packages" trixie "$root" "deb ${mirror% } trixie main"
+    touch "$root/unpacked"
+  fi
+  python_headers=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+  for folder in "$PWD" "$(readlink -f .venv)" "$python_headers"; do
+    mkdir -p "$root$folder"
+    mount --rbind "$folder" "$root$folder"
+  done
+  mkdir -p "$root/dev" "$root/proc"
+  mount --bind /dev "$root/dev"
+  mount --bind /proc "$root/proc"
+fi
+
+failed=0
+for compiler in "$@"; do
+  echo "== $compiler"
+  from=()
+  [[ " ${here[*]} " == *" $compiler "* ]] || from=(--root "$root")
+  .venv/bin/python scripts/compile_with.py "$compiler" "${from[@]}" --only "${TENON_COMPILERS_ONLY:-}" --jobs "${NIGHTLY_JOBS:-$(nproc)}" || failed=1
+done
+exit $failed
