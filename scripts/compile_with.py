@@ -94,7 +94,9 @@ def main():
     parser.add_argument("compiler", help="a C++ compiler, such as g++-14 or clang++-16")
     parser.add_argument("--build", type=Path, default=TREE / "build/release")
     parser.add_argument("--root", help="the folder of a system that holds the compiler; needs root")
-    parser.add_argument("--only", default="", help="sources whose path fits this regular expression")
+    parser.add_argument(
+        "--only", default="", help="sources whose path fits this regular expression"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
 
