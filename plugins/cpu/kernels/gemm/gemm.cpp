@@ -48,9 +48,6 @@ template void gemm_padded<float>(int64_t, int64_t, int64_t, const float*, int64_
 template void gemm_padded<double>(int64_t, int64_t, int64_t, const double*, int64_t, const double*,
                                   int64_t, double*, int64_t, bool);
 
-TENON_MICRO_KERNELS(, float)
-TENON_MICRO_KERNELS(, double)
-
 #define TENON_GEMM(T)                                                                            \
   template tenon_status gemm<T>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<T>, Matrix<T>, T*, \
                                 int64_t, bool, const BatchOffsets&, tenon_err*);

@@ -167,36 +167,6 @@ Micro<Format, Element> choose_micro(int64_t rows) {
   return {micro_kernel<Format, 1, V, Element>, 1};
 }
 
-// Those of floats are compiled with gemm.cpp, and not in each of the files that multiply floats.
-#define TENON_MICRO_KERNEL(EXTERN, T, M, V)                                                     \
-  EXTERN template void micro_kernel<Plain<T>, M, V, T>(int64_t, const T*, int64_t, int64_t,     \
-                                                       const T*, int64_t, T*, int64_t, int64_t, \
-                                                       bool, const PrefetchPlan&, const int32_t*);
-#define TENON_MICRO_KERNELS_OF_WIDTH(EXTERN, T, V) \
-  TENON_MICRO_KERNEL(EXTERN, T, 6, V)              \
-  TENON_MICRO_KERNEL(EXTERN, T, 4, V)              \
-  TENON_MICRO_KERNEL(EXTERN, T, 2, V)              \
-  TENON_MICRO_KERNEL(EXTERN, T, 1, V)
-#ifdef __AVX512F__
-// Of narrow tiles there are 12 and 8 rows in the place of 6.
-#define TENON_MICRO_KERNELS_OF_NARROW(EXTERN, T, V) \
-  TENON_MICRO_KERNEL(EXTERN, T, 12, V)              \
-  TENON_MICRO_KERNEL(EXTERN, T, 8, V)               \
-  TENON_MICRO_KERNEL(EXTERN, T, 4, V)               \
-  TENON_MICRO_KERNEL(EXTERN, T, 2, V)               \
-  TENON_MICRO_KERNEL(EXTERN, T, 1, V)
-#define TENON_MICRO_KERNELS(EXTERN, T)        \
-  TENON_MICRO_KERNELS_OF_WIDTH(EXTERN, T, 4)  \
-  TENON_MICRO_KERNELS_OF_NARROW(EXTERN, T, 2) \
-  TENON_MICRO_KERNELS_OF_NARROW(EXTERN, T, 1)
-#else
-#define TENON_MICRO_KERNELS(EXTERN, T)       \
-  TENON_MICRO_KERNELS_OF_WIDTH(EXTERN, T, 2) \
-  TENON_MICRO_KERNELS_OF_WIDTH(EXTERN, T, 1)
-#endif
-TENON_MICRO_KERNELS(extern, float)
-TENON_MICRO_KERNELS(extern, double)
-
 // NR, the columns of one panel of B.
 template <class Packed>
 inline constexpr int64_t kNR = kNRVectors<Packed>* kWidth<Packed>;
