@@ -7,7 +7,8 @@
 # a folder, with its headers of glibc, yaml-cpp, GoogleTest and the rest. Python's headers are those of .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- g++-{11,12,13,14} clang++-{14,15,16,17,18,19}
+all=(g++-{11,12,13,14} clang++-{14,15,16,17,18,19})
+[ $# -gt 0 ] || set -- "${all[@]}"
 [ "$(id -u)" = 0 ] || { echo "compilers.sh: expected to run as root, as chroot needs it" >&2; exit 2; }
 
 # Mounts are seen by this process and its children alone, and end with it.
@@ -15,19 +16,23 @@ cd "$(dirname "$0")/.."
 
 headers=(libyaml-cpp-dev libxbyak-dev libprotozero-dev libgtest-dev libbenchmark-dev libssl-dev opencl-c-headers libdnnl-dev)
 package_of() { echo "${1/clang++/clang}"; }
-here=() there=()
+is_here() { command -v "$1" > /dev/null || apt-cache show "$(package_of "$1")" > /dev/null 2>&1; }
+missing=() is_root_needed=false
 for compiler in "$@"; do
-  if command -v "$compiler" > /dev/null || apt-cache show "$(package_of "$compiler")" > /dev/null 2>&1; then here+=("$compiler"); else there+=("$compiler"); fi
+  if ! is_here "$compiler"; then
+    is_root_needed=true
+  elif ! command -v "$compiler" > /dev/null; then
+    missing+=("$(package_of "$compiler")")
+  fi
 done
-
-missing=()
-for compiler in "${here[@]}"; do command -v "$compiler" > /dev/null || missing+=("$(package_of "$compiler")"); done
 [ ${#missing[@]} -eq 0 ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
 
-# A folder for each set of compilers. Nothing is configured in it: compilers run without.
+# One folder for all that this system lacks. Nothing is configured in it: compilers run without.
 root=""
-if [ ${#there[@]} -gt 0 ]; then
-  packages=$(printf '%s\n' base-files "${headers[@]}" $(for compiler in "${there[@]}"; do package_of "$compiler"; done) | sort | paste -sd,)
+if $is_root_needed; then
+  there=()
+  for compiler in "${all[@]}" "$@"; do is_here "$compiler" || there+=("$(package_of "$compiler")"); done
+  packages=$(printf '%s\n' base-files "${headers[@]}" "${there[@]}" | sort -u | paste -sd,)
   root=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/compilers-$(sha256sum <<< "$packages" | cut -c1-12)
   if [ ! -e "$root/unpacked" ]; then
     command -v mmdebstrap > /dev/null || { apt-get update -qq; apt-get install -y -qq --no-install-recommends mmdebstrap > /dev/null; }
@@ -51,7 +56,7 @@ failed=0
 for compiler in "$@"; do
   echo "== $compiler"
   from=()
-  [[ " ${here[*]} " == *" $compiler "* ]] || from=(--root "$root")
+  is_here "$compiler" || from=(--root "$root")
   .venv/bin/python scripts/compile_with.py "$compiler" "${from[@]}" --only "${TENON_COMPILERS_ONLY:-}" --jobs "${NIGHTLY_JOBS:-$(nproc)}" || failed=1
 done
 exit $failed
