@@ -16,7 +16,8 @@ all=(g++-{11,12,13,14} clang++-{14,15,16,17,18,19})
 
 headers=(libyaml-cpp-dev libxbyak-dev libprotozero-dev libgtest-dev libbenchmark-dev libssl-dev opencl-c-headers libdnnl-dev)
 package_of() { echo "${1/clang++/clang}"; }
-is_here() { command -v "$1" > /dev/null || apt-cache show "$(package_of "$1")" > /dev/null 2>&1; }
+# A name that packages only mention has no candidate.
+is_here() { command -v "$1" > /dev/null || apt-cache policy "$(package_of "$1")" | grep -qE 'Candidate: [^(]'; }
 missing=() is_root_needed=false
 for compiler in "$@"; do
   if ! is_here "$compiler"; then

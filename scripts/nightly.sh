@@ -42,7 +42,8 @@ install() {
 newest_package() {
   local version
   for ((version = $3; version >= $2; version--)); do
-    if apt-cache show "$1$version" > /dev/null 2>&1; then echo "$1$version"; return; fi
+    # A name that packages only mention has no candidate.
+    if apt-cache policy "$1$version" | grep -qE 'Candidate: [^(]'; then echo "$1$version"; return; fi
   done
   echo "expected a package $1$2 or newer; this system has none" >&2
   return 1
