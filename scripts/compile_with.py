@@ -90,6 +90,7 @@ def unknown_options(compiler, commands, root):
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("compiler", help="a C++ compiler, such as g++-14 or clang++-16")
     parser.add_argument("--build", type=Path, default=TREE / "build/release")

@@ -16,8 +16,10 @@ all=(g++-{11,12,13,14} clang++-{14,15,16,17,18,19})
 
 headers=(libyaml-cpp-dev libxbyak-dev libprotozero-dev libgtest-dev libbenchmark-dev libssl-dev opencl-c-headers libdnnl-dev)
 package_of() { echo "${1/clang++/clang}"; }
-# A name that packages only mention has no candidate.
-is_here() { command -v "$1" > /dev/null || apt-cache policy "$(package_of "$1")" | grep -qE 'Candidate: [^(]'; }
+# Packages that the system can install; a name that others only mention has no candidate.
+installable=$(apt-cache policy $(for compiler in "${all[@]}" "$@"; do package_of "$compiler"; done) |
+  awk '/^[^ ]/ {name = $1} /Candidate: [^(]/ {print " " name}')
+is_here() { command -v "$1" > /dev/null || grep -qxF " $(package_of "$1"):" <<< "$installable"; }
 missing=() is_root_needed=false
 for compiler in "$@"; do
   if ! is_here "$compiler"; then

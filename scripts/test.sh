@@ -31,7 +31,7 @@ export PYTHONPATH=$PWD/$build/python
 
 # On CUDA and ROCm, with the libraries that stand in for the vendors' (tests/simulated).
 if reason=$(.venv/bin/python -c 'import tenon; tenon.device("opencl")' 2>&1); then
-  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q tests/ops -k "float32 or complex64"
+  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q tests/ops -k "opencl and (float32 or complex64)"
 else
   echo "test.sh: operators on OpenCL skipped: ${reason##*$'\n'}"
 fi
