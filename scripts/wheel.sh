@@ -92,10 +92,12 @@ for program in "${programs[@]}"; do
   stamp=$(echo "$program $("$program" --version) $pins" | sha256sum | cut -c1-16)
   if [ "$(cat "$environment/stamp" 2> /dev/null)" != "$stamp" ]; then
     rm -rf "$environment"
-    # An interpreter need not have a pip: that of .venv installs one.
+    # An interpreter need not have a pip, and that of .venv need not run in a newer one: it brings one that does.
     "$program" -m venv --without-pip "$environment"
+    packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --python-version "$version" --only-binary :all: --target "$packages" pip
     # shellcheck disable=SC2086 # several pins
-    .venv/bin/python -m pip --python "$environment/bin/python" install -q --disable-pip-version-check pip $pins
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check $pins
     echo "$stamp" > "$environment/stamp"
   fi
   built=build/wheel_unnamed
