@@ -31,6 +31,8 @@ exec "$bin/../lib64/ld-linux-x86-64.so.2" --library-path "$bin/../lib/x86_64-lin
 END
   sed -i "s/python-VERSION/python$version/" "$root/system/usr/bin/python-here"
   chmod +x "$root/system/usr/bin/python-here"
+  # The header of the version asks for that of the architecture by a folder that compilers search only where it is installed.
+  cp "$root/system/usr/include/x86_64-linux-gnu/python$version/pyconfig.h" "$root/system/usr/include/python$version/"
   mkdir "$root/bin"
   ln -s ../system/usr/bin/python-here "$root/bin/python3"
 done
