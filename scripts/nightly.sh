@@ -15,16 +15,17 @@
 #               PyTorch's, and damaged models of Paddle and PyTorch for NIGHTLY_FUZZ_MINUTES
 #   asan, tsan  the tests under sanitizers
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
+#   compilers   the sources read by g++ 11 to 14 and clang 14 to 19, as far as syntax, types and templates go
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
 #   soak        predictors at work for NIGHTLY_SOAK_MINUTES (10): memory that does not grow, right results
-#   wheel       wheels for every Python that is found and of vendors' plugins, installed and used without a compiler: in a new
+#   wheel       wheels for every Python that is found, for 3.14 and of vendors' plugins, installed and used without a compiler: in a new
 #               environment, in bare systems of their versions of Python, and in old systems as far as they need no Python
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers bridges asan tsan gcc clang aarch64 array_api onnx soak wheel tidy)
+all=(exhaustive large guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx soak wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -41,7 +42,8 @@ install() {
 newest_package() {
   local version
   for ((version = $3; version >= $2; version--)); do
-    if apt-cache show "$1$version" > /dev/null 2>&1; then echo "$1$version"; return; fi
+    # A name that packages only mention has no candidate.
+    if apt-cache policy "$1$version" | grep -qE 'Candidate: [^(]'; then echo "$1$version"; return; fi
   done
   echo "expected a package $1$2 or newer; this system has none" >&2
   return 1
@@ -120,6 +122,12 @@ stage_clang() {
   install clang
   test_compiler clang clang clang++
 }
+stage_compilers() {
+  local sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  make build
+  $sudo scripts/compilers.sh
+}
 stage_aarch64() { scripts/aarch64.sh; }
 stage_array_api() { make build; scripts/array_api.sh; }
 # The packages of ONNX lie in the user's cache, as peers do.
@@ -146,6 +154,7 @@ stage_wheel() {
   [ "$(id -u)" = 0 ] || sudo=sudo
   rm -f dist/tenon_dl-*.whl
   rm -f dist/tenon_dl_*.whl
+  scripts/wheel_python.sh 3.14
   make wheel
   scripts/test_wheel.sh dist here
   local suites=(bullseye bionic) suite

@@ -26,11 +26,12 @@ export TENON_OVERRIDES=level1_half
 export TENON_FALLBACK=warn_once,level1=deny
 export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
-.venv/bin/python -m pytest -q -n "$(nproc)" tests "$@"
+# The slowest are named, so that a run shows what to draw down.
+.venv/bin/python -m pytest -q -n "$(nproc)" --durations=25 --durations-min=4 tests "$@"
 
 # On CUDA and ROCm, with the libraries that stand in for the vendors' (tests/simulated).
 if reason=$(.venv/bin/python -c 'import tenon; tenon.device("opencl")' 2>&1); then
-  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q tests/ops -k "float32 or complex64"
+  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q tests/ops -k "opencl and (float32 or complex64)"
 else
   echo "test.sh: operators on OpenCL skipped: ${reason##*$'\n'}"
 fi

@@ -25,17 +25,18 @@ export TENON_CUDA_FFT=$simulated/libsimulated_cufft.so TENON_ROCM_FFT=$simulated
 export TENON_CUDA_SOLVER=$simulated/libsimulated_cusolver.so TENON_ROCM_SOLVER=$simulated/libsimulated_hipsolver.so
 export TENON_CUDA_DENSE_BLAS=$simulated/libsimulated_cublas.so TENON_ROCM_DENSE_BLAS=$simulated/libsimulated_hipblas.so
 export TENON_BUILD_DIR=$PWD/$build PYTHONPATH=$PWD/$build/python
+# Tests whose names have no device are of the CPU; scripts/test.sh has run them.
 for device in cuda hip; do
   TENON_TEST_COMPILING=$device .venv/bin/python -m pytest -q -n "$(nproc)" tests/kernel_c/test_fusion.py
 done
-TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or complex" "$@"
+TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "(cuda or hip) and (float32 or complex)" "$@"
 # The second device has streams, programs and handles of libraries of its own.
-TENON_TEST_DEVICES=cuda:1,hip:1 TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops/test_values.py -k float32 "$@"
+TENON_TEST_DEVICES=cuda:1,hip:1 TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops/test_values.py -k "(cuda or hip) and float32" "$@"
 
 export TENON_ASCEND_RUNTIME=$simulated/libsimulated_ascendcl.so TENON_ASCEND_OPERATORS=$simulated/libsimulated_opapi.so
 export TENON_ASCEND_COLLECTIVE=$simulated/libsimulated_hccl.so
 .venv/bin/python -m pytest -q -n "$(nproc)" tests/ascend
-TENON_TEST_DEVICES=ascend TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"
+TENON_TEST_DEVICES=ascend TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "ascend and (float32 or float16)" "$@"
 
 export TENON_KUNLUN_RUNTIME=$simulated/libsimulated_xpurt.so TENON_KUNLUN_OPERATORS=$simulated/libsimulated_xpuapi.so
 .venv/bin/python -m pytest -q -n "$(nproc)" tests/kunlun

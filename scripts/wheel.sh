@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds dist/tenon_dl-VERSION-*.whl, one for each version of Python, as PyPI takes them, and dist/tenon_dl_VENDOR-*.whl, the plugins of
 # vendors, which serve every version:
-#   scripts/wheel.sh                    for every CPython from 3.10 on that is found: on PATH, of pyenv, and that of .venv
+#   scripts/wheel.sh                    for every CPython from 3.10 on that is found: on PATH, of pyenv, of scripts/wheel_python.sh, and that
+#                                       of .venv
 #   scripts/wheel.sh 3.10 /opt/python3  for these: versions, or programs
 # Needs scripts/bootstrap.sh. What is not Python's is built once, linked with old libraries (scripts/wheel_libraries.sh), and auditwheel
 # names each wheel after the oldest glibc that has the symbols of every library inside.
@@ -18,7 +19,8 @@ sys.exit(not (sys.version_info >= (3, 10) and sys.implementation.name == "cpytho
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'; }
 program_of() {
   local program
-  for program in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python3; do
+  for program in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python3 \
+    "${XDG_CACHE_HOME:-$HOME/.cache}/tenon/python/$1/bin/python3"; do
     if [ -x "$program" ] && usable "$program"; then echo "$program"; return; fi
   done
 }
@@ -90,7 +92,10 @@ for program in "${programs[@]}"; do
   stamp=$(echo "$program $("$program" --version) $pins" | sha256sum | cut -c1-16)
   if [ "$(cat "$environment/stamp" 2> /dev/null)" != "$stamp" ]; then
     rm -rf "$environment"
-    "$program" -m venv "$environment"
+    # An interpreter need not have a pip, and that of .venv need not run in a newer one: it brings one that does.
+    "$program" -m venv --without-pip "$environment"
+    packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --python-version "$version" --only-binary :all: --target "$packages" pip
     # shellcheck disable=SC2086 # several pins
     "$environment/bin/python" -m pip install -q --disable-pip-version-check $pins
     echo "$stamp" > "$environment/stamp"
