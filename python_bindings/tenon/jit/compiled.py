@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon.jit import sharded_calls, structures
+from tenon.jit import open_sizes, sharded_calls, structures
 from tenon.jit.capture_rules import PLAIN
 from tenon.jit.captured_state import Outside
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
@@ -68,7 +69,9 @@ class Compiled(_core.CompiledCalls):
 
     _tenon_is_compiled = True  # for jit/syntax/source.py, which this module is built on
 
-    def __init__(self, function: Callable[..., Any], limit: int, passes: str) -> None:
+    def __init__(
+        self, function: Callable[..., Any], limit: int, passes: str, dynamic: bool = False
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._name = getattr(function, "__name__", type(function).__name__)
         self._mode = os.environ.get("TENON_GRAPH", "")
@@ -78,6 +81,9 @@ class Compiled(_core.CompiledCalls):
             )
         self._function, self._limit = function, limit
         self._passes = passes
+        # Calls whose sizes are left open. A check compares each call with a program of its own sizes.
+        self._is_dynamic = dynamic and self._mode != "check"
+        self._open: dict[Any, open_sizes.OpenSizes] = {}
         self._entries: dict[Any, _Entry] = {}
         self._outside: Outside | None = None
         # What was seen to be read that the function's code does not tell.
@@ -105,6 +111,17 @@ class Compiled(_core.CompiledCalls):
             return self._run_eagerly(str(refusal), args, kwargs)
         if inner is not None:  # Its errors are those of the function, and no refusals.
             return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
+        if self._is_dynamic and (sizes := self._open_sizes(key, outside, structure, tensors)):
+            try:
+                result = sizes.entry.run(tensors)
+            except Exception:  # It writes nothing: the function says what is wrong, if something is.
+                sizes.entry.calls -= 1
+            else:
+                if not kwargs and len(sizes.known) < open_sizes.MOST_KNOWN:
+                    sizes.known.append(copy.copy(sizes.entry))
+                    sizes.known[-1].calls = 0
+                    self._remember(args, sizes.known[-1], outside)
+                return result
         entry = self._entries.get(key)
         if entry is None or entry.generation != _core.kernel_generation():
             if entry is None and len(self._entries) >= self._limit:
@@ -141,6 +158,58 @@ class Compiled(_core.CompiledCalls):
             whole = functools.partial(sharded_calls.call_with_parts, self._function, *key)
             inner = self._of_parts.setdefault(key, Compiled(whole, self._limit, self._passes))
         return inner
+
+    def _open_sizes(
+        self, key: Any, outside: Outside, structure: list[Any], tensors: list[Tensor]
+    ) -> open_sizes.OpenSizes | None:
+        """Whose program takes this call. None: its own sizes are a signature."""
+        pattern = open_sizes.pattern(tensors)
+        if pattern is None or not any(-1 in sizes for sizes in pattern):
+            return None
+        shapes = tuple(tuple(tensor.shape) for tensor in tensors)
+        described = tuple((each[0], *each[3:]) for each in key[1])
+        place = key[0], described, pattern, *key[2:], _core.kernel_generation()
+        sizes = self._open.get(place)
+        if sizes is None:
+            if len(self._open) < self._limit:
+                self._open[place] = open_sizes.OpenSizes(shapes, key)
+            return None
+        if sizes.entry is not None and sizes.admits(shapes):
+            return sizes
+        example = self._entries.get(sizes.key)
+        if sizes.reason or key in self._entries or example is None:
+            return None
+        native = example.program._native if example.program is not None else example.first
+        if native is None:  # not recorded yet, or never
+            sizes.reason = example.reason
+            return None
+        writes, sets_grad, _ = native.effects()
+        if writes or sets_grad:
+            sizes.reason = (
+                "it writes into tensors from outside, or assigns .grad, and other sizes are recorded by running it; "
+                "each size is a signature"
+            )
+            return None
+        if not sizes.widen(shapes) or not self._lock.acquire(blocking=False):
+            return None
+        begin = time.perf_counter()
+        try:
+            _recorded.is_on = True
+            program = open_sizes.record(
+                self._function, structure, tensors, sizes, self._passes, outside.is_unchanged
+            )
+        except open_sizes.Unfit as unfit:
+            sizes.reason = str(unfit)
+            return None
+        finally:
+            _recorded.is_on = False
+            self._lock.release()
+        entry = _Entry(sizes.text())
+        entry.seconds = time.perf_counter() - begin
+        entry.calls = sizes.entry.calls if sizes.entry is not None else 0
+        entry.become(program)
+        sizes.entry = entry
+        return sizes
 
     def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
         """A new entry in the place of one of operators that are others by now, or of none."""
@@ -313,11 +382,22 @@ class Compiled(_core.CompiledCalls):
     def programs(self) -> list[Any]:
         """The programs that calls run by now (tenon.jit.Program)."""
         own = [entry.program for entry in self._entries.values() if entry.program is not None]
+        own += [sizes.entry.program for sizes in self._open.values() if sizes.entry is not None]
         return own + [program for inner in self._of_parts.values() for program in inner.programs]
 
     def explain(self) -> str:
         """A text: each signature, whether it runs as a program, and why not."""
         lines = [f"{self._name}: {len(self._entries)} signatures"]
+        for sizes in self._open.values():
+            if sizes.entry is not None:
+                calls = sum(_core.compiled_calls(self, each) for each in sizes.known)
+                lines.append(
+                    f"  {sizes.entry.signature}: {sizes.entry.calls + calls} calls, a program of these sizes, of "
+                    f"{sizes.entry.program._native.nsteps} steps, recorded {sizes.recorded} times, the last in "
+                    f"{sizes.entry.seconds * 1e3:.1f} ms"
+                )
+            if sizes.reason:
+                lines.append(f"  no further sizes are left open: {sizes.reason}")
         for entry in self._entries.values():
             head = f"{entry.signature}: {entry.calls + _core.compiled_calls(self, entry)} calls, "
             if entry.program is not None:
@@ -349,7 +429,9 @@ class Compiled(_core.CompiledCalls):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        bound = Compiled(self._function.__get__(instance, owner), self._limit, self._passes)
+        bound = Compiled(
+            self._function.__get__(instance, owner), self._limit, self._passes, self._is_dynamic
+        )
         try:
             setattr(instance, self._name, bound)  # found there from now on
         except AttributeError:
@@ -361,6 +443,7 @@ def compile(
     function: Any = None,
     *,
     limit: int = 8,
+    dynamic: bool = False,
     numerics: str = "exact",
     without: Sequence[str] = (),
     memory_budget: int | None = None,
@@ -393,6 +476,12 @@ def compile(
     function on every call and raises where it differs from its program; TENON_GRAPH=off runs the function
     alone. The variable is read by `compile`.
 
+    With `dynamic=True` sizes that differ between calls are left open, so that calls of many sizes run one program. At the
+    second size the function is run at a handful of sizes, with the elements of the arguments again and again, as
+    `tenon.export` does with `dynamic_shapes`; so it must not mind being run once more, and one that writes into tensors
+    from outside or assigns `.grad` keeps a signature for each size. Sizes of 0 and 1 stay signatures, as do sizes
+    for which a comparison in the function comes out otherwise. Results and gradients are those of the function.
+
     `numerics`, `without` and `memory_budget` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
     by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass
     reads what is between.
@@ -401,6 +490,7 @@ def compile(
         return functools.partial(
             compile,
             limit=limit,
+            dynamic=dynamic,
             numerics=numerics,
             without=without,
             memory_budget=memory_budget,
@@ -409,7 +499,9 @@ def compile(
         raise TypeError(f"compile: expected a function or a module, got {function!r}")
     if limit < 1:
         raise ValueError(f"compile: expected limit of at least 1, got {limit}")
-    return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget))
+    if not isinstance(dynamic, bool):
+        raise TypeError(f"compile: expected dynamic to be True or False, got {dynamic!r}")
+    return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget), dynamic)
 
 
 _SHARDED_GRADIENTS = (
