@@ -17,6 +17,7 @@ from tenon.jit import open_sizes, sharded_calls, structures
 from tenon.jit.capture_rules import PLAIN
 from tenon.jit.captured_state import Outside
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
+from tenon.jit.signature import Refused, describe, described, modes, overlap, span
 from tenon.jit.syntax.user_code import PACKAGE
 
 _MODES = ("", "check", "off")
@@ -50,7 +51,7 @@ class _Entry:
         """Of the memory that the function reaches beside its arguments: where each tensor starts, in order, and the last
         end of it and all before."""
         leaves = [tensor for _, tensor, _ in self.program._native.leaves()]
-        spans = sorted(_span(t) for t in (*leaves, *outside.tensors()) if t.numel())
+        spans = sorted(span(t) for t in (*leaves, *outside.tensors()) if t.numel())
         ends: list[int] = []
         for _, end in spans:
             ends.append(max(end, ends[-1] if ends else 0))
@@ -107,14 +108,15 @@ class Compiled(_core.CompiledCalls):
                 inner = self._function_of_parts(structure, tensors)
             else:
                 key, outside = self._key(structure, tensors)
-        except (_Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
+        except (Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
             return self._run_eagerly(str(refusal), args, kwargs)
         if inner is not None:  # Its errors are those of the function, and no refusals.
             return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
         if self._is_dynamic and (sizes := self._open_sizes(key, outside, structure, tensors)):
             try:
                 result = sizes.entry.run(tensors)
-            except Exception:  # It writes nothing: the function says what is wrong, if something is.
+            except Exception:
+                # It writes nothing, so that the function may say what is wrong, if something is.
                 sizes.entry.calls -= 1
             else:
                 if not kwargs and len(sizes.known) < open_sizes.MOST_KNOWN:
@@ -128,7 +130,7 @@ class Compiled(_core.CompiledCalls):
                 return self._run_eagerly(
                     f"there are {self._limit} signatures already, which is the limit", args, kwargs
                 )
-            entry = self._renewed(key, entry, _describe(structure, tensors))
+            entry = self._renewed(key, entry, describe(structure, tensors))
         if entry.program is not None and self._mode != "check":
             if not kwargs:
                 self._remember(args, entry, outside)
@@ -144,14 +146,14 @@ class Compiled(_core.CompiledCalls):
     def _function_of_parts(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
         """With sharded tensors as arguments: the function of this rank's parts that is compiled in the place of this one."""
         if _core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            raise _Refused(_SHARDED_GRADIENTS)
+            raise Refused(_SHARDED_GRADIENTS)
         _hashable(structure)
         layouts = tuple(map(sharded_calls.place_of, tensors))
         key = repr(structure), layouts
         inner = self._of_parts.get(key)
         if inner is None:
             if len(self._of_parts) >= self._limit:
-                raise _Refused(
+                raise Refused(
                     f"there are {self._limit} signatures of sharded tensors already, which is the limit"
                 )
             sharded_calls.know(structure)
@@ -185,10 +187,7 @@ class Compiled(_core.CompiledCalls):
             return None
         writes, sets_grad, _ = native.effects()
         if writes or sets_grad:
-            sizes.reason = (
-                "it writes into tensors from outside, or assigns .grad, and other sizes are recorded by running it; "
-                "each size is a signature"
-            )
+            sizes.reason = open_sizes.WRITES
             return None
         if not sizes.widen(shapes) or not self._lock.acquire(blocking=False):
             return None
@@ -246,30 +245,30 @@ class Compiled(_core.CompiledCalls):
         """The signature, and the captured state that is part of it. That state is handed on: another thread may have put a
         newer one in its place by the time that it is used."""
         if _core.amp_dtype() is not None:
-            raise _Refused("it is called in an autocast region; enter the region in the function")
+            raise Refused("it is called in an autocast region; enter the region in the function")
         if any(not _is_plain(t) for t in tensors):
-            raise _Refused(
+            raise Refused(
                 "expected arguments that are Tensor, Parameter or Buffer, without hooks; another class, or vmap, "
                 "may mean something else by what it does"
             )
-        spans = [_span(t) for t in tensors if t.numel()]
-        if _overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
-            raise _Refused("two arguments share memory")
+        spans = [span(t) for t in tensors if t.numel()]
+        if overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
+            raise Refused("two arguments share memory")
         outside = self._outside
         if outside is None or not outside.is_unchanged():
             outside = self._outside = Outside(self._function, self._grads, self._operators, outside)
         if outside.refusal:
-            raise _Refused(outside.refusal)
+            raise Refused(outside.refusal)
         if any(_is_batched(t) for t in outside.tensors()):
-            raise _Refused("it reads a tensor that vmap maps over")
+            raise Refused("it reads a tensor that vmap maps over")
         if _core.is_grad_enabled() and any(
             t.layout == sharded_calls.KIND and t.requires_grad for t in outside.tensors()
         ):
-            raise _Refused(_SHARDED_GRADIENTS)
-        known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
+            raise Refused(_SHARDED_GRADIENTS)
+        known = [span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
-            raise _Refused("an argument is also reached in another way")
-        return (_hashable(structure), tuple(_described(tensors)), _modes(), outside.value), outside
+            raise Refused("an argument is also reached in another way")
+        return (_hashable(structure), tuple(described(tensors)), modes(), outside.value), outside
 
     def _record(
         self,
@@ -299,7 +298,7 @@ class Compiled(_core.CompiledCalls):
             try:
                 returned = structures.flatten(result, outputs)
                 if any(tensor.layout == sharded_calls.KIND for tensor in outputs):
-                    raise _Refused(
+                    raise Refused(
                         "it returns a sharded tensor, and none of its arguments is one; return its to_local()"
                     )
                 # The first call may set something up. A program would miss what further ones do; and what another thread
@@ -307,16 +306,16 @@ class Compiled(_core.CompiledCalls):
                 if not outside.is_unchanged():
                     entry.changes += 1
                     if entry.changes >= 2:
-                        raise _Refused("it changes what it reads outside")
+                        raise Refused("it changes what it reads outside")
                     entry.first = None
                     return result
                 kept = _hashable(returned)
                 if entry.returned not in (None, kept):
-                    raise _Refused("the result has another structure, or other values, each time")
+                    raise Refused("the result has another structure, or other values, each time")
                 entry.returned = kept
                 read = {id(tensor): grad for tensor, grad in recording.grads_read()}
                 if _read_from_before(read, given):
-                    raise _Refused(
+                    raise Refused(
                         "it reads .grad of an argument that it has not assigned; pass it as an argument"
                     )
                 called = recording.operators_defined_in_python()
@@ -324,12 +323,12 @@ class Compiled(_core.CompiledCalls):
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
                 if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
-                    raise _Refused(reason)
+                    raise Refused(reason)
                 native = recording.finish(outputs)
                 if recording.reads_random_state():
-                    raise _Refused("it reads the state of random numbers")
+                    raise Refused("it reads the state of random numbers")
                 self._compare(entry, native, structure, returned)
-            except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
+            except (NotImplementedError, RuntimeError, ValueError, Refused) as error:
                 if checks and entry.program is not None:
                     raise RuntimeError(
                         f"TENON_GRAPH=check: {self._name}{entry.signature} no longer does what "
@@ -516,10 +515,6 @@ def is_compiling() -> bool:
     return getattr(_recorded, "is_on", False)
 
 
-class _Refused(Exception):
-    pass
-
-
 def _is_plain(tensor: Tensor) -> bool:
     kind = type(tensor)
     if kind is not Tensor:
@@ -565,77 +560,13 @@ def _hashable(structure: list[Any]) -> Any:
         value = structure[1]
         # What derives from these may mean more than its value.
         if type(value) not in PLAIN and not isinstance(value, (slice, _core.dtype, _core.device)):
-            raise _Refused(
+            raise Refused(
                 f"expected arguments and results made of tensors and plain values, got "
                 f"{type(value).__name__}"
             )
         return type(value), repr(value)
     if kind == "dict":
         if any(type(key) not in PLAIN for key, _ in structure[1]):
-            raise _Refused("expected dictionaries whose keys are plain values")
+            raise Refused("expected dictionaries whose keys are plain values")
         return kind, tuple((type(key), repr(key), _hashable(item)) for key, item in structure[1])
     return kind, tuple(_hashable(item) for item in structure[1])
-
-
-def _span(tensor: Tensor) -> tuple[int, int]:
-    """Addresses of the first and behind the last element; of a sharded tensor in this rank's part."""
-    tensor = sharded_calls.local_of(tensor)
-    if not tensor.numel():
-        return 0, 0
-    if tensor.layout != "strided":
-        raise _Refused(f"programs hold plain tensors, and it reads one of layout {tensor.layout}")
-    start, size = tensor.data_ptr(), tensor.element_size()
-    if tensor.is_contiguous():
-        return start, start + tensor.numel() * size
-    ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.strides)]
-    low, high = sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends)
-    return start + low * size, start + (high + 1) * size
-
-
-def _overlap(spans: list[tuple[int, int]]) -> bool:
-    spans = sorted(spans)
-    return any(a[1] > b[0] for a, b in zip(spans, spans[1:]))
-
-
-def _described(tensors: Sequence[Tensor]) -> Any:
-    return [
-        (
-            type(t),
-            t.shape,
-            t.strides,
-            t.dtype,
-            t.device,
-            t.requires_grad,
-            t.is_leaf,
-            repr(getattr(t, "__dict__", None)),
-        )
-        for t in tensors
-    ]
-
-
-def _modes() -> Any:
-    return (
-        _core.amp_dtype(),
-        _core.is_grad_enabled(),
-        _core.is_deterministic(),
-        _core.get_default_dtype(),
-        _core.get_device(),
-    )
-
-
-def _describe(structure: list[Any], tensors: list[Tensor]) -> str:
-    shapes = iter(tensors)
-
-    def text(part: list[Any]) -> str:
-        if part[0] == "tensor":
-            tensor = next(shapes)
-            return f"{tensor.dtype.name}{list(tensor.shape)}"
-        if part[0] == "value":
-            return repr(part[1])
-        if part[0] == "dict":
-            return "{" + ", ".join(f"{key}: {text(item)}" for key, item in part[1]) + "}"
-        return "(" + ", ".join(text(item) for item in part[1]) + ")"
-
-    args, kwargs = structure[1]
-    named = [f"{key}={text(item)}" for key, item in kwargs[1]] if kwargs[1] else []
-    return "(" + ", ".join([text(item) for item in args[1]] + named) + ")"

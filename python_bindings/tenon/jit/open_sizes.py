@@ -30,6 +30,11 @@ _LEAST = 64  # up to which sizes are recorded at the first time, where the funct
 MOST_KNOWN = 16  # calls, by their shapes, that are made without looking for the program in Python
 _MOST_RECORDED = 8  # times that more sizes are left open, or larger ones
 
+WRITES = (
+    "it writes into tensors from outside, or assigns .grad, and other sizes are recorded by running it; each size is a "
+    "signature"
+)
+
 Shapes = tuple[tuple[int, ...], ...]
 
 
@@ -100,11 +105,11 @@ class OpenSizes:
         return axes
 
     def text(self) -> str:
-        """"([size0, 8], [size0, size1])", for `explain`."""
-        parts = [
-            "[" + ", ".join(axes[i].name if i in axes else str(n) for i, n in enumerate(shape)) + "]"
-            for axes, shape in zip(self.axes, self.seen[0], strict=True)
-        ]
+        """For `explain`: "([size0, 8], [size0, size1]), size0 from 2 to 64, size1 from 2 to 64"."""
+        parts = []
+        for axes, shape in zip(self.axes, self.seen[0], strict=True):
+            sizes = [axes[i].name if i in axes else str(n) for i, n in enumerate(shape)]
+            parts.append(f"[{', '.join(sizes)}]")
         dims = {dim.name: dim for axes in self.axes for dim in axes.values()}
         ranges = [f"{name} from {dim.min} to {dim.max}" for name, dim in dims.items()]
         return f"({', '.join(parts)}), {', '.join(ranges)}"
@@ -201,6 +206,8 @@ def _recording(
         native = recording.finish(outputs)
         if recording.reads_random_state():
             raise Unfit("it reads the state of random numbers")
+        if any(native.effects()[:2]):
+            raise Unfit(WRITES)
         return native, returned
     finally:
         recording.abandon()
