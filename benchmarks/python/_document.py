@@ -31,6 +31,7 @@ MARKER = re.compile(r"(<!-- (\w+): ([\w-]+)(.*?) -->\n)(.*?)(<!-- end -->)", re.
 NAMES = {
     "tenon": "Tenon",
     "numpy": "NumPy",
+    "scipy": "SciPy",
     "torch": "PyTorch",
     "paddle": "Paddle",
     "jax": "JAX",

@@ -107,7 +107,7 @@ class Report:
                 "system": platform.platform(),
                 "python": platform.python_version(),
             },
-            "versions": {x: v for x in ("tenon", *PEERS) if (v := version(x))},
+            "versions": {x: v for x in ("tenon", *PEERS, "scipy") if (v := version(x))},
             "use_by_others": round(busy, 3),
             "results": [],
         }

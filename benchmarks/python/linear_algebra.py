@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear algebra and Fourier transforms: Tenon beside NumPy and PyTorch.
+"""Linear algebra: Tenon beside NumPy and PyTorch.
 
-    python linear_algebra.py [--quick] [--only fft] [--threads 1] [--json results.json]
+    python linear_algebra.py [--quick] [--only svd] [--threads 1] [--json results.json]
 
-Tenon and NumPy use OpenBLAS for linear algebra, PyTorch MKL. Transforms are Tenon's own; NumPy's are by
-pocketfft, PyTorch's by MKL.
+Tenon and NumPy use OpenBLAS, PyTorch MKL.
 """
 
 from __future__ import annotations
@@ -45,24 +44,8 @@ FUNCTIONS = {
     **matrices("lib.linalg.qr(x)"),
     **matrices("lib.linalg.eigh(x)", "positive"),
     **matrices("lib.linalg.svd(x)"),
-    "fft 64": Function("lib.fft.fft(x)", (64,), "complex"),
-    "fft 1000": Function("lib.fft.fft(x)", (1000,), "complex"),
-    "fft 1009, a prime": Function("lib.fft.fft(x)", (1009,), "complex"),
-    "fft 4096": Function("lib.fft.fft(x)", (4096,), "complex"),
-    "fft 2^20": Function("lib.fft.fft(x)", (2**20,), "complex"),
-    "fft 30030": Function("lib.fft.fft(x)", (30030,), "complex"),
-    "fft 1000 of 64": Function("lib.fft.fft(x)", (1000, 64), "complex"),
-    "fft 1000 of 1000": Function("lib.fft.fft(x)", (1000, 1000), "complex"),
-    "fft 1000 of 1009, a prime": Function("lib.fft.fft(x)", (1000, 1009), "complex"),
-    "fft of float64, 1000 of 1000": Function("lib.fft.fft(x)", (1000, 1000), "complex", "float64"),
-    "fft along axis 0, 1000x1000": Function("lib.fft.fft(x, None, 0)", (1000, 1000), "complex"),
-    "fft2 512x512": Function("lib.fft.fft2(x)", (512, 512), "complex"),
-    "fftn 64x64x64": Function("lib.fft.fftn(x)", (64, 64, 64), "complex"),
-    "rfft 1000 of 1000": Function("lib.fft.rfft(x)", (1000, 1000)),
-    "irfft 1000 of 513": Function("lib.fft.irfft(x)", (1000, 513), "complex"),
-    "rfft2 512x512": Function("lib.fft.rfft2(x)", (512, 512)),
 }
-QUICK = ("inv 512x512", "svd 64x64", "fft 4096", "fft 1000 of 1000", "rfft2 512x512")
+QUICK = ("inv 512x512", "svd 64x64")
 
 
 def array_of(function: Function) -> np.ndarray:
@@ -80,7 +63,11 @@ def array_of(function: Function) -> np.ndarray:
 
 def build(library: str, case: Case, options):
     """What a case is in a library's process."""
-    function = FUNCTIONS[case.parameters["function"]]
+    return call_of(FUNCTIONS[case.parameters["function"]], library, options)
+
+
+def call_of(function: Function, library: str, options):
+    """The function's call, with its array made, in a library's process."""
     module = start(library, options.threads)
     values = array_of(function)
     if library == "torch":

@@ -6,6 +6,10 @@
 
 namespace tenon::fft {
 
+// Bytes of both buffers of a panel: adjacent lines are the columns of a matrix, of which as many as fit into
+// the second cache are transformed together, so that each row is read and written in long runs.
+inline constexpr int64_t kPanelBytes = 512 << 10;
+
 // `shape` is that of the longer side: for transforms between real and complex numbers the real one.
 // Strides are in bytes. The exponent of a transform of complex numbers is negative if `forward`.
 struct Pass {

@@ -78,9 +78,18 @@ int64_t extent_of_part(int64_t extent, int64_t lines, double work, bool wide) {
   const int64_t vector = wide ? 8 : 16;
   if (extent * lines < vector) return 1;
   const int64_t whole = lines % vector == 0 ? 1 : (vector + lines - 1) / lines;
-  const double enough = static_cast<double>(kSerialWork) / std::max(work, 1.0);
+  // Some ten microseconds, beside which the setting up of a part's memory does not count.
+  const double enough = 4 * static_cast<double>(kSerialWork) / std::max(work, 1.0);
   const auto wanted = static_cast<int64_t>(std::min(enough, static_cast<double>(extent))) + 1;
   return (wanted + whole - 1) / whole * whole;
+}
+
+// The least for a pass over complex columns that are adjacent along the split axis: a panel of them, as rows
+// of which a part reads two cache lines cost twice as much as those of which it reads four.
+int64_t columns_of_panel(const Side& in, const Side& out, int32_t split, int64_t length,
+                         int64_t bytes) {
+  if (in.strides[split] != bytes || out.strides[split] != bytes) return 1;
+  return kPanelBytes / (2 * length * bytes);
 }
 
 int32_t longest_other(int32_t ndim, const int64_t* shape, int32_t axis) {
@@ -128,7 +137,13 @@ tenon_status run(const Job& job, bool wide, const char* op, tenon_err* err) {
   const auto lines =
       static_cast<int64_t>(numel_of(job.ndim, job.shape) / length / static_cast<double>(extent));
   const double work = 5 * length * std::log2(std::max(2.0, length)) * static_cast<double>(lines);
-  const int64_t step = extent_of_part(extent, lines, work, wide);
+  int64_t step = extent_of_part(extent, lines, work, wide);
+  if (split >= 0) {
+    const int64_t panel =
+        columns_of_panel(job.in, job.out, split, job.shape[job.axis], wide ? 16 : 8);
+    const int64_t vector = wide ? 8 : 16;
+    step = std::max(step, std::min(panel, extent) / vector * vector);
+  }
   std::atomic<bool> failed = false;
   const auto run_parts = [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {

@@ -113,8 +113,9 @@ def test_programs(tmp_path):
 
 
 def test_compiled_functions(tmp_path):
-    printed = run_file(tmp_path, python_blocks("compiled_functions.md", 1))
+    printed = run_file(tmp_path, python_blocks("compiled_functions.md", 2))
     assert "(float32[3, 4]): 3 calls, a program of" in printed
+    assert "([size0, 4]), size0 from 2 to 64: 3 calls, a program of these sizes" in printed
 
 
 def test_control_flow(tmp_path):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import threading
@@ -12,10 +13,11 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon.jit import sharded_calls, structures
+from tenon.jit import open_sizes, sharded_calls, structures
 from tenon.jit.capture_rules import PLAIN
 from tenon.jit.captured_state import Outside
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
+from tenon.jit.signature import Refused, describe, described, modes, overlap, span
 from tenon.jit.syntax.user_code import PACKAGE
 
 _MODES = ("", "check", "off")
@@ -49,7 +51,7 @@ class _Entry:
         """Of the memory that the function reaches beside its arguments: where each tensor starts, in order, and the last
         end of it and all before."""
         leaves = [tensor for _, tensor, _ in self.program._native.leaves()]
-        spans = sorted(_span(t) for t in (*leaves, *outside.tensors()) if t.numel())
+        spans = sorted(span(t) for t in (*leaves, *outside.tensors()) if t.numel())
         ends: list[int] = []
         for _, end in spans:
             ends.append(max(end, ends[-1] if ends else 0))
@@ -68,7 +70,9 @@ class Compiled(_core.CompiledCalls):
 
     _tenon_is_compiled = True  # for jit/syntax/source.py, which this module is built on
 
-    def __init__(self, function: Callable[..., Any], limit: int, passes: str) -> None:
+    def __init__(
+        self, function: Callable[..., Any], limit: int, passes: str, dynamic: bool = False
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self._name = getattr(function, "__name__", type(function).__name__)
         self._mode = os.environ.get("TENON_GRAPH", "")
@@ -78,6 +82,9 @@ class Compiled(_core.CompiledCalls):
             )
         self._function, self._limit = function, limit
         self._passes = passes
+        # Calls whose sizes are left open. A check compares each call with a program of its own sizes.
+        self._is_dynamic = dynamic and self._mode != "check"
+        self._open: dict[Any, open_sizes.OpenSizes] = {}
         self._entries: dict[Any, _Entry] = {}
         self._outside: Outside | None = None
         # What was seen to be read that the function's code does not tell.
@@ -101,17 +108,29 @@ class Compiled(_core.CompiledCalls):
                 inner = self._function_of_parts(structure, tensors)
             else:
                 key, outside = self._key(structure, tensors)
-        except (_Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
+        except (Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
             return self._run_eagerly(str(refusal), args, kwargs)
         if inner is not None:  # Its errors are those of the function, and no refusals.
             return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
+        if self._is_dynamic and (sizes := self._open_sizes(key, outside, structure, tensors)):
+            try:
+                result = sizes.entry.run(tensors)
+            except Exception:
+                # It writes nothing, so that the function may say what is wrong, if something is.
+                sizes.entry.calls -= 1
+            else:
+                if not kwargs and len(sizes.known) < open_sizes.MOST_KNOWN:
+                    sizes.known.append(copy.copy(sizes.entry))
+                    sizes.known[-1].calls = 0
+                    self._remember(args, sizes.known[-1], outside)
+                return result
         entry = self._entries.get(key)
         if entry is None or entry.generation != _core.kernel_generation():
             if entry is None and len(self._entries) >= self._limit:
                 return self._run_eagerly(
                     f"there are {self._limit} signatures already, which is the limit", args, kwargs
                 )
-            entry = self._renewed(key, entry, _describe(structure, tensors))
+            entry = self._renewed(key, entry, describe(structure, tensors))
         if entry.program is not None and self._mode != "check":
             if not kwargs:
                 self._remember(args, entry, outside)
@@ -127,20 +146,69 @@ class Compiled(_core.CompiledCalls):
     def _function_of_parts(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
         """With sharded tensors as arguments: the function of this rank's parts that is compiled in the place of this one."""
         if _core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            raise _Refused(_SHARDED_GRADIENTS)
+            raise Refused(_SHARDED_GRADIENTS)
         _hashable(structure)
         layouts = tuple(map(sharded_calls.place_of, tensors))
         key = repr(structure), layouts
         inner = self._of_parts.get(key)
         if inner is None:
             if len(self._of_parts) >= self._limit:
-                raise _Refused(
+                raise Refused(
                     f"there are {self._limit} signatures of sharded tensors already, which is the limit"
                 )
             sharded_calls.know(structure)
             whole = functools.partial(sharded_calls.call_with_parts, self._function, *key)
             inner = self._of_parts.setdefault(key, Compiled(whole, self._limit, self._passes))
         return inner
+
+    def _open_sizes(
+        self, key: Any, outside: Outside, structure: list[Any], tensors: list[Tensor]
+    ) -> open_sizes.OpenSizes | None:
+        """Whose program takes this call. None: its own sizes are a signature."""
+        pattern = open_sizes.pattern(tensors)
+        if pattern is None or not any(-1 in sizes for sizes in pattern):
+            return None
+        shapes = tuple(tuple(tensor.shape) for tensor in tensors)
+        described = tuple((each[0], *each[3:]) for each in key[1])
+        place = key[0], described, pattern, *key[2:], _core.kernel_generation()
+        sizes = self._open.get(place)
+        if sizes is None:
+            if len(self._open) < self._limit:
+                self._open[place] = open_sizes.OpenSizes(shapes, key)
+            return None
+        if sizes.entry is not None and sizes.admits(shapes):
+            return sizes
+        example = self._entries.get(sizes.key)
+        if sizes.reason or key in self._entries or example is None:
+            return None
+        native = example.program._native if example.program is not None else example.first
+        if native is None:  # not recorded yet, or never
+            sizes.reason = example.reason
+            return None
+        writes, sets_grad, _ = native.effects()
+        if writes or sets_grad:
+            sizes.reason = open_sizes.WRITES
+            return None
+        if not sizes.widen(shapes) or not self._lock.acquire(blocking=False):
+            return None
+        begin = time.perf_counter()
+        try:
+            _recorded.is_on = True
+            program = open_sizes.record(
+                self._function, structure, tensors, sizes, self._passes, outside.is_unchanged
+            )
+        except open_sizes.Unfit as unfit:
+            sizes.reason = str(unfit)
+            return None
+        finally:
+            _recorded.is_on = False
+            self._lock.release()
+        entry = _Entry(sizes.text())
+        entry.seconds = time.perf_counter() - begin
+        entry.calls = sizes.entry.calls if sizes.entry is not None else 0
+        entry.become(program)
+        sizes.entry = entry
+        return sizes
 
     def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
         """A new entry in the place of one of operators that are others by now, or of none."""
@@ -177,30 +245,30 @@ class Compiled(_core.CompiledCalls):
         """The signature, and the captured state that is part of it. That state is handed on: another thread may have put a
         newer one in its place by the time that it is used."""
         if _core.amp_dtype() is not None:
-            raise _Refused("it is called in an autocast region; enter the region in the function")
+            raise Refused("it is called in an autocast region; enter the region in the function")
         if any(not _is_plain(t) for t in tensors):
-            raise _Refused(
+            raise Refused(
                 "expected arguments that are Tensor, Parameter or Buffer, without hooks; another class, or vmap, "
                 "may mean something else by what it does"
             )
-        spans = [_span(t) for t in tensors if t.numel()]
-        if _overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
-            raise _Refused("two arguments share memory")
+        spans = [span(t) for t in tensors if t.numel()]
+        if overlap(spans) or len({id(t) for t in tensors}) < len(tensors):
+            raise Refused("two arguments share memory")
         outside = self._outside
         if outside is None or not outside.is_unchanged():
             outside = self._outside = Outside(self._function, self._grads, self._operators, outside)
         if outside.refusal:
-            raise _Refused(outside.refusal)
+            raise Refused(outside.refusal)
         if any(_is_batched(t) for t in outside.tensors()):
-            raise _Refused("it reads a tensor that vmap maps over")
+            raise Refused("it reads a tensor that vmap maps over")
         if _core.is_grad_enabled() and any(
             t.layout == sharded_calls.KIND and t.requires_grad for t in outside.tensors()
         ):
-            raise _Refused(_SHARDED_GRADIENTS)
-        known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
+            raise Refused(_SHARDED_GRADIENTS)
+        known = [span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
-            raise _Refused("an argument is also reached in another way")
-        return (_hashable(structure), tuple(_described(tensors)), _modes(), outside.value), outside
+            raise Refused("an argument is also reached in another way")
+        return (_hashable(structure), tuple(described(tensors)), modes(), outside.value), outside
 
     def _record(
         self,
@@ -230,7 +298,7 @@ class Compiled(_core.CompiledCalls):
             try:
                 returned = structures.flatten(result, outputs)
                 if any(tensor.layout == sharded_calls.KIND for tensor in outputs):
-                    raise _Refused(
+                    raise Refused(
                         "it returns a sharded tensor, and none of its arguments is one; return its to_local()"
                     )
                 # The first call may set something up. A program would miss what further ones do; and what another thread
@@ -238,16 +306,16 @@ class Compiled(_core.CompiledCalls):
                 if not outside.is_unchanged():
                     entry.changes += 1
                     if entry.changes >= 2:
-                        raise _Refused("it changes what it reads outside")
+                        raise Refused("it changes what it reads outside")
                     entry.first = None
                     return result
                 kept = _hashable(returned)
                 if entry.returned not in (None, kept):
-                    raise _Refused("the result has another structure, or other values, each time")
+                    raise Refused("the result has another structure, or other values, each time")
                 entry.returned = kept
                 read = {id(tensor): grad for tensor, grad in recording.grads_read()}
                 if _read_from_before(read, given):
-                    raise _Refused(
+                    raise Refused(
                         "it reads .grad of an argument that it has not assigned; pass it as an argument"
                     )
                 called = recording.operators_defined_in_python()
@@ -255,12 +323,12 @@ class Compiled(_core.CompiledCalls):
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
                 if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
-                    raise _Refused(reason)
+                    raise Refused(reason)
                 native = recording.finish(outputs)
                 if recording.reads_random_state():
-                    raise _Refused("it reads the state of random numbers")
+                    raise Refused("it reads the state of random numbers")
                 self._compare(entry, native, structure, returned)
-            except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
+            except (NotImplementedError, RuntimeError, ValueError, Refused) as error:
                 if checks and entry.program is not None:
                     raise RuntimeError(
                         f"TENON_GRAPH=check: {self._name}{entry.signature} no longer does what "
@@ -313,11 +381,22 @@ class Compiled(_core.CompiledCalls):
     def programs(self) -> list[Any]:
         """The programs that calls run by now (tenon.jit.Program)."""
         own = [entry.program for entry in self._entries.values() if entry.program is not None]
+        own += [sizes.entry.program for sizes in self._open.values() if sizes.entry is not None]
         return own + [program for inner in self._of_parts.values() for program in inner.programs]
 
     def explain(self) -> str:
         """A text: each signature, whether it runs as a program, and why not."""
         lines = [f"{self._name}: {len(self._entries)} signatures"]
+        for sizes in self._open.values():
+            if sizes.entry is not None:
+                calls = sum(_core.compiled_calls(self, each) for each in sizes.known)
+                lines.append(
+                    f"  {sizes.entry.signature}: {sizes.entry.calls + calls} calls, a program of these sizes, of "
+                    f"{sizes.entry.program._native.nsteps} steps, recorded {sizes.recorded} times, the last in "
+                    f"{sizes.entry.seconds * 1e3:.1f} ms"
+                )
+            if sizes.reason:
+                lines.append(f"  no further sizes are left open: {sizes.reason}")
         for entry in self._entries.values():
             head = f"{entry.signature}: {entry.calls + _core.compiled_calls(self, entry)} calls, "
             if entry.program is not None:
@@ -349,7 +428,9 @@ class Compiled(_core.CompiledCalls):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        bound = Compiled(self._function.__get__(instance, owner), self._limit, self._passes)
+        bound = Compiled(
+            self._function.__get__(instance, owner), self._limit, self._passes, self._is_dynamic
+        )
         try:
             setattr(instance, self._name, bound)  # found there from now on
         except AttributeError:
@@ -361,6 +442,7 @@ def compile(
     function: Any = None,
     *,
     limit: int = 8,
+    dynamic: bool = False,
     numerics: str = "exact",
     without: Sequence[str] = (),
     memory_budget: int | None = None,
@@ -393,6 +475,12 @@ def compile(
     function on every call and raises where it differs from its program; TENON_GRAPH=off runs the function
     alone. The variable is read by `compile`.
 
+    With `dynamic=True` sizes that differ between calls are left open, so that calls of many sizes run one program. At the
+    second size the function is run at a handful of sizes, with the elements of the arguments again and again, as
+    `tenon.export` does with `dynamic_shapes`; so it must not mind being run once more, and one that writes into tensors
+    from outside or assigns `.grad` keeps a signature for each size. Sizes of 0 and 1 stay signatures, as do sizes
+    for which a comparison in the function comes out otherwise. Results and gradients are those of the function.
+
     `numerics`, `without` and `memory_budget` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
     by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass
     reads what is between.
@@ -401,6 +489,7 @@ def compile(
         return functools.partial(
             compile,
             limit=limit,
+            dynamic=dynamic,
             numerics=numerics,
             without=without,
             memory_budget=memory_budget,
@@ -409,7 +498,9 @@ def compile(
         raise TypeError(f"compile: expected a function or a module, got {function!r}")
     if limit < 1:
         raise ValueError(f"compile: expected limit of at least 1, got {limit}")
-    return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget))
+    if not isinstance(dynamic, bool):
+        raise TypeError(f"compile: expected dynamic to be True or False, got {dynamic!r}")
+    return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget), dynamic)
 
 
 _SHARDED_GRADIENTS = (
@@ -422,10 +513,6 @@ _recorded = threading.local()
 def is_compiling() -> bool:
     """Whether this thread runs a function that `tenon.compile` writes down."""
     return getattr(_recorded, "is_on", False)
-
-
-class _Refused(Exception):
-    pass
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -473,77 +560,13 @@ def _hashable(structure: list[Any]) -> Any:
         value = structure[1]
         # What derives from these may mean more than its value.
         if type(value) not in PLAIN and not isinstance(value, (slice, _core.dtype, _core.device)):
-            raise _Refused(
+            raise Refused(
                 f"expected arguments and results made of tensors and plain values, got "
                 f"{type(value).__name__}"
             )
         return type(value), repr(value)
     if kind == "dict":
         if any(type(key) not in PLAIN for key, _ in structure[1]):
-            raise _Refused("expected dictionaries whose keys are plain values")
+            raise Refused("expected dictionaries whose keys are plain values")
         return kind, tuple((type(key), repr(key), _hashable(item)) for key, item in structure[1])
     return kind, tuple(_hashable(item) for item in structure[1])
-
-
-def _span(tensor: Tensor) -> tuple[int, int]:
-    """Addresses of the first and behind the last element; of a sharded tensor in this rank's part."""
-    tensor = sharded_calls.local_of(tensor)
-    if not tensor.numel():
-        return 0, 0
-    if tensor.layout != "strided":
-        raise _Refused(f"programs hold plain tensors, and it reads one of layout {tensor.layout}")
-    start, size = tensor.data_ptr(), tensor.element_size()
-    if tensor.is_contiguous():
-        return start, start + tensor.numel() * size
-    ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.strides)]
-    low, high = sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends)
-    return start + low * size, start + (high + 1) * size
-
-
-def _overlap(spans: list[tuple[int, int]]) -> bool:
-    spans = sorted(spans)
-    return any(a[1] > b[0] for a, b in zip(spans, spans[1:]))
-
-
-def _described(tensors: Sequence[Tensor]) -> Any:
-    return [
-        (
-            type(t),
-            t.shape,
-            t.strides,
-            t.dtype,
-            t.device,
-            t.requires_grad,
-            t.is_leaf,
-            repr(getattr(t, "__dict__", None)),
-        )
-        for t in tensors
-    ]
-
-
-def _modes() -> Any:
-    return (
-        _core.amp_dtype(),
-        _core.is_grad_enabled(),
-        _core.is_deterministic(),
-        _core.get_default_dtype(),
-        _core.get_device(),
-    )
-
-
-def _describe(structure: list[Any], tensors: list[Tensor]) -> str:
-    shapes = iter(tensors)
-
-    def text(part: list[Any]) -> str:
-        if part[0] == "tensor":
-            tensor = next(shapes)
-            return f"{tensor.dtype.name}{list(tensor.shape)}"
-        if part[0] == "value":
-            return repr(part[1])
-        if part[0] == "dict":
-            return "{" + ", ".join(f"{key}: {text(item)}" for key, item in part[1]) + "}"
-        return "(" + ", ".join(text(item) for item in part[1]) + ")"
-
-    args, kwargs = structure[1]
-    named = [f"{key}={text(item)}" for key, item in kwargs[1]] if kwargs[1] else []
-    return "(" + ", ".join([text(item) for item in args[1]] + named) + ")"
