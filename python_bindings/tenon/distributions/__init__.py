@@ -4,7 +4,7 @@
 Names, parameters and shapes are those of `torch.distributions`.
 """
 
-from . import constraints, transforms
+from . import constraints, kl_families, transforms
 from .bounded import FisherSnedecor, Kumaraswamy
 from .categorical import (
     Categorical,
