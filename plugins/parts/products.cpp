@@ -149,20 +149,6 @@ Result add(Scope& scope, const Call& call) {
   return {of_sorted_coo(scope, coalesced(scope, total), kind)};
 }
 
-// Nothing is stored of zeros. Blocks keep their size, and indices their dtypes.
-Result zeros_like(Scope& scope, const Call& call) {
-  if (call.is_given(1) || call.is_given(2)) return declined();
-  const Composed& a = *call.composed(0);
-  std::vector<Tensor> none = a.parts;
-  for (int part = kIndptr; part <= kStored; ++part) {
-    const Tensor& like = a.parts[static_cast<size_t>(part)];
-    std::vector<int64_t> shape = shape_of(like.get());
-    if (part != kIndptr) shape[0] = 0;
-    none[static_cast<size_t>(part)] = filled(scope, shape, 0, like->dtype, like->device);
-  }
-  return {compose(scope, a.kind, shape_of(as_tensor(call.args[0])), none)};
-}
-
 constexpr NamedRule kRules[] = {{"matmul", matmul}, {"sum", sum},      {"mean", mean},
                                 {"norm", norm},     {"add", add},      {"subtract", add},
                                 {"zeros_like", zeros_like}};
