@@ -8,7 +8,7 @@ from typing import Any
 import tenon
 from tenon._core import Tensor
 
-__all__ = "flash_attn_qkvpacked flashmask_attention scaled_dot_product_attention".split()
+__all__ = "flash_attn_qkvpacked flashmask_attention".split()
 
 
 def _attend(
@@ -38,29 +38,6 @@ def _expect_none(name: str, reason: str, **given: Any) -> None:
     for label, value in given.items():
         if value is not None and value is not False:
             raise NotImplementedError(f"{name}(): expected no {label}, {reason}")
-
-
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    training: bool = True,
-    scale: float | None = None,
-    enable_gqa: bool = True,
-) -> Tensor:
-    """softmax(query @ key^T * scale + attn_mask) @ value; a mask of truths says what is seen, and dropout acts in training."""
-    name = "scaled_dot_product_attention"
-    _expect_axes(name, query, key, value)
-    if not enable_gqa and query.shape[2] != key.shape[2]:
-        raise ValueError(
-            f"{name}(): expected as many heads of key as of query without enable_gqa, got {key.shape[2]} and "
-            f"{query.shape[2]}"
-        )
-    dropout = dropout_p if training else 0.0
-    return _attend(query, key, value, attn_mask, dropout, is_causal, scale)
 
 
 def flash_attention(
@@ -93,19 +70,15 @@ def flash_attn_qkvpacked(
     fixed_seed_offset: Any = None,
     training: bool = True,
 ) -> tuple[Tensor, None]:
-    """flash_attention() of queries, keys and values in one tensor [batch, length, groups + 2, key heads, features], of
-    which the last two entries of axis 2 are keys and values."""
-    if qkv.ndim != 5 or qkv.shape[2] < 3:
+    """flash_attention() of queries, keys and values in one tensor [batch, length, 3, heads, features]. More heads of
+    queries than of keys are refused: which of them belong together is not said."""
+    if qkv.ndim != 5 or qkv.shape[2] != 3:
         raise ValueError(
-            "flash_attn_qkvpacked(): expected qkv [batch, length, groups + 2, heads, features], got shape "
-            f"{tuple(qkv.shape)}"
+            "flash_attn_qkvpacked(): expected qkv [batch, length, 3, heads, features], got shape "
+            f"{tuple(qkv.shape)}; call scaled_dot_product_attention() for groups of heads"
         )
-    batch, length, parts, heads, features = qkv.shape
-    query = qkv[:, :, : parts - 2].reshape([batch, length, (parts - 2) * heads, features])
     return flash_attention(
-        query,
-        qkv[:, :, parts - 2],
-        qkv[:, :, parts - 1],
+        *tenon.unbind(qkv, 2),
         dropout,
         causal,
         return_softmax,
@@ -185,7 +158,7 @@ def _hidden(
             f"with causal={causal}, got shape {tuple(rows.shape)}"
         )
     if rows.shape[1] > 1 and query.shape[2] != heads:
-        rows = tenon.repeat_interleave(rows, query.shape[2] // heads, 1)
+        rows = tenon.repeat(rows, query.shape[2] // heads, 1)
     bounds = [part.unsqueeze(2) for part in tenon.unbind(rows.to(tenon.int64), -1)]
     below, above = row > column, row < column
     if causal:
