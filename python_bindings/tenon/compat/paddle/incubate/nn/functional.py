@@ -99,7 +99,9 @@ def fused_bias_act(
 def swiglu(x: Tensor, y: Tensor | None = None) -> Tensor:
     """silu(x) * y, where x is the first half of the last axis if y is not given."""
     if y is None:
-        x, y = tenon.split(x, 2, -1)
+        if x.shape[-1] % 2:
+            raise ValueError(f"swiglu(): expected an even last axis, got shape {tuple(x.shape)}")
+        x, y = tenon.chunk(x, 2, -1)
     return tenon.silu(x) * y
 
 
