@@ -19,6 +19,7 @@ from .constraint_registry import biject_to, transform_to
 from .continuous import ContinuousBernoulli, GeneralizedPareto, VonMises
 from .discrete import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
 from .distribution import Distribution
+from .exponential_family import ExponentialFamily
 from .gamma import (
     Beta,
     Chi2,
@@ -76,6 +77,7 @@ __all__ = [
     "Distribution",
     "ExpTransform",
     "Exponential",
+    "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
     "GeneralizedPareto",
