@@ -68,7 +68,8 @@ TENON_DECOMPOSE(npair_loss) {
   TENON_TRY(expect_shapes(op, target->ndim == 1 && target->shape[0] == anchor->shape[0],
                           "target [N] beside anchor [N, M]", anchor, target, err));
   Tensor same = ops::cast(
-      scope, ops::equal(scope, ops::unsqueeze(scope, target, {1}), ops::unsqueeze(scope, target, {0})),
+      scope,
+      ops::equal(scope, ops::unsqueeze(scope, target, {1}), ops::unsqueeze(scope, target, {0})),
       anchor->dtype);
   Tensor wanted = ops::divide(scope, same, ops::sum(scope, same, {1}, true));
   const auto mean_square = [&](const Tensor& x) {
@@ -77,11 +78,10 @@ TENON_DECOMPOSE(npair_loss) {
   Tensor squares = ops::add(scope, mean_square(anchor), mean_square(positive));
   Tensor likely =
       ops::log_softmax(scope, ops::matmul(scope, anchor, ops::transpose(scope, positive)), 1);
-  Tensor entropy =
-      ops::mean(scope, ops::sum(scope, ops::negative(scope, ops::multiply(scope, wanted, likely)), {1}));
-  return finish(
-      scope, outs,
-      ops::add(scope, entropy, ops::multiply(scope, squares, 0.25 * float_of(args[3]))));
+  Tensor entropy = ops::mean(
+      scope, ops::sum(scope, ops::negative(scope, ops::multiply(scope, wanted, likely)), {1}));
+  return finish(scope, outs,
+                ops::add(scope, entropy, ops::multiply(scope, squares, 0.25 * float_of(args[3]))));
 }
 
 TENON_DECOMPOSE(multi_margin_loss) {

@@ -51,9 +51,8 @@ TENON_DECOMPOSE(limit_by_capacity) {
                         shape_text(*capacity.get()).c_str());
   Tensor wanted = ops::reshape(scope, as_int64(scope, counts), {workers, experts});
   Tensor room = as_int64(scope, capacity), sums = ops::cumsum(scope, wanted, 0);
-  Tensor taken =
-      ops::subtract(scope, ops::minimum(scope, sums, room),
-                    ops::minimum(scope, ops::subtract(scope, sums, wanted), room));
+  Tensor taken = ops::subtract(scope, ops::minimum(scope, sums, room),
+                               ops::minimum(scope, ops::subtract(scope, sums, wanted), room));
   return finish(scope, outs, ops::reshape(scope, ops::cast(scope, taken, counts->dtype), {-1}));
 }
 

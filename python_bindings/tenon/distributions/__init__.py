@@ -4,7 +4,8 @@
 Names, parameters and shapes are those of `torch.distributions`.
 """
 
-from . import constraints, kl_families, transforms
+from . import constraints, transforms
+from . import kl_families as kl_families
 from .bounded import FisherSnedecor, Kumaraswamy
 from .categorical import (
     Categorical,

@@ -51,7 +51,10 @@ def test_cells_are_layers_of_one_step(name):
     assert last.shape == (1, 2, 4) and after.shape == (2, 4)
     np.testing.assert_allclose(after.detach().numpy(), last[0].detach().numpy(), atol=1e-6)
     step, state = cell(x[:, 0])
-    assert step.shape == (2, 4) and (state[0] if isinstance(state, tuple) else state).shape == (2, 4)
+    assert step.shape == (2, 4) and (state[0] if isinstance(state, tuple) else state).shape == (
+        2,
+        4,
+    )
 
 
 @pytest.mark.parametrize("name", ["SimpleRNN", "LSTM", "GRU"])
@@ -238,9 +241,7 @@ def test_spectral_norm_and_attention_beside_paddle():
     q, mask = normal(2, 4, 2, 3), normal(2, 2, 4, 4)
     close(
         F.scaled_dot_product_attention(T(q), T(q), T(q), T(mask)),
-        peer.nn.functional.scaled_dot_product_attention(
-            *map(peer.to_tensor, (q, q, q, mask))
-        ),
+        peer.nn.functional.scaled_dot_product_attention(*map(peer.to_tensor, (q, q, q, mask))),
     )
     packed = normal(2, 4, 3, 2, 3)
     close(

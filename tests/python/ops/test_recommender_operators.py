@@ -200,7 +200,9 @@ def test_a_table_of_bytes_is_float32():
 
 def test_what_losses_of_pairs_and_capacities_take():
     ones = tenon.ones([2, 3])
-    with pytest.raises(ValueError, match=r"expected anchor and positive \[N, M\] of one shape, got"):
+    with pytest.raises(
+        ValueError, match=r"expected anchor and positive \[N, M\] of one shape, got"
+    ):
         tenon.npair_loss(tenon.ones([2, 3, 1, 1]), tenon.ones([2, 3, 1, 1]), tenon.tensor([0, 1]))
     with pytest.raises(ValueError, match=r"expected target \[N\] beside anchor \[N, M\], got"):
         tenon.npair_loss(ones, ones, tenon.tensor([[0], [1]]))

@@ -50,7 +50,7 @@ def test_clip_rows():
 @pytest.mark.parametrize("make", [optim.SGD, optim.AdamW, optim.Adam])
 def test_decay_of_absent_rows(make):
     """Weights decay whether their rows are read or not, as they do with dense gradients."""
-    configured = lambda p: make(p, lr=0.1, weight_decay=0.5)  # noqa: E731
+    configured = lambda p: make(p, lr=0.1, weight_decay=0.5)
     rows = trained(True, configured, [[1], [2, 2]])
     assert rows == trained(False, configured, [[1], [2, 2]])
     assert rows[5] != table(True).weight.tolist()[5]
@@ -59,8 +59,8 @@ def test_decay_of_absent_rows(make):
 def test_lazy_is_not_adam():
     """Adam moves rows that were read before, by their moments; only `lazy` does not."""
     batches = [[1], [2], [3]]
-    adam = lambda p: optim.Adam(p, lr=0.1)  # noqa: E731
-    lazy = lambda p: optim.Adam(p, lr=0.1, lazy=True)  # noqa: E731
+    adam = lambda p: optim.Adam(p, lr=0.1)
+    lazy = lambda p: optim.Adam(p, lr=0.1, lazy=True)
     whole = trained(True, adam, batches)
     assert whole == trained(False, adam, batches)
     assert trained(True, lazy, batches)[1] != whole[1]

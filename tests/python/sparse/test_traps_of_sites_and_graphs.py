@@ -127,7 +127,9 @@ def test_nodes_equal_edges():
     x = T(np.arange(10.0, dtype=np.float32).reshape(5, 2))
     ring = T([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
     features, edges, batch = geometric.batch_graphs([(x, ring), (x, ring)])
-    assert features.shape == (10, 2) and edges.shape == (2, 10) and batch.tolist() == [0] * 5 + [1] * 5
+    assert (
+        features.shape == (10, 2) and edges.shape == (2, 10) and batch.tolist() == [0] * 5 + [1] * 5
+    )
     assert edges[:, 5:].tolist() == (ring + 5).tolist()
     part = geometric.NeighborSampler(ring, 5, [-1]).sample(T([0, 1]))
     assert part.nodes.tolist() == [0, 1, 4] and sorted(part.edges.tolist()) == [0, 4]
@@ -148,7 +150,11 @@ def test_no_neighbours():
     mixed = geometric.NeighborSampler(EDGES, 4, [-1]).sample(T([3, 1]))
     assert mixed.nodes.tolist() == [3, 1, 0, 2]
     none = tenon.zeros([2, 0], dtype=tenon.int64)
-    for layer in (geometric.GCNConv(2, 3), geometric.SAGEConv(2, 3, "max"), geometric.GATConv(2, 3)):
+    for layer in (
+        geometric.GCNConv(2, 3),
+        geometric.SAGEConv(2, 3, "max"),
+        geometric.GATConv(2, 3),
+    ):
         assert tenon.isfinite(layer(tenon.ones([4, 2]), none)).all().item()
 
 

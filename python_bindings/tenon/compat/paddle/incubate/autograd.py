@@ -93,7 +93,9 @@ class _Derivative:
             found = tenon.grad(
                 total, list(xs), create_graph=True, retain_graph=True, allow_unused=True
             )
-            found = [tenon.zeros_like(x) if g is None else g for g, x in zip(found, xs, strict=True)]
+            found = [
+                tenon.zeros_like(x) if g is None else g for g, x in zip(found, xs, strict=True)
+            ]
             rows.append(self._flat(found))
         return tenon.stack(rows, -2)
 
@@ -123,7 +125,10 @@ class Hessian(_Derivative):
                 total = self._func(*given).sum()
                 found = tenon.grad(total, list(given), create_graph=True, allow_unused=True)
                 return self._flat(
-                    [tenon.zeros_like(x) if g is None else g for g, x in zip(found, given, strict=True)]
+                    [
+                        tenon.zeros_like(x) if g is None else g
+                        for g, x in zip(found, given, strict=True)
+                    ]
                 )
 
             return self._rows(gradient, xs).detach()

@@ -45,7 +45,9 @@ class _Weights(Layer):
             "bias_hh": [rows],
         }
         for (part, shape), attr in zip(shapes.items(), self._attrs, strict=True):
-            made = self.create_parameter(shape, attr, is_bias=len(shape) == 1, default_initializer=fill)
+            made = self.create_parameter(
+                shape, attr, is_bias=len(shape) == 1, default_initializer=fill
+            )
             setattr(self, part + suffix, made)
         if self.proj_size:
             made = self.create_parameter(
@@ -86,7 +88,9 @@ class RNNCellBase(Layer):
             if isinstance(sizes, (list, tuple)) and sizes and isinstance(sizes[0], (list, tuple)):
                 return tuple(made(each) for each in sizes)
             sizes = [sizes] if isinstance(sizes, int) else list(sizes)
-            return tenon.full([batch, *sizes], init_value, dtype=dtype or like.dtype, device=like.device)
+            return tenon.full(
+                [batch, *sizes], init_value, dtype=dtype or like.dtype, device=like.device
+            )
 
         return made(shape)
 
@@ -189,7 +193,7 @@ class GRUCell(_Cell, _ours._GRURule, _ours.RNNCellBase):
 
 
 def _each(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """`function` of the tensors at the same places of nested tuples."""
+    """`function` of the tensors at the same indices of nested tuples."""
     if isinstance(first, Tensor):
         return function(first, *others)
     return tuple(_each(function, *parts) for parts in zip(first, *others, strict=True))
@@ -263,7 +267,9 @@ class BiRNN(Layer):
         """Results [..., both sizes], and a pair of the states of both cells."""
         given = (None, None) if initial_states is None else initial_states
         out, after = [], []
-        for cell, states, backwards in zip((self.cell_fw, self.cell_bw), given, (False, True), strict=True):
+        for cell, states, backwards in zip(
+            (self.cell_fw, self.cell_bw), given, (False, True), strict=True
+        ):
             one = RNN(cell, backwards, self.time_major)
             results, states = one(inputs, states, sequence_length, **kwargs)
             out.append(results)

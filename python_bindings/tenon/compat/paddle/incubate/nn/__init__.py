@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenon.compat.paddle.incubate.nn import _layers, functional
+from tenon.compat.paddle.incubate.nn import _layers
+from tenon.compat.paddle.incubate.nn import functional as functional
 
 for _name in _layers.__all__:
     globals()[_name] = getattr(_layers, _name)

@@ -276,7 +276,8 @@ class FusedTransformerEncoderLayer(Layer):
     ) -> None:
         super().__init__()
         weights, biases = (
-            attr if isinstance(attr, (list, tuple)) else [attr] * 2 for attr in (weight_attr, bias_attr)
+            attr if isinstance(attr, (list, tuple)) else [attr] * 2
+            for attr in (weight_attr, bias_attr)
         )
         if len(weights) != 2 or len(biases) != 2:
             raise ValueError(

@@ -107,9 +107,7 @@ def swiglu(x: Tensor, y: Tensor | None = None) -> Tensor:
 
 def _norm_axes(name: str, x: Tensor, begin: int) -> list[int]:
     if not 0 < begin < x.ndim:
-        raise ValueError(
-            f"{name}(): expected begin_norm_axis from 1 to {x.ndim - 1}, got {begin}"
-        )
+        raise ValueError(f"{name}(): expected begin_norm_axis from 1 to {x.ndim - 1}, got {begin}")
     return list(x.shape[begin:])
 
 
@@ -323,7 +321,10 @@ def fused_rotary_position_embedding(
         if x is None:
             return None
         made = tenon.rotary_embedding(
-            x, cosines.unsqueeze(-2).to(x.dtype), sines.unsqueeze(-2).to(x.dtype), use_neox_rotary_style
+            x,
+            cosines.unsqueeze(-2).to(x.dtype),
+            sines.unsqueeze(-2).to(x.dtype),
+            use_neox_rotary_style,
         )
         return tenon.transpose(made, 0, 1) if time_major else made
 

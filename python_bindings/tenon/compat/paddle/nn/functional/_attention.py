@@ -56,7 +56,9 @@ def flash_attention(
     name = "flash_attention"
     _expect_axes(name, query, key, value)
     _expect_none(name, "as probabilities are not kept", return_softmax=return_softmax)
-    _expect_none(name, "as numbers are drawn of tenon's stream", fixed_seed_offset=fixed_seed_offset)
+    _expect_none(
+        name, "as numbers are drawn of tenon's stream", fixed_seed_offset=fixed_seed_offset
+    )
     made = _attend(query, key, value, None, dropout if training else 0.0, causal, softmax_scale)
     return made, None
 
@@ -128,7 +130,9 @@ def flashmask_attention(
         return_softmax_lse=return_softmax_lse,
         return_seed_offset=return_seed_offset,
     )
-    _expect_none(name, "as numbers are drawn of tenon's stream", fixed_seed_offset=fixed_seed_offset)
+    _expect_none(
+        name, "as numbers are drawn of tenon's stream", fixed_seed_offset=fixed_seed_offset
+    )
     _expect_none(name, "give the rows of each key", block_mask=block_mask)
     if (causal or window_size is not None) and query.shape[1] != key.shape[1]:
         raise ValueError(
