@@ -22,5 +22,6 @@ ctest --test-dir "$build" --output-on-failure -j 2
 # The interpreter is not instrumented: the runtime must come first, and the C++ library with it, or the
 # runtime does not find the function that throws. What it says as it ends the process is not captured.
 runtime="$(g++ -print-file-name="lib$preset.so") $(g++ -print-file-name=libstdc++.so)"
-LD_PRELOAD="$runtime" PYTHONPATH="$build/python" TENON_BUILD_DIR="$build" \
-  .venv/bin/python -m pytest -q --capture=sys tests/python tests/ops tests/fuzz "${@:2}"
+export LD_PRELOAD="$runtime" PYTHONPATH="$build/python" TENON_BUILD_DIR="$build"
+.venv/bin/python -m pytest -q --capture=sys tests/python tests/ops tests/fuzz "${@:2}"
+[ "$preset" != asan ] || .venv/bin/python -m tests.fuzz.structures --count 200000

@@ -75,6 +75,26 @@ std::string layout_of(const Call& call) {
 
 }  // namespace
 
+Result zeros_like(Scope& scope, const Call& call) {
+  const Composed& x = *call.composed(0);
+  std::vector<Tensor> none;
+  for (size_t part = 0; part < x.parts.size(); ++part) {
+    const Tensor& like = x.parts[part];
+    std::vector<int64_t> shape = shape_of(like.get());
+    const bool is_values = part == x.kind->values;
+    if (is_values || x.kind != &kCoo) {
+      if (part != kIndptr || is_values) shape[0] = 0;
+    } else {
+      shape[1] = 0;
+    }
+    none.push_back(run(scope, op::full,
+                       {box(shape), boxed(int64_t{0}),
+                        is_values && call.is_given(1) ? call.args[1] : boxed_dtype(like->dtype),
+                        call.is_given(2) ? call.args[2] : boxed_device(like->device)}));
+  }
+  return {compose(scope, x.kind, shape_of(as_tensor(call.args[0])), none)};
+}
+
 bool Call::is_number(uint32_t i) const {
   if (i >= nargs) return false;
   const tenon_tensor* tensor = as_tensor(args[i]);

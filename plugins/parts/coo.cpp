@@ -105,18 +105,6 @@ Result norm(Scope& scope, const Call& call) {
   return {run(scope, op::norm, {box(composed_of(sums.get())->values()), call.args[1]})};
 }
 
-// Nothing is stored of zeros.
-Result zeros_like(Scope& scope, const Call& call) {
-  if (call.is_given(1) || call.is_given(2)) return declined();
-  const Composed& coo = *call.composed(0);
-  std::vector<int64_t> none = shape_of(coo.values().get());
-  none[0] = 0;
-  const Tensor &indices = coo.parts[0], &values = coo.values();
-  return {compose(scope, &kCoo, shape_of(as_tensor(call.args[0])),
-                  {filled(scope, {axes_of(coo), 0}, 0, indices->dtype, indices->device),
-                   filled(scope, none, 0, values->dtype, values->device)})};
-}
-
 constexpr NamedRule kRules[] = {{"add", add}, {"subtract", add}, {"matmul", matmul},
                                 {"sum", sum}, {"norm", norm},    {"zeros_like", zeros_like}};
 

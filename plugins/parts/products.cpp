@@ -149,8 +149,13 @@ Result add(Scope& scope, const Call& call) {
   return {of_sorted_coo(scope, coalesced(scope, total), kind)};
 }
 
-constexpr NamedRule kRules[] = {{"matmul", matmul}, {"sum", sum}, {"mean", mean},
-                                {"norm", norm},     {"add", add}, {"subtract", add}};
+constexpr NamedRule kRules[] = {{"matmul", matmul},
+                                {"sum", sum},
+                                {"mean", mean},
+                                {"norm", norm},
+                                {"add", add},
+                                {"subtract", add},
+                                {"zeros_like", zeros_like}};
 
 }  // namespace
 

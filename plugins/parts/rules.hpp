@@ -51,6 +51,8 @@ tenon_status run_rule(std::span<const NamedRule> rules, const Call& call);
 // Elementwise operators whose value at 0 is 0 act on the stored elements alone.
 tenon_status call_elementwise(const Call& call);
 tenon_status call_with_number(const Call& call);
+// Of a sparse tensor: one of its kind of which nothing is stored. Blocks keep their size, and indices their dtypes.
+Result zeros_like(Scope& scope, const Call& call);
 // Copies, conversions, moves, refusals.
 tenon_status call_common(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
                          uint32_t nouts, tenon_err* err);

@@ -57,6 +57,33 @@ TENON_DECOMPOSE(softmax_with_cross_entropy) {
   return finish(scope, outs, ops::where(scope, counts, loss, zero_of(scope, x)));
 }
 
+TENON_DECOMPOSE(npair_loss) {
+  const char* op = "npair_loss";
+  Scope scope(err);
+  Tensor anchor = operand(scope, args[0]), positive = operand(scope, args[1]),
+         target = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_shapes(op, anchor->ndim == 2 && sizes_of(anchor) == sizes_of(positive),
+                          "anchor and positive [N, M] of one shape", anchor, positive, err));
+  TENON_TRY(expect_shapes(op, target->ndim == 1 && target->shape[0] == anchor->shape[0],
+                          "target [N] beside anchor [N, M]", anchor, target, err));
+  Tensor same = ops::cast(
+      scope,
+      ops::equal(scope, ops::unsqueeze(scope, target, {1}), ops::unsqueeze(scope, target, {0})),
+      anchor->dtype);
+  Tensor wanted = ops::divide(scope, same, ops::sum(scope, same, {1}, true));
+  const auto mean_square = [&](const Tensor& x) {
+    return ops::mean(scope, ops::sum(scope, ops::square(scope, x), {1}));
+  };
+  Tensor squares = ops::add(scope, mean_square(anchor), mean_square(positive));
+  Tensor likely =
+      ops::log_softmax(scope, ops::matmul(scope, anchor, ops::transpose(scope, positive)), 1);
+  Tensor entropy = ops::mean(
+      scope, ops::sum(scope, ops::negative(scope, ops::multiply(scope, wanted, likely)), {1}));
+  return finish(scope, outs,
+                ops::add(scope, entropy, ops::multiply(scope, squares, 0.25 * float_of(args[3]))));
+}
+
 TENON_DECOMPOSE(multi_margin_loss) {
   const char* op = "multi_margin_loss";
   Scope scope(err);

@@ -32,4 +32,28 @@ TENON_DECOMPOSE(prune_gate_by_capacity) {
   return finish(scope, outs, ops::reshape(scope, kept, sizes_of(experts)));
 }
 
+// Of the tokens up to a worker an expert takes what it has room for; the worker's are those that its predecessors leave.
+TENON_DECOMPOSE(limit_by_capacity) {
+  const char* op = "limit_by_capacity";
+  Scope scope(err);
+  Tensor counts = operand(scope, args[0]), capacity = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_integers(op, "counts", counts, err));
+  TENON_TRY(expect_integers(op, "capacity", capacity, err));
+  const int64_t workers = int_of(args[2]);
+  const int64_t experts = capacity->ndim == 1 ? capacity->shape[0] : -1;
+  if (workers < 1 || experts < 0 || counts->ndim != 1 || counts->shape[0] % workers != 0 ||
+      counts->shape[0] / workers != experts)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected counts [workers * experts] and capacity [experts] of %lld "
+                        "workers, got shapes %s and %s",
+                        ll(workers), shape_text(*counts.get()).c_str(),
+                        shape_text(*capacity.get()).c_str());
+  Tensor wanted = ops::reshape(scope, as_int64(scope, counts), {workers, experts});
+  Tensor room = as_int64(scope, capacity), sums = ops::cumsum(scope, wanted, 0);
+  Tensor taken = ops::subtract(scope, ops::minimum(scope, sums, room),
+                               ops::minimum(scope, ops::subtract(scope, sums, wanted), room));
+  return finish(scope, outs, ops::reshape(scope, ops::cast(scope, taken, counts->dtype), {-1}));
+}
+
 }  // namespace tenon::standard_ops

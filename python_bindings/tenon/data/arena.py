@@ -124,7 +124,9 @@ class _Writer(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> Any:
         kind = type(value)
-        if kind is Tensor:
+        if (
+            kind is Tensor and value.layout == "strided"
+        ):  # others are pickled, and their parts come here
             return "tensor", value.dtype.name, value.shape, self._place(value), value.requires_grad
         numpy = sys.modules.get("numpy")
         if numpy is not None and kind is numpy.ndarray and value.dtype.isbuiltin == 1:

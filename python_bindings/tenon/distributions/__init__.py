@@ -5,6 +5,7 @@ Names, parameters and shapes are those of `torch.distributions`.
 """
 
 from . import constraints, transforms
+from . import kl_families as kl_families
 from .bounded import FisherSnedecor, Kumaraswamy
 from .categorical import (
     Categorical,
@@ -19,6 +20,7 @@ from .constraint_registry import biject_to, transform_to
 from .continuous import ContinuousBernoulli, GeneralizedPareto, VonMises
 from .discrete import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
 from .distribution import Distribution
+from .exponential_family import ExponentialFamily
 from .gamma import (
     Beta,
     Chi2,
@@ -76,6 +78,7 @@ __all__ = [
     "Distribution",
     "ExpTransform",
     "Exponential",
+    "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
     "GeneralizedPareto",

@@ -11,7 +11,7 @@ import tenon
 from tenon import Tensor
 
 from ._stable import betaln, weighted, xlogy
-from .categorical import Categorical
+from .categorical import Categorical, OneHotCategorical
 from .composed import Independent, TransformedDistribution
 from .continuous import ContinuousBernoulli
 from .discrete import Bernoulli, Binomial, Geometric, Poisson
@@ -245,6 +245,11 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
 
 @register_kl(Categorical, Categorical)
 def _categorical(p: Categorical, q: Categorical) -> Tensor:
+    if isinstance(p, OneHotCategorical) != isinstance(q, OneHotCategorical):
+        raise NotImplementedError(
+            f"kl_divergence: expected two distributions of indices or two of vectors, got "
+            f"{type(p).__name__} and {type(q).__name__}; indices and vectors are different values"
+        )
     if p.num_events != q.num_events:
         raise ValueError(
             f"kl_divergence: expected as many categories, got {p.num_events} and {q.num_events}"

@@ -196,3 +196,20 @@ def test_a_table_of_bytes_is_float32():
         tenon.embedding_dequantized(tenon.ones([2, 3]).astype("float64"), tenon.tensor([0]))
     with pytest.raises(ValueError, match=r"with a width above 0, got shape \(2, 2\)"):
         tenon.embedding_dequantized(tenon.ones([2, 2]), tenon.tensor([0]))
+
+
+def test_what_losses_of_pairs_and_capacities_take():
+    ones = tenon.ones([2, 3])
+    with pytest.raises(
+        ValueError, match=r"expected anchor and positive \[N, M\] of one shape, got"
+    ):
+        tenon.npair_loss(tenon.ones([2, 3, 1, 1]), tenon.ones([2, 3, 1, 1]), tenon.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"expected target \[N\] beside anchor \[N, M\], got"):
+        tenon.npair_loss(ones, ones, tenon.tensor([[0], [1]]))
+    counts, capacity = tenon.tensor([3, 1, 2, 4]), tenon.tensor([4, 2])
+    with pytest.raises(TypeError, match="expected integers counts, got float32"):
+        tenon.limit_by_capacity(counts.to("float32"), capacity, 2)
+    with pytest.raises(TypeError, match="expected integers capacity, got float32"):
+        tenon.limit_by_capacity(counts, capacity.to("float32"), 2)
+    with pytest.raises(ValueError, match=r"counts \[workers \* experts\] and capacity \[experts\]"):
+        tenon.limit_by_capacity(counts, capacity, 3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import tenon
-from tenon.compat.paddle.nn import _layer, _parametrised, functional, initializer
+from tenon.compat.paddle.nn import _layer, _parametrised, _recurrent, functional, initializer
 
 _OWN = {
     **{
@@ -15,7 +15,11 @@ _OWN = {
         for name in "Identity Layer LayerList Parameter ParameterList Sequential".split()
     },
     **_layer.LAYERS,
-    **{name: getattr(_parametrised, name) for name in _parametrised.__all__},
+    **{
+        name: getattr(module, name)
+        for module in (_parametrised, _recurrent)
+        for name in module.__all__
+    },
     "functional": functional,
     "initializer": initializer,
 }

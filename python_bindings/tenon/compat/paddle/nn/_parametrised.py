@@ -15,7 +15,7 @@ from tenon.compat.paddle.nn._layer import Layer
 from tenon.compat.paddle.nn.functional._layout import is_last, spread
 
 __all__ = """BatchNorm1D BatchNorm2D BatchNorm3D Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
-Embedding Flatten GroupNorm InstanceNorm1D InstanceNorm2D InstanceNorm3D LayerNorm Linear PReLU""".split()
+Embedding Flatten GroupNorm InstanceNorm1D InstanceNorm2D InstanceNorm3D LayerNorm Linear PReLU SpectralNorm""".split()
 
 
 def _constant(value: float) -> Any:
@@ -471,3 +471,40 @@ def _instance_norm(count: int, ndims: tuple[int, ...], data_format: str) -> type
 
 InstanceNorm1D = _instance_norm(1, (3,), "NCL")
 InstanceNorm2D, InstanceNorm3D = _instance_norm(2, (4,), "NCHW"), _instance_norm(3, (5,), "NCDHW")
+
+
+class SpectralNorm(Layer):
+    """A weight divided by its largest singular value (Miyato et al., 2018), where axis `dim` is taken as rows. The
+    singular vectors are parameters that are not trained, from which each call starts its steps of the power method."""
+
+    def __init__(
+        self,
+        weight_shape: Any,
+        dim: int = 0,
+        power_iters: int = 1,
+        eps: float = 1e-12,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(dtype=dtype)
+        shape = [int(size) for size in weight_shape]
+        if math.prod(shape) < 1 or not shape:
+            raise ValueError(
+                f"SpectralNorm(): expected a weight_shape of sizes above 0, got {shape}"
+            )
+        if not -len(shape) <= dim < len(shape):
+            raise ValueError(
+                f"SpectralNorm(): expected dim an axis of weight_shape {shape}, got {dim}"
+            )
+        self._shape, self._dim, self._steps, self._eps = shape, dim, power_iters, eps
+        rows = shape[dim]
+        for name, size in (("weight_u", rows), ("weight_v", math.prod(shape) // rows)):
+            drawn = tenon.randn([size], dtype=self._dtype)
+            setattr(self, name, tenon.nn.Parameter(drawn, False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if list(x.shape) != self._shape:
+            raise ValueError(
+                f"SpectralNorm: expected a weight of shape {self._shape}, got {tuple(x.shape)}"
+            )
+        u, v = self.weight_u.detach(), self.weight_v.detach()
+        return tenon.spectral_norm(x, u, v, self._dim, self._steps, self._eps)[0]

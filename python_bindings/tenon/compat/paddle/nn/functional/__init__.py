@@ -10,7 +10,7 @@ import tenon
 from tenon.compat._signed import bound
 from tenon.compat.paddle.nn.functional._signatures import FUNCTIONS
 
-_MODULES = "_activations _convolutions _images _losses _normalization _pooling".split()
+_MODULES = "_activations _attention _convolutions _images _losses _normalization _pooling".split()
 
 
 def _own() -> dict[str, Any]:
