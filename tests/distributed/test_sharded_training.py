@@ -45,7 +45,7 @@ def close(got, want):
 
 @pytest.mark.parametrize("shape", [(2,), (4,), (2, 2)])
 def test_norms_count_once(shape):
-    """norm_counts_once_under_tp_ep: what is cut is added up over its axis, what is whole counts once."""
+    """What is cut is added up over its axis, what is whole counts once."""
 
     def work():
         names = ("dp", "tp")[-len(shape) :]
