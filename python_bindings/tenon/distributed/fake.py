@@ -42,8 +42,7 @@ def fake(world_size: int, rank: int = 0) -> Iterator[ProcessGroup]:
         )
     if getattr(_thread_world, "group", None) is not None:
         raise RuntimeError("fake: expected a thread that is no rank of another job, got one that is")
-    counters = {"calls": 0, "bytes_sent": 0, "bytes_received": 0, "waiting_ns": 0}
-    group = ProcessGroup(FakeHost(rank, world_size, counters), "world", range(world_size), rank)
+    group = ProcessGroup(FakeHost(rank, world_size), "world", range(world_size), rank)
     _thread_world.group = group
     try:
         yield group
@@ -84,9 +83,9 @@ class FakeHost(HostGroup):
 
     has_others = False
 
-    def __init__(self, rank: int, size: int, counters: dict[str, int]) -> None:
-        super().__init__(_FakeRanks(counters), rank, size)  # type: ignore[arg-type]
-        self._counters = counters  # of all groups of the rank
+    def __init__(self, rank: int, size: int) -> None:
+        self._counters = {"calls": 0, "bytes_sent": 0, "bytes_received": 0, "waiting_ns": 0}
+        super().__init__(_FakeRanks(self._counters), rank, size)  # type: ignore[arg-type]
 
     def call(
         self,
@@ -154,7 +153,7 @@ class FakeHost(HostGroup):
     def part(self, name: str, ranks: list[int]) -> HostGroup | None:
         if self._rank not in ranks:
             return None
-        return FakeHost(ranks.index(self._rank), len(ranks), self._counters)
+        return FakeHost(ranks.index(self._rank), len(ranks))
 
     def check(self) -> None:
         pass

@@ -402,6 +402,8 @@ class Outside:
         kind = type(value)
         if kind.__module__ == "tenon.collective":  # a Communicator, and the sockets that it holds
             self._refuse("it talks to other ranks")
+        if kind.__module__.startswith("tenon.distributed.") and kind.__name__ in rules.WHO_TALKS:
+            return Same(value)  # what they count as they talk is in no program
         if isinstance(value, threading.local):
             names = sorted(self._names)
             reads = [functools.partial(getattr, value, name, _ABSENT) for name in names]
