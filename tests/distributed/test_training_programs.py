@@ -52,7 +52,7 @@ PLANS = {
 }
 
 
-def train(model, make, compiles, clip=None, wrap=lambda x: x):
+def train(model, make, compiles, clip=None, wrap=lambda x: x, wrap_target=None):
     optimizer = make(model.parameters(), lr=0.02)
 
     def step(x, y):
@@ -65,7 +65,10 @@ def train(model, make, compiles, clip=None, wrap=lambda x: x):
         return loss
 
     called = tenon.compile(step) if compiles else step
-    losses = [whole(called(wrap(tenon.tensor(x)), wrap(tenon.tensor(y)))).item() for x, y in zip(X, Y)]
+    losses = []
+    for x, y in zip(X, Y):
+        loss = called(wrap(tenon.tensor(x)), (wrap_target or wrap)(tenon.tensor(y)))
+        losses.append(whole(loss).item())
     found = {name: (whole(p), whole(p.grad)) for name, p in model.named_parameters()}
     return losses, found, called
 
@@ -88,7 +91,10 @@ def test_a_step_of_a_tensor_parallel_model(plan, make):
     def work(compiles):
         mesh = dist.init_device_mesh("cpu", (2,))
         model = dist.parallelize_module(make_model(), mesh, PLANS[plan])
-        *told, step = train(model, make, compiles)
+        wrap = lambda x: x  # noqa: E731
+        if plan == "sequence":
+            wrap = lambda x: dist.distribute_tensor(x, mesh, [Shard(0)])  # noqa: E731
+        *told, step = train(model, make, compiles, wrap=wrap, wrap_target=lambda y: y)
         if compiles:
             assert len(step.programs) == 1, step.explain()
         return told
@@ -155,7 +161,7 @@ def test_data_parallel_by_functions():
             with tenon.no_grad():
                 for p in model.parameters():
                     own = p.grad.to_local() if isinstance(p.grad, dist.DTensor) else p.grad
-                    own.copy_(df.all_reduce(own, "sum", group))
+                    own.copy_(df.all_reduce(own, "mean", group))
             optimizer.step()
             return loss
 

@@ -199,12 +199,12 @@ class _AllToAllBySizes(autograd.Function):
         ctx.group, ctx.sizes = group, (out_sizes, in_sizes)
         source = x.detach().contiguous()
         shape = (sum(out_sizes), *x.shape[1:])
-        out = tenon.empty(shape, dtype=x.dtype, device=x.device)
-        parts = _parts(out, out_sizes)
         caller = recordable(group)
-        caller.all_to_all(_parts(source, in_sizes), parts)
-        # As a step of a program it makes its results.
-        return out if caller is group else tenon.concat(parts)
+        if caller is not group:
+            return caller.all_to_all_by_rows(source, in_sizes, out_sizes)
+        out = tenon.empty(shape, dtype=x.dtype, device=x.device)
+        group.all_to_all(_parts(source, in_sizes), _parts(out, out_sizes))
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:

@@ -9,6 +9,7 @@ of tenon.distributed.functional. Those have the gradients; a program that holds 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
 from collections.abc import Sequence
@@ -146,6 +147,15 @@ class _Recorded:
             raise ValueError(
                 f"{name}: expected a first axis that {self.size} ranks can share, got shape {x.shape}"
             )
+
+    def all_to_all_by_rows(
+        self, x: Tensor, sends: Sequence[int], receives: Sequence[int]
+    ) -> Tensor:
+        """Of lengths along the first axis."""
+        row = x.numel() // x.shape[0] if x.shape[0] else math.prod(x.shape[1:])
+        sizes = [[length * row for length in lengths] for lengths in (sends, receives)]
+        flat = _all_to_all(x.reshape([-1]), self._number, *sizes)
+        return flat.reshape([sum(receives), *x.shape[1:]])
 
     def all_to_all(self, x: Tensor | Sequence[Tensor], out: list[Tensor] | None = None) -> Any:
         if isinstance(x, Tensor):
