@@ -5,6 +5,9 @@
 #
 #   exhaustive  make test with every case on every device, and a hundred killed workers of data loaders and savers of checkpoints
 #   large       tensors of more than 2^31 elements (16 GiB of memory)
+#   distributed what distributed training has to show (tests/distributed/run all): every sharding rule on every sample, layouts of
+#               checkpoints and a hundred jobs killed while they save, faults, norms, volumes; bars of time want a quiet machine,
+#               those of links need root
 #   guard       ratios between Tenon's own paths; wants a quiet machine
 #   mutation    counts how many small wrong changes the tests notice
 #   fuzz        the differential fuzzer, operator by operator, for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
@@ -25,7 +28,7 @@
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx soak wheel tidy)
+all=(exhaustive large distributed guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx soak wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -66,6 +69,7 @@ stage_large() {
   make build
   TENON_TEST_LARGE=1 PYTHONPATH=build/release/python .venv/bin/python -m pytest -q tests/python/tensor/test_huge_tensors.py
 }
+stage_distributed() { make build; tests/distributed/run all; }
 stage_guard() { make build; benchmarks/run guard --strict; }
 stage_mutation() { make mutation; }
 stage_fuzz() {

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <vector>
 
 #include "host_call.hpp"
@@ -140,6 +141,13 @@ const char* layout_of(const tenon_tensor* tensor) {
 }
 
 bool refuse_composed(const tenon_tensor* tensor, const char* what) {
+  if (std::strcmp(layout_of(tensor), "sharded") == 0) {
+    raise_error(PyExc_TypeError,
+                "%s: expected a tensor with memory, got one of layout sharded, of which this rank "
+                "has a part; use .full_tensor() first, or .to_local() for the part",
+                what);
+    return false;
+  }
   raise_error(
       PyExc_TypeError,
       "%s: expected a tensor with memory, got one of layout %s, which is composed of others; "

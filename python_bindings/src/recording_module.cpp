@@ -5,17 +5,20 @@
 #include <frameobject.h>
 #include <tenon/services/graph.h>
 
+#include <cstring>
 #include <memory>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "composed.hpp"
 #include "host_call.hpp"
 #include "modules.hpp"
 #include "program_type.hpp"
 #include "python_thread.hpp"
 #include "recording.hpp"
+#include "runtime.hpp"
 
 namespace nb = nanobind;
 
@@ -47,6 +50,10 @@ struct Reached {
   std::vector<std::pair<nb::object, nb::object>> grads;  // a tensor, and what its .grad was
   std::unordered_set<const PyObject*> asked;             // the tensors in `grads`
   std::unordered_set<const tenon_tensor*> assigned;      // tensors whose .grad it has set
+  // Of those that are sharded, what .grad was before: programs hold parts, which have none.
+  std::unordered_map<const tenon_tensor*, Tensor> replaced;
+  bool accumulates = false;  // a backward pass has added to some .grad
+  bool frees = false;        // a backward pass has freed its history
   bool random_state = false;
   std::set<std::string> operators;  // whose functions in Python have run
 };
@@ -80,7 +87,14 @@ bool tell_effect(const char* what, const char* rest) {
 }
 
 bool tell_grad(tenon_tensor* tensor) {
-  if (const auto reached = reached_here.lock()) reached->assigned.insert(tensor);
+  if (const auto reached = reached_here.lock()) {
+    reached->assigned.insert(tensor);
+    if (std::strcmp(layout_of(tensor), "sharded") == 0) {
+      if (const tenon_autograd_api* api = require_autograd(); api)
+        reached->replaced.try_emplace(tensor, Tensor::borrow(api->grad(tensor)));
+      return true;
+    }
+  }
   ErrorSink err;
   const tenon_status status = graph_service().record_grad(tensor, err);
   return status == TENON_OK || raise(status, err);
@@ -193,6 +207,10 @@ void tell_backward(unsigned flags, bool accumulates) {
   if (!(flags & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH)))
     notes |= TENON_GRAPH_NOTE_FREE_HISTORY;
   graph_service().record_note(notes);
+  if (const auto reached = reached_here.lock()) {
+    reached->accumulates |= accumulates;
+    reached->frees |= (notes & TENON_GRAPH_NOTE_FREE_HISTORY) != 0;
+  }
   if (const auto marks = marks_here.lock()) marks->begin_backward();
 }
 
@@ -257,6 +275,14 @@ class Recording {
     if (recording_) graph_service().record_abandon(take());
   }
   bool reads_random_state() const { return reached_->random_state; }
+  bool accumulates() const { return reached_->accumulates; }
+  bool frees_history() const { return reached_->frees; }
+  bool replaces_grad(nb::handle tensor, nb::handle before) const {
+    const auto found = reached_->replaced.find(tensor_argument(tensor, "replaces_grad"));
+    const tenon_tensor* first =
+        before.is_none() ? nullptr : tensor_argument(before, "replaces_grad");
+    return found != reached_->replaced.end() && found->second.get() == first;
+  }
   nb::list operators_defined_in_python() const {
     nb::list names;
     for (const std::string& name : reached_->operators) names.append(nb::str(name.c_str()));
@@ -366,6 +392,13 @@ void add_recording_functions(nb::module_& module) {
       .def("abandon", &Recording::abandon)
       .def("grads_read", &Recording::grads_read)
       .def("reads_random_state", &Recording::reads_random_state)
+      .def("accumulates", &Recording::accumulates,
+           "Whether a backward pass inside has added to some .grad.")
+      .def("frees_history", &Recording::frees_history,
+           "Whether a backward pass inside has freed its history.")
+      .def("replaces_grad", &Recording::replaces_grad, nb::arg("tensor"),
+           nb::arg("before").none(),
+           "Whether .grad of a sharded tensor was assigned while it was still `before`.")
       .def("operators_defined_in_python", &Recording::operators_defined_in_python);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");
   module.def(

@@ -160,8 +160,8 @@ def compare(histories, expected):
 
 
 @pytest.mark.parametrize(("size", "parts"), [(1, 1), (2, 2), (4, 4), (4, 2), (2, 1)])
-def test_training_is_that_of_one_process(size, parts, whole_history):
-    """With replicas this is expert_gradient_over_batch_shards: experts on 2 of 4 ranks are divided by 4, as the others."""
+def test_expert_gradient_over_batch_shards(size, parts, whole_history):
+    """Training is that of one process. Experts on 2 of 4 ranks are divided by 4, as the others."""
     if parts == 1 and size > 1:
         histories = in_ranks(size, train, 1)
     else:
@@ -375,7 +375,7 @@ def test_capacity(size):
 
 
 def test_norms_count_once():
-    """norm_counts_once_under_tp_ep: clipping sees each expert once, on whatever ranks it is, and gives all ranks one norm."""
+    """Clipping sees each expert once, on whatever ranks it is, and gives all ranks one norm."""
     model = Whole()
     x, target = batch(0)
     loss_of(model(x), target).backward()

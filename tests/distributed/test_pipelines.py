@@ -115,8 +115,9 @@ def test_micro_batches_that_differ_by_a_sample(name):
             np.testing.assert_allclose(rank_losses, losses, rtol=1e-6)
             for key, grad in rank_grads.items():
                 np.testing.assert_allclose(grad, grads[key], rtol=1e-5, atol=1e-7)
+                # In other products, whose sums have another order on each processor: 1e-5 of the largest of 0.4.
                 of_batch = model.get_parameter(key).grad.numpy()
-                np.testing.assert_allclose(grad, of_batch, rtol=1e-4, atol=1e-6)
+                np.testing.assert_allclose(grad, of_batch, rtol=1e-4, atol=4e-6)
 
 
 @pytest.mark.parametrize("size, transport", [(2, "tcp"), (4, "shared memory")])

@@ -231,7 +231,7 @@ def test_layouts_of_training(tmp_path, before, after):
     assert seen.keys() == want.keys()
 
 
-def test_ranks_4_3_1_2(tmp_path):
+def test_optimizer_state_other_n(tmp_path):
     """The state of ZeRO, from ranks to other ranks and back, bit for bit."""
 
     def work(size, source, target):

@@ -104,16 +104,21 @@ def test_modules_with_sharded_weights():
     in_ranks(2, work)
 
 
-def test_training_runs_as_it_is():
-    def work():
+def test_gradients_that_pass_to_results_need_the_function():
+    """A backward pass outside: calls run the function, whose results carry the history of wholes."""
+
+    def work(is_sharded):
         mesh = dist.init_device_mesh("cpu", (2,))
         model = dist.parallelize_module(
             Model(), mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()}
         )
         step = tenon.compile(lambda x: model(x).square().mean())
+        x = tenon.tensor(X)
+        if is_sharded:
+            x = dist.distribute_tensor(x, mesh, [Replicate()])
         losses = []
         for _ in range(4):
-            loss = step(tenon.tensor(X))
+            loss = step(x)
             loss.backward()
             losses.append(loss.item())
         assert "gradients of sharded tensors are recorded" in step.explain() and not step.programs
@@ -123,7 +128,7 @@ def test_training_runs_as_it_is():
     for _ in range(4):
         loss = want(tenon.tensor(X)).square().mean()
         loss.backward()
-    for losses, grad in in_ranks(2, work):
+    for losses, grad in in_ranks(2, work, False) + in_ranks(2, work, True):
         assert losses == pytest.approx([loss.item()] * 4, rel=1e-5)
         np.testing.assert_allclose(grad, want.up.weight.grad.numpy(), rtol=1e-4, atol=1e-6)
 
@@ -143,15 +148,30 @@ def test_other_placements_are_another_program():
     assert in_ranks(2, work) == [3, 3]
 
 
+def test_results_that_are_sharded_though_no_argument_is():
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        kept = dist.distribute_tensor(tenon.tensor(X), mesh, [Shard(0)])
+        compiled = tenon.compile(lambda x: (kept * x, x + 1.0))
+        with tenon.no_grad():
+            for call in range(4):
+                y, plain = compiled(tenon.full([5], float(call)))
+                assert y.placements == (Shard(0),) and plain.tolist() == [call + 1.0] * 5
+                np.testing.assert_array_equal(y.full_tensor().numpy(), X * np.float32(call))
+        assert len(compiled.programs) == 1, compiled.explain()
+
+    in_ranks(2, work)
+
+
 def test_what_a_program_cannot_return():
     def work():
         mesh = dist.init_device_mesh("cpu", (2,))
         kept = dist.distribute_tensor(tenon.tensor(X), mesh, [Shard(0)])
-        compiled = tenon.compile(lambda x: kept * x)
+        compiled = tenon.compile(lambda x: (kept, kept + x))
         with tenon.no_grad():
             for _ in range(3):
-                assert compiled(tenon.ones([5])).placements == (Shard(0),)
-        assert "it returns a sharded tensor, and none of its arguments is one" in compiled.explain()
+                assert compiled(tenon.ones([5]))[0] is kept
+        assert "it returns a sharded tensor that it has not made" in compiled.explain()
 
     in_ranks(2, work)
 

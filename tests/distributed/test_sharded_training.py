@@ -45,7 +45,7 @@ def close(got, want):
 
 @pytest.mark.parametrize("shape", [(2,), (4,), (2, 2)])
 def test_norms_count_once(shape):
-    """norm_counts_once_under_tp_ep: what is cut is added up over its axis, what is whole counts once."""
+    """What is cut is added up over its axis, what is whole counts once."""
 
     def work():
         names = ("dp", "tp")[-len(shape) :]
@@ -281,16 +281,20 @@ def test_groups_and_calls_that_do_not_fit_sharded_parameters():
             ):
                 dist.DistributedDataParallel(model, group)
         with pytest.raises(
-            NotImplementedError,
-            match=r"ZeroRedundancyOptimizer: expected .* \(10, 6\) of layout sharded",
+            ValueError,
+            match=r"ZeroRedundancyOptimizer: .* without other ranks of the mesh of .* \(10, 6\)",
         ):
             dist.ZeroRedundancyOptimizer(
-                model.parameters(), optim.SGD, lr=0.1, process_group=mesh.get_group("dp")
+                model.parameters(), optim.SGD, lr=0.1, process_group=mesh.get_group("tp")
             )
         with pytest.raises(TypeError, match="expected plain tensors, got one of layout sharded"):
             dist.all_reduce(model.up.weight.detach())
         sums = dist.from_local(tenon.ones([2]), mesh["tp"], [dist.Partial()])
         model.sums = nn.Parameter(sums)
+        with pytest.raises(ValueError, match=r"Shard\(dim\) and Replicate\(\) of a parameter, got"):
+            dist.ZeroRedundancyOptimizer(
+                model.parameters(), optim.SGD, lr=0.1, process_group=mesh.get_group("dp")
+            )
         with pytest.raises(ValueError, match=r"Shard\(dim\) and Replicate\(\) of sums, got"):
             dist.DistributedDataParallel(model, mesh.get_group("dp"))
         # A plain parameter beside sharded activations.

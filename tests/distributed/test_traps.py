@@ -252,7 +252,7 @@ def test_the_exception_of_a_rank_is_told_to_the_others():
         ranks.run(work)
 
 
-def test_a_program_does_not_replay_collectives():
+def test_program_replays_collectives():
     from tenon import jit
 
     def step(x):

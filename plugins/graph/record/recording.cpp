@@ -327,6 +327,8 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
                 "from it, and a program does not; call manual_seed outside of it");
   // Where a backward pass has run inside, its steps are those that the hook has made of it.
   const bool keeps_history = !(notes_ & TENON_GRAPH_NOTE_FREE_HISTORY);
+  // Of custom functions, too: what they do backward has run by then, as operators.
+  if (!keeps_history) refuses_gradients_.clear();
   if (notes_ & TENON_GRAPH_NOTE_HOOK && keeps_history && refuses_gradients_.empty())
     refuses_gradients_ = "the function hangs a hook on a gradient, or on what is saved for it";
   if (options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && !refuses_gradients_.empty())

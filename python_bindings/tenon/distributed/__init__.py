@@ -43,6 +43,7 @@ from .errors import (
     PeerFailed,
 )
 from .experts import ExpertParallel, MoELayer
+from .fake import fake
 from .fully_shard import fully_shard, whole_parameters
 from .grad_scaler import GradScaler
 from .group import ProcessGroup
@@ -129,6 +130,7 @@ __all__ = [
     "destroy_process_group",
     "distribute_tensor",
     "dump",
+    "fake",
     "from_local",
     "fully_shard",
     "functional",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives with gradients: each returns a new tensor. Every rank calls forward, and backward, in the same order.
 
-The gradient is that of the sum of all ranks' losses, as if they were one program.
+The gradient is that of the sum of all ranks' losses, as if they were one program. Functions that tenon.compile records may
+call them: each rank's program then has them as steps, forward and backward.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tenon
 from tenon import Tensor, autograd
 
 from .group import ProcessGroup
+from .recorded_calls import recordable
 from .world import world
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "identity",
     "mean",
     "reduce_scatter",
+    "send_recv",
 ]
 
 
@@ -86,6 +89,21 @@ def broadcast(x: Tensor, src: int = 0, group: ProcessGroup | None = None) -> Ten
     return _Broadcast.apply(x, group.ranks.index(src), group)
 
 
+def send_recv(
+    x: Tensor, dst: int | None, src: int | None, group: ProcessGroup | None = None
+) -> Tensor:
+    """Send `x` to rank `dst`, and return what rank `src` sends, which has the shape and dtype of `x`. None: nobody, from whom
+    zeros come. Ranks name each other: who is the `dst` of a rank has that as `src`. Gradients go the other way round."""
+    group = group or world()
+    for name, rank in (("dst", dst), ("src", src)):
+        if rank is not None and rank not in group.ranks:
+            raise ValueError(
+                f"functional.send_recv: expected {name} to be one of the ranks {list(group.ranks)} or None, got {rank}"
+            )
+    target, source = (-1 if rank is None else group.ranks.index(rank) for rank in (dst, src))
+    return _SendRecv.apply(x, target, source, group)
+
+
 def identity(x: Tensor, group: ProcessGroup | None = None) -> Tensor:
     """`x`, whose gradient is the sum over all ranks: what enters layers that are cut over ranks, where each has the gradient of its part."""
     return _Identity.apply(x, group or world())
@@ -113,7 +131,7 @@ def mean(x: Tensor, weights: Tensor | None = None, group: ProcessGroup | None = 
         own = weights.detach().to(wide.dtype)
         total, count = (wide * own).sum(), own.sum().reshape([1])
     with tenon.no_grad():
-        count = group.all_reduce(count)
+        count = recordable(group).all_reduce(count)
     return (all_reduce(total.reshape([1]), "sum", group) / count).reshape([])
 
 
@@ -121,7 +139,7 @@ class _AllReduce(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, op: str, group: ProcessGroup) -> Tensor:
         ctx.op, ctx.group = op, group
-        return group.all_reduce(x.detach(), op)
+        return recordable(group).all_reduce(x.detach(), op)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -143,7 +161,7 @@ class _AllGather(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: ProcessGroup) -> Tensor:
         ctx.group, ctx.shape = group, tuple(x.shape)
-        return group.all_gather(x.detach())
+        return recordable(group).all_gather(x.detach())
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -154,7 +172,7 @@ class _ReduceScatter(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, op: str, group: ProcessGroup) -> Tensor:
         ctx.op, ctx.group = op, group
-        return group.reduce_scatter(x.detach(), op)
+        return recordable(group).reduce_scatter(x.detach(), op)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -166,7 +184,7 @@ class _AllToAll(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: ProcessGroup) -> Tensor:
         ctx.group = group
-        return group.all_to_all(x.detach())
+        return recordable(group).all_to_all(x.detach())
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -181,6 +199,9 @@ class _AllToAllBySizes(autograd.Function):
         ctx.group, ctx.sizes = group, (out_sizes, in_sizes)
         source = x.detach().contiguous()
         shape = (sum(out_sizes), *x.shape[1:])
+        caller = recordable(group)
+        if caller is not group:
+            return caller.all_to_all_by_rows(source, in_sizes, out_sizes)
         out = tenon.empty(shape, dtype=x.dtype, device=x.device)
         group.all_to_all(_parts(source, in_sizes), _parts(out, out_sizes))
         return out
@@ -204,10 +225,21 @@ class _Broadcast(autograd.Function):
     def forward(ctx: Any, x: Tensor, root: int, group: ProcessGroup) -> Tensor:
         ctx.root, ctx.group = root, group
         # A copy, which is overwritten on all ranks but the root.
-        return group.broadcast(x.detach().clone().contiguous(), root)
+        return recordable(group).broadcast(x.detach().clone().contiguous(), root)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         # The value of the other ranks' x is not used: their gradient is 0.
         total = _AllReduce.apply(grad.contiguous(), "sum", ctx.group)
         return total if ctx.group.rank == ctx.root else total * 0, None, None
+
+
+class _SendRecv(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, target: int, source: int, group: ProcessGroup) -> Tensor:
+        ctx.target, ctx.source, ctx.group = target, source, group
+        return recordable(group).send_recv(x.detach(), target, source)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return _SendRecv.apply(grad.contiguous(), ctx.source, ctx.target, ctx.group), None, None, None

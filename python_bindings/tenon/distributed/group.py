@@ -20,7 +20,8 @@ REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "mean": 4}
 # Why no program holds a collective, and what to do; behind the line of the caller's program.
 TALKS = (
     " talks to other ranks, and a program does not: it would go on with what they sent while it was "
-    "recorded; make programs of what comes before and behind it, and call it between them"
+    "recorded; make programs of what comes before and behind it, and call it between them (tenon.compile takes the calls of "
+    "tenon.distributed.functional)"
 )
 
 
@@ -223,6 +224,22 @@ class ProcessGroup:
         self._begin("exchange", *(x for x, _ in sends), *(x for x, _ in receives))
         return self._lists(host.EXCHANGE, sends, receives, 0, None, async_op)
 
+    def send_recv(self, x: Tensor, target: int, source: int) -> Tensor:
+        """Send `x` to rank `target` of this group and return what rank `source` sends; -1: nobody, from whom zeros come."""
+        self._begin("send_recv", x)
+        x = self._input(x)
+        out = tenon.empty(x.shape, dtype=x.dtype, device=x.device)
+        self.send_recv_into(out, x, target, source)
+        return out
+
+    def send_recv_into(self, out: Tensor, x: Tensor, target: int, source: int) -> None:
+        """As send_recv, for what is known to be right."""
+        sends = [] if target < 0 else [(x, target)]
+        receives = [] if source < 0 else [(out, source)]
+        if source < 0:
+            out.zero_()
+        self._lists(host.EXCHANGE, sends, receives, 0, None, False)
+
     # -- groups
 
     def split(
@@ -232,6 +249,11 @@ class ProcessGroup:
         `key` (by default: of their ranks here). A negative color takes part in none and gets None. Every rank
         calls this, and waits for the others."""
         self._begin("split")
+        if self._host is not None and not self._host.has_others:
+            raise NotImplementedError(
+                "dist.fake: expected groups that are made of known ranks, as part(ranks) and meshes make them, got split(), "
+                "which asks the other ranks"
+            )
         color, key = int(color), self.rank if key is None else int(key)
         members = sorted(
             (k, rank) for rank, (c, k) in enumerate(self._tell_all([color, key])) if c == color

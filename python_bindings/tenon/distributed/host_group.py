@@ -54,6 +54,8 @@ class HostGroup:
     """One rank's end. `turn`, of ranks that are threads of a program which run one at a time, is given away while this
     one waits."""
 
+    has_others = True  # whether the other ranks are there (tenon.distributed.fake)
+
     def __init__(self, ranks: _core.RankGroup, rank: int, size: int, turn: Any = None) -> None:
         self.ranks, self._rank, self._size, self._turn = ranks, rank, size, turn
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from tenon import Tensor, _core
 
 from .group import ProcessGroup
-from .placements import placement_of
+from .mesh_drawing import svg_of, svg_of_tensor, text_of, write
+from .placements import Placement, placement_of, words_of
 from .reshards import move
 from .world import _thread_world, world
 
@@ -173,6 +175,26 @@ class DeviceMesh:
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         return self._coordinates[self._axis(mesh_dim)]
 
+    def draw(
+        self,
+        file: str | os.PathLike | None = None,
+        placements: Sequence[Placement] | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> str:
+        """The ranks as a table; with `file` ("mesh.svg") also as a picture. With `placements` and `shape` the picture is that
+        of a tensor of one or two axes and of the ranks that have its parts."""
+        names = self.mesh_dim_names or tuple(f"axis {axis}" for axis in range(self.ndim))
+        if (placements is None) != (shape is None):
+            raise ValueError("draw: expected placements and shape, or none of them, got one")
+        if file is not None and placements is not None and shape is not None:
+            if len(shape) not in (1, 2):
+                raise ValueError(f"draw: expected a shape of one or two axes, got {tuple(shape)}")
+            at = [placement_of(w) for w in words_of(placements, self.ndim, len(shape))[: self.ndim]]
+            write(file, svg_of_tensor(self.shape, self._ranks, at, shape))
+        elif file is not None:
+            write(file, svg_of(self.shape, names, self._ranks))
+        return text_of(self.shape, names, self._ranks)
+
     def __repr__(self) -> str:
         names = "" if self.mesh_dim_names is None else f", mesh_dim_names={self.mesh_dim_names}"
         return f"DeviceMesh('{self.device_type}', {self.mesh}{names})"
@@ -231,6 +253,15 @@ def _line(
     for other, size in enumerate(shape):
         if other != axis:
             color = color * size + coordinates[other]
-    line = everyone.split(color, coordinates[axis])
+    if everyone._host is not None and not everyone._host.has_others:  # they say nothing
+        places = itertools.product(*map(range, shape))
+        members = [
+            everyone.ranks.index(rank)
+            for rank, place in zip(ranks, places, strict=True)
+            if all(p == coordinates[a] for a, p in enumerate(place) if a != axis)
+        ]
+        line = everyone._part(members, None, color, coordinates[axis])
+    else:
+        line = everyone.split(color, coordinates[axis])
     assert line is not None
     return line

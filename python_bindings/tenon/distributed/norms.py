@@ -15,6 +15,7 @@ from .group import ProcessGroup
 from .mesh import DeviceMesh
 from .pipelines import Pipeline
 from .placements import Placement, Replicate
+from .recorded_calls import recordable
 from .world import world
 
 
@@ -54,9 +55,9 @@ def clip_grad_norm_(
                 parts = parts + square / copies
         for (mesh, axes), square in cut.items():
             for axis in axes:
-                square = mesh.get_group(axis).all_reduce(square)
+                square = recordable(mesh.get_group(axis)).all_reduce(square)
             everywhere = everywhere + square
-        square = everywhere if group is None else group.all_reduce(parts) + everywhere
+        square = everywhere if group is None else recordable(group).all_reduce(parts) + everywhere
         norm = tenon.sqrt(square if pipeline is None else pipeline.group.all_reduce(square))
         scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
         for _, grad in with_grads:

@@ -2,12 +2,14 @@
 """Collectives as steps of programs: operators that are carried out wherever they stand, in order, and once.
 
 A group is an attribute of them, by a number of this process, so that their programs are not written to files: only
-tenon.compile records them, for sharded tensors that move between placements (tenon.distributed.reshards).
+tenon.compile records them, for sharded tensors that move between placements (tenon.distributed.reshards) and for the calls
+of tenon.distributed.functional. Those have the gradients; a program that holds its backward pass holds their collectives.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from tenon import Tensor, _core
 from tenon.jit.compiled import is_compiling
 
 from . import host_group as host
-from .group import REDUCTIONS, ProcessGroup
+from .group import ProcessGroup
 
 _numbers = itertools.count(1)
 _groups: weakref.WeakValueDictionary[int, ProcessGroup] = weakref.WeakValueDictionary()
@@ -92,27 +94,82 @@ def _(x: Tensor, group: int, sends: Sequence[int], receives: Sequence[int], out:
     _group_with(group)._lists(host.ALL_TO_ALL, pieces[0], pieces[1], 0, out, False)
 
 
+_broadcast = tenon.op(
+    "tenon_collective::broadcast(Tensor x, int group, int root) -> Tensor", ordered=True
+)(None)
+_broadcast.shape(lambda x, group, root: x.shape)
+
+
+@_broadcast.kernel("cpu")
+def _(x: Tensor, group: int, root: int, out: Tensor) -> None:
+    out.copy_(x)
+    _group_with(group)._call(host.BROADCAST, out, out, 0, root, out, False)
+
+
+_send_recv = tenon.op(
+    "tenon_collective::send_recv(Tensor x, int group, int target, int source) -> Tensor",
+    ordered=True,
+)(None)
+_send_recv.shape(lambda x, group, target, source: x.shape)
+
+
+@_send_recv.kernel("cpu")
+def _(x: Tensor, group: int, target: int, source: int, out: Tensor) -> None:
+    _group_with(group).send_recv_into(out, x, target, source)
+
+
 class _Recorded:
-    """The calls of a group that movements need, as operators."""
+    """The calls of a group that have gradients or that movements need, as operators."""
 
     def __init__(self, group: ProcessGroup) -> None:
         self.rank, self.size, self._number = group.rank, group.size, _number_of(group)
+        self._reduction = group._reduction
 
     def all_reduce(self, x: Tensor, op: str = "sum") -> Tensor:
-        return _all_reduce(x, self._number, REDUCTIONS[op])
+        return _all_reduce(x.contiguous(), self._number, self._reduction(op, x))
 
     def all_gather(self, x: Tensor) -> Tensor:
-        return _all_gather(x, self._number, self.size)
+        x = x.contiguous()
+        return _all_gather(x if x.ndim else x.reshape([1]), self._number, self.size)
 
     def reduce_scatter(self, x: Tensor, op: str = "sum") -> Tensor:
-        return _reduce_scatter(x, self._number, self.size, REDUCTIONS[op])
+        self._expect_equal_parts(x, "reduce_scatter")
+        return _reduce_scatter(x.contiguous(), self._number, self.size, self._reduction(op, x))
 
-    def all_to_all(self, x: Sequence[Tensor], out: list[Tensor]) -> None:
+    def broadcast(self, x: Tensor, root: int = 0) -> Tensor:
+        return _broadcast(x.contiguous(), self._number, root)
+
+    def send_recv(self, x: Tensor, target: int, source: int) -> Tensor:
+        return _send_recv(x.contiguous(), self._number, target, source)
+
+    def _expect_equal_parts(self, x: Tensor, name: str) -> None:
+        if x.ndim == 0 or x.shape[0] % self.size:
+            raise ValueError(
+                f"{name}: expected a first axis that {self.size} ranks can share, got shape {x.shape}"
+            )
+
+    def all_to_all_by_rows(
+        self, x: Tensor, sends: Sequence[int], receives: Sequence[int]
+    ) -> Tensor:
+        """Of lengths along the first axis."""
+        row = x.numel() // x.shape[0] if x.shape[0] else math.prod(x.shape[1:])
+        sizes = [[length * row for length in lengths] for lengths in (sends, receives)]
+        flat = _all_to_all(x.reshape([-1]), self._number, *sizes)
+        return flat.reshape([sum(receives), *x.shape[1:]])
+
+    def all_to_all(self, x: Tensor | Sequence[Tensor], out: list[Tensor] | None = None) -> Any:
+        if isinstance(x, Tensor):
+            self._expect_equal_parts(x, "all_to_all")
+            sizes = [x.numel() // self.size] * self.size
+            flat = x.contiguous().reshape([-1])
+            return _all_to_all(flat, self._number, sizes, sizes).reshape(list(x.shape))
+        assert out is not None
         flat = tenon.concat([part.reshape([-1]) for part in x])
         sizes = [[part.numel() for part in parts] for parts in (x, out)]
         received = _all_to_all(flat, self._number, *sizes)
         for rank, part in enumerate(tenon.split(received, sizes[1])):
             out[rank] = part.reshape(list(out[rank].shape))
+        return out
 
 
 def recordable(group: ProcessGroup) -> Any:

@@ -32,16 +32,26 @@ class ParallelStyle:
             setattr(
                 module, name, sharded_parameter(parameter, mesh, [self.placements_of(module, name)])
             )
-        module.register_forward_pre_hook(lambda _, args: self._inputs(args, mesh))
+        module.register_forward_pre_hook(lambda module, args: self._inputs(module, args, mesh))
         module.register_forward_hook(lambda _, args, result: self._result(result))
 
-    def _inputs(self, args: tuple[Any, ...], mesh: DeviceMesh) -> tuple[Any, ...]:
+    def _inputs(
+        self, module: nn.Module, args: tuple[Any, ...], mesh: DeviceMesh
+    ) -> tuple[Any, ...]:
         if not args or not isinstance(args[0], Tensor):
             return args
         x = args[0]
         if not isinstance(x, DTensor):
-            x = from_local(x, mesh, [self.input_layouts])
+            x = from_local(x, mesh, [self.input_layouts], shape=self._whole_shape(module, x))
         return (x.redistribute([self.desired_input_layouts]), *args[1:])
+
+    def _whole_shape(self, module: nn.Module, x: Tensor) -> list[int] | None:
+        """Of the whole of which a plain input is a part, where that is known: ranks need not tell each other, and programs
+        can hold it. None: they do."""
+        at = self.input_layouts
+        if isinstance(at, Shard) and at.dim in (-1, x.ndim - 1) and isinstance(module, nn.Linear):
+            return [*x.shape[:-1], module.in_features]
+        return None
 
     def _result(self, result: Tensor) -> Tensor:
         whole = result.redistribute([self.output_layouts])
@@ -151,8 +161,8 @@ class PrepareModuleInput(ParallelStyle):
         self.use_local_output = use_local_output
 
     def apply(self, module: nn.Module, mesh: DeviceMesh, path: str) -> None:
-        def prepare(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-            first, *rest = self._inputs(args, mesh)
+        def prepare(module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+            first, *rest = self._inputs(module, args, mesh)
             return (first.to_local() if self.use_local_output else first, *rest)
 
         module.register_forward_pre_hook(prepare)

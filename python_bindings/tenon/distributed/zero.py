@@ -12,9 +12,12 @@ from tenon.optim import LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
+from .dtensor import DTensor, distribute_tensor, from_local, local_of, redistribute
 from .experts import place_of
 from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
+from .mesh import DeviceMesh
+from .placements import part_of_whole
 from .work import Work
 from .world import world
 
@@ -26,17 +29,69 @@ def own_rows(param: Tensor, rank: int, size: int) -> slice:
 
 
 class _Shard:
-    """A parameter and the rows of it that this rank updates: a view, so that updates are made in place."""
+    """A parameter and the rows of it that this rank updates: a view, so that updates are made in place. Of a sharded tensor
+    they are rows of this rank's part, which all ranks of the group have."""
 
     def __init__(self, param: Tensor, group: ProcessGroup) -> None:
-        self.param = param
-        self.rows = [own_rows(param, rank, group.size) for rank in range(group.size)]
+        self.param, self.part = param, local_of(param)
+        self.rows = [own_rows(self.part, rank, group.size) for rank in range(group.size)]
         with tenon.no_grad():
             self.mine = self.of(param, group.rank)
 
     def of(self, tensor: Tensor, rank: int) -> Tensor:
-        whole = tensor.detach()
+        """Rows of a rank, of a tensor that lies where the parameter does."""
+        whole = local_of(tensor).detach()
         return (whole if whole.ndim else whole.reshape([1]))[self.rows[rank]]
+
+    def gradient(self) -> Tensor | None:
+        """This rank's part, where the parameter lies."""
+        grad = self.param.grad
+        if grad is None:
+            return None
+        if grad.layout != self.param.layout:
+            raise NotImplementedError(
+                f"ZeroRedundancyOptimizer: expected a gradient of layout {self.param.layout} of a parameter of shape "
+                f"{tuple(self.param.shape)}, got one of layout {grad.layout}"
+            )
+        if isinstance(grad, DTensor) and grad.placements != self.param.placements:
+            self.param.grad = grad = redistribute(grad, placements=self.param.placements)
+        return local_of(grad)
+
+    def offset(self, rank: int) -> tuple[int, ...]:
+        """Where in the whole parameter the rows of this rank begin."""
+        if not self.param.ndim:
+            return ()
+        start = (self.rows[rank].start, *[0] * (self.param.ndim - 1))
+        if not isinstance(self.param, DTensor):
+            return start
+        mesh, shape = self.param.device_mesh, tuple(self.param.shape)
+        at = mesh.get_coordinate()
+        part = part_of_whole(shape, self.param.placements, mesh.shape, at)[0]
+        return tuple(own + before for own, before in zip(start, part, strict=True))
+
+    def whole(self, part: Tensor) -> Tensor:
+        """Of a part of this rank: what lies where the parameter does."""
+        if not isinstance(self.param, DTensor):
+            return part
+        at = self.param.placements
+        return from_local(part, self.param.device_mesh, at, shape=tuple(self.param.shape))
+
+    def cut_as_param(self, value: Tensor, rank: int) -> Tensor:
+        """Rows of a rank, of a tensor of the parameter's shape that may be whole."""
+        if isinstance(self.param, DTensor):
+            mesh, at = self.param.device_mesh, self.param.placements
+            if not isinstance(value, DTensor):
+                value = distribute_tensor(value, mesh, at, src_data_rank=None)
+            elif value.placements != at:
+                value = redistribute(value, placements=at)
+        return self.of(value, rank)
+
+    def cuts(self) -> tuple[DeviceMesh, tuple[int, ...]] | None:
+        """The mesh, and its axes on which ranks have different parts; None of a plain parameter."""
+        if not isinstance(self.param, DTensor):
+            return None
+        axes = tuple(axis for axis, at in enumerate(self.param.placements) if at.is_shard())
+        return self.param.device_mesh, axes
 
 
 class ZeroRedundancyOptimizer:
@@ -50,6 +105,9 @@ class ZeroRedundancyOptimizer:
     when backward() returns; `clip_grad_norm_` of this class takes the place of the function. Inside `no_sync()`
     gradients add up on this rank. After a backward pass that raised, call zero_grad(): it is as with
     DistributedDataParallel, and some of the pass's gradients are gone.
+
+    Of parameters that are sharded tensors, as parallelize_module makes them on mesh["tp"], the ranks of `process_group` have
+    the same parts, such as mesh.get_group("dp"); each rank keeps state for rows of its part.
 
     Updates have the bits of the same optimizer on one rank. Optimizers that need whole parameters (Lamb, Lars,
     Adafactor, Muon, LBFGS, LookAhead) are refused by name. Schedulers take `optimizer.inner`.
@@ -83,12 +141,9 @@ class ZeroRedundancyOptimizer:
         for group in groups:
             given = group["params"]
             given = [given] if isinstance(given, Tensor) else list(given)
-            shapes = [tuple(param.shape) for param in given if param.layout == "sharded"]
-            if shapes:
-                raise NotImplementedError(
-                    "ZeroRedundancyOptimizer: expected parameters that are not divided yet, got one of shape "
-                    f"{shapes[0]} of layout sharded, whose state is sharded with any optimizer"
-                )
+            for param in given:
+                if isinstance(param, DTensor):
+                    _expect_same_part(param, self.group)
             shards = [_Shard(param, self.group) for param in given]
             experts = [s for s in shards if place_of(s.param) is not None]
             if experts:
@@ -106,7 +161,7 @@ class ZeroRedundancyOptimizer:
             self._shards += shards
             inner_groups.append({**group, "params": [shard.mine for shard in shards]})
         self.inner = optimizer_class(inner_groups, **defaults)
-        tensors = [shard.param for shard in self._shards]
+        tensors = [shard.part for shard in self._shards]
         order = list(range(len(tensors)))[::-1]
         self._buckets = [
             [order[place] for place in bucket]
@@ -147,7 +202,7 @@ class ZeroRedundancyOptimizer:
         with tenon.no_grad():
             if self.stage == 1:
                 for shard in self._shards:
-                    grad = shard.param.grad
+                    grad = shard.gradient()
                     shard.mine.grad = None if grad is None else shard.of(grad, self.group.rank)
             for shard in self._shards:
                 if shard.mine.numel() == 0:
@@ -173,12 +228,25 @@ class ZeroRedundancyOptimizer:
             )
         with tenon.no_grad():
             grads = [shard.mine.grad for shard in self._shards]
-            squares = tenon.zeros([1], dtype=tenon.float32)
-            for grad in grads:
+            # By how ranks have parts of a parameter: each element counts once. Rows of one without a gradient count 0.
+            squares: dict[Any, Tensor] = {None: tenon.zeros([1], dtype=tenon.float32)}
+            for shard, grad in zip(self._shards, grads, strict=True):
+                cuts = shard.cuts()
+                square = squares.get(cuts, tenon.zeros([1], dtype=tenon.float32))
                 if grad is not None and grad.numel():
                     wide = grad.to(tenon.float32)
-                    squares = squares + (wide * wide).sum().to("cpu")
-            norm = tenon.sqrt(self.group.all_reduce(squares))
+                    square = square + (wide * wide).sum().to("cpu")
+                squares[cuts] = square
+            sums = self.group.all_reduce(tenon.concat(list(squares.values())))
+            total = sums[0:1]
+            for index, cuts in enumerate(squares):
+                if cuts is None:
+                    continue
+                square = sums[index : index + 1]
+                for axis in cuts[1]:
+                    square = cuts[0].get_group(axis).all_reduce(square)
+                total = total + square
+            norm = tenon.sqrt(total)
             scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
             for grad in grads:
                 if grad is not None and grad.numel():
@@ -189,16 +257,11 @@ class ZeroRedundancyOptimizer:
 
     def own_offsets(self) -> list[tuple[_Shard, tuple[int, ...]]]:
         """The parameters, and where in each the rows of this rank begin: tenon.distributed.checkpoint saves those."""
-        starts = []
-        for shard in self._shards:
-            start = shard.rows[self.group.rank].start
-            starts.append(
-                (shard, (start, *[0] * (shard.param.ndim - 1)) if shard.param.ndim else ())
-            )
-        return starts
+        return [(shard, shard.offset(self.group.rank)) for shard in self._shards]
 
     def state_dict(self) -> dict[str, Any]:
-        """That of the same optimizer on one rank, on every rank. Every rank calls this."""
+        """That of the same optimizer on one rank, on every rank; of sharded parameters it is sharded as they are. Every rank
+        calls this."""
         own = self.inner.state_dict()
         keys = [{index: list(state) for index, state in own["state"].items()}]
         for theirs in all_gather_object(keys[0], self.group):
@@ -226,7 +289,7 @@ class ZeroRedundancyOptimizer:
             return value if found[0][2] is None else tenon.tensor(value).to(found[0][2])
         parts = [tenon.tensor(each[1]).to(each[2]) for each in found]
         whole = tenon.concat(parts, 0)
-        return whole.reshape(shard.param.shape).to(shard.param.device)
+        return shard.whole(whole.reshape(shard.part.shape).to(shard.part.device))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """What state_dict() returned, with any number of ranks, or the same optimizer on one."""
@@ -235,7 +298,7 @@ class ZeroRedundancyOptimizer:
             if index not in state["state"] or shard.mine.numel() == 0:
                 continue
             cut[index] = {
-                name: shard.of(value, self.group.rank).clone()
+                name: shard.cut_as_param(value, self.group.rank).clone()
                 if isinstance(value, Tensor) and tuple(value.shape) == tuple(shard.param.shape)
                 else value
                 for name, value in state["state"][index].items()
@@ -269,10 +332,10 @@ class ZeroRedundancyOptimizer:
     def _padded(self, members: list[int], of: Callable[[_Shard, int], Tensor]) -> Tensor:
         """[ranks, numbers]: for each rank its rows of all members, one behind the other, and zeros to equal length."""
         shards = [self._shards[index] for index in members]
-        like = shards[0].param
+        like = shards[0].part
         rows = []
         length = max(
-            sum(shard.of(shard.param, rank).numel() for shard in shards)
+            sum(shard.of(shard.part, rank).numel() for shard in shards)
             for rank in range(self.group.size)
         )
         for rank in range(self.group.size):
@@ -288,8 +351,8 @@ class ZeroRedundancyOptimizer:
         with tenon.no_grad():
 
             def grad_of(shard: _Shard, rank: int) -> Tensor:
-                grad = shard.param.grad
-                return shard.of(tenon.zeros_like(shard.param) if grad is None else grad, rank)
+                grad = shard.gradient()
+                return shard.of(tenon.zeros_like(shard.part) if grad is None else grad, rank)
 
             padded = self._padded(members, grad_of)
             out = tenon.empty([1, padded.shape[1]], dtype=padded.dtype, device=padded.device)
@@ -330,10 +393,10 @@ class ZeroRedundancyOptimizer:
         for members in self._buckets:
             shards = [self._shards[index] for index in members]
             lengths = [
-                sum(shard.of(shard.param, other).numel() for shard in shards)
+                sum(shard.of(shard.part, other).numel() for shard in shards)
                 for other in range(size)
             ]
-            like = shards[0].param
+            like = shards[0].part
             missing = max(lengths) - lengths[rank]
             parts = [shard.mine.reshape([-1]) for shard in shards]
             parts.append(tenon.zeros([missing], dtype=like.dtype, device=like.device))
@@ -341,7 +404,7 @@ class ZeroRedundancyOptimizer:
             for other in range(size):
                 start = 0
                 for shard in shards:
-                    into = shard.of(shard.param, other)
+                    into = shard.of(shard.part, other)
                     if other != rank and into.numel():
                         into.copy_(
                             gathered[other][start : start + into.numel()].reshape(into.shape)
@@ -358,6 +421,22 @@ class _Paused:
 
     def __exit__(self, *_: object) -> None:
         self._optimizer._is_syncing = self._before
+
+
+def _expect_same_part(param: Tensor, group: ProcessGroup) -> None:
+    """Of a sharded parameter, on all ranks of the group."""
+    mesh = param.device_mesh
+    ranks = {rank for axis in range(mesh.ndim) for rank in mesh.get_group(axis).ranks}
+    if ranks & set(group.ranks) != {group.ranks[group.rank]}:
+        raise ValueError(
+            f"ZeroRedundancyOptimizer: expected a process_group without other ranks of the mesh of a sharded parameter of "
+            f"shape {tuple(param.shape)}, {mesh!r}, such as mesh.get_group('dp') of a mesh with one more axis, got ranks "
+            f"{list(group.ranks)}"
+        )
+    if any(placement.is_partial() for placement in param.placements):
+        raise ValueError(
+            f"ZeroRedundancyOptimizer: expected Shard(dim) and Replicate() of a parameter, got {param.placements}"
+        )
 
 
 def _as_numpy(value: Tensor) -> Any:

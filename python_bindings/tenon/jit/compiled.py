@@ -35,6 +35,7 @@ class _Entry:
         self.first: _core.Program | None = None
         self.returned: Any = None  # the structure of the result
         self.program: Any = None
+        self.wholes: Any = None  # sharded_calls.Wholes, where results or gradients are sharded
         self.reason = ""  # why it stays without a program
         self.recordings = self.calls = self.changes = self.renewals = 0
         self.seconds = 0.0
@@ -60,6 +61,9 @@ class _Entry:
     def run(self, tensors: Sequence[Tensor]) -> Any:
         self.calls += 1
         results = self.program._run(tensors)
+        if self.wholes is not None:
+            structure = self.program._outputs[1][0]  # gradients are behind it
+            return structures.unflatten(structure, iter(self.wholes.take(results)))
         if self.program._returns_one:
             return results
         return structures.unflatten(self.program._outputs, iter(results))
@@ -132,8 +136,10 @@ class Compiled(_core.CompiledCalls):
                 )
             entry = self._renewed(key, entry, describe(structure, tensors))
         if entry.program is not None and self._mode != "check":
-            if not kwargs:
+            if entry.wholes is None and not kwargs:
                 self._remember(args, entry, outside)
+            elif entry.wholes is not None and not entry.wholes.fits():
+                return self._function(*args, **kwargs)
             return entry.run(tensors)
         entry.calls += 1
         if entry.reason or not self._lock.acquire(blocking=False):
@@ -145,8 +151,10 @@ class Compiled(_core.CompiledCalls):
 
     def _function_of_parts(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
         """With sharded tensors as arguments: the function of this rank's parts that is compiled in the place of this one."""
-        if _core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            raise Refused(_SHARDED_GRADIENTS)
+        if _core.is_grad_enabled() and any(
+            tensor.layout == sharded_calls.KIND and tensor.requires_grad for tensor in tensors
+        ):
+            raise Refused(_SHARDED_ARGUMENTS)
         _hashable(structure)
         layouts = tuple(map(sharded_calls.place_of, tensors))
         key = repr(structure), layouts
@@ -261,10 +269,6 @@ class Compiled(_core.CompiledCalls):
             raise Refused(outside.refusal)
         if any(_is_batched(t) for t in outside.tensors()):
             raise Refused("it reads a tensor that vmap maps over")
-        if _core.is_grad_enabled() and any(
-            t.layout == sharded_calls.KIND and t.requires_grad for t in outside.tensors()
-        ):
-            raise Refused(_SHARDED_GRADIENTS)
         known = [span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
             raise Refused("an argument is also reached in another way")
@@ -297,10 +301,6 @@ class Compiled(_core.CompiledCalls):
             outputs: list[Tensor] = []
             try:
                 returned = structures.flatten(result, outputs)
-                if any(tensor.layout == sharded_calls.KIND for tensor in outputs):
-                    raise Refused(
-                        "it returns a sharded tensor, and none of its arguments is one; return its to_local()"
-                    )
                 # The first call may set something up. A program would miss what further ones do; and what another thread
                 # has changed meanwhile is not what this signature says.
                 if not outside.is_unchanged():
@@ -309,10 +309,17 @@ class Compiled(_core.CompiledCalls):
                         raise Refused("it changes what it reads outside")
                     entry.first = None
                     return result
-                kept = _hashable(returned)
+                wholes = _wholes(recording, outputs, found)
+                if wholes.is_needed():
+                    outputs = wholes.parts
+                    grads = [structures.TENSOR] * (len(outputs) - structures.count(returned))
+                    returned = ["tuple", [returned, ["tuple", grads]]]
+                else:
+                    wholes = None
+                kept = _hashable(returned), None if wholes is None else wholes.key()
                 if entry.returned not in (None, kept):
                     raise Refused("the result has another structure, or other values, each time")
-                entry.returned = kept
+                entry.returned, entry.wholes = kept, wholes
                 read = {id(tensor): grad for tensor, grad in recording.grads_read()}
                 if _read_from_before(read, given):
                     raise Refused(
@@ -462,8 +469,8 @@ def compile(
     names, the attributes of these that any code on the way names, and so on, into methods, properties, modules
     and small arrays of NumPy. A new signature is recorded anew; beyond `limit` of them calls run the function.
 
-    Sharded tensors (tenon.distributed) may be arguments, results and what it reads, where no gradients are recorded: each
-    rank has a program of its parts, with what ranks send each other as steps.
+    Sharded tensors (tenon.distributed) may be arguments, results and what it reads: each rank has a program of its parts,
+    with what ranks send each other as steps. Where gradients of them are recorded, the backward pass is in the function.
 
     Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
     operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
@@ -503,9 +510,13 @@ def compile(
     return Compiled(function, limit, pass_list(PASSES, numerics, without, memory_budget), dynamic)
 
 
+_SHARDED_ARGUMENTS = (
+    "an argument is a sharded tensor that requires a gradient; let the function reach it in another way, as weights of a "
+    "module are reached, or call it under tenon.no_grad()"
+)
 _SHARDED_GRADIENTS = (
-    "gradients of sharded tensors are recorded, and programs hold those of plain ones only; call it under "
-    "tenon.no_grad(), or compile what works on parts"
+    "gradients of sharded tensors are recorded, and pass to what it returns; call backward() in the function, as a whole "
+    "step of training does, or call it under tenon.no_grad()"
 )
 _recorded = threading.local()
 
@@ -538,6 +549,33 @@ def _lost_history(outputs: list[Tensor], given: list[Tensor]) -> str:
     if made and (any(t.is_leaf for t in made) or not any(t.requires_grad for t in given)):
         return "it returns what gradients pass to a tensor that it has made"
     return ""
+
+
+def _wholes(
+    recording: _core.Recording, outputs: list[Tensor], before: list[tuple[Tensor, Tensor | None]]
+) -> sharded_calls.Wholes:
+    """What became of sharded tensors in a recording; `before`: what it reaches, with the `.grad` that each had."""
+    sharded = [(t, grad) for t, grad in before if t.layout == sharded_calls.KIND]
+    trains = _core.is_grad_enabled() and any(tensor.requires_grad for tensor, _ in sharded)
+    if trains and not recording.frees_history() and any(t.requires_grad for t in outputs):
+        raise _Refused(_SHARDED_GRADIENTS)
+    if any(t is tensor for t in outputs for tensor, _ in sharded):
+        raise _Refused("it returns a sharded tensor that it has not made; return a clone()")
+    wholes = sharded_calls.Wholes(outputs)
+    for tensor, grad in sharded:
+        if not tensor.requires_grad:
+            continue
+        last = tensor.grad
+        if recording.replaces_grad(tensor, grad):
+            wholes.add_grad(tensor, last)
+        elif recording.accumulates():
+            if grad is not None or last is not None:
+                raise _Refused(
+                    "it adds to .grad of a sharded tensor that it has not assigned; set it to None first in the function, "
+                    "as optimizer.zero_grad() does"
+                )
+            wholes.expect_none(tensor)
+    return wholes
 
 
 def _read_from_before(

@@ -140,9 +140,8 @@ def main() -> None:
         compare("ZeRO stage 2", n, data_parallel(2), want, f"2 (n-1)/n W + {used}")
         compare("ZeRO stage 3", n, data_parallel(3), 3 * (n - 1) * W // n, "3 (n-1)/n W")
         block = 4 * ROWS * WIDTH  # bytes of activations
-        lengths = 8 * (n - 1)  # of the part between the layers, which ranks tell each other
-        want = 2 * 2 * (n - 1) * block // n + lengths
-        compare("tensor parallel, a block", n, tensor_parallel, want, f"2 all_reduces + {lengths}")
+        want = 2 * 2 * (n - 1) * block // n
+        compare("tensor parallel, a block", n, tensor_parallel, want, "2 all_reduces")
         part = 4 * ROWS // n * 4 * 8  # of queries, keys or values
         want = 4 * (n - 1) * part // n * 2
         compare("sequences, by heads", n, sequences("heads"), want, "4 all_to_alls, twice")

@@ -288,7 +288,7 @@ def options_of_an_optimizer():
 # -- functions with gradients of their own, operators, settings ----------------------------------
 
 
-@mutation(False)
+@mutation(True)
 def backward_of_a_function_is_replaced():
     class Twice(tenon.Function):
         @staticmethod
