@@ -117,9 +117,7 @@ def test_load_needs_a_shard(tmp_path):
     def load(rank, ranks):
         own = count // ranks
         state = {
-            name: checkpoint.Piece(
-                tenon.zeros([own], dtype=tenon.int64), (count,), (rank * own,)
-            )
+            name: checkpoint.Piece(tenon.zeros([own], dtype=tenon.int64), (count,), (rank * own,))
             for name in "xy"
         }
         tenon.memory.reset_peak()
@@ -133,7 +131,9 @@ def test_load_needs_a_shard(tmp_path):
         return peak
 
     assert load(3, 16) <= 1.1 * 8 * count / 16
-    assert 8 * count / 2 <= load(1, 2) <= 1.1 * 8 * count / 2  # what is measured grows with the part
+    assert (
+        8 * count / 2 <= load(1, 2) <= 1.1 * 8 * count / 2
+    )  # what is measured grows with the part
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -195,7 +195,7 @@ def test_gradients_that_a_step_adds_to():
             loss = (x @ w.transpose(0, 1)).square().mean()
             loss.backward()
 
-        for call in range(4):
+        for _ in range(4):
             adds(x)
         once = whole(w.grad) / 4
         assert not adds.programs and "adds to .grad of a sharded tensor" in adds.explain()

@@ -19,7 +19,9 @@ def make_model():
     return nn.Sequential(
         {
             "norm": nn.LayerNorm(WIDTH),
-            "up": nn.Linear(WIDTH, 10),  # 5 rows on each of two ranks, 2 and 3 of them an optimizer's
+            "up": nn.Linear(
+                WIDTH, 10
+            ),  # 5 rows on each of two ranks, 2 and 3 of them an optimizer's
             "act": nn.GELU(),
             "down": nn.Linear(10, WIDTH),
         }
@@ -96,9 +98,7 @@ def test_each_rank_keeps_state_for_its_rows():
         _, _, optimizer, model = train(1, 1)
         rank = dist.get_rank() // 2
         kept = [state["m"].numel() for state in optimizer.inner.state_dict()["state"].values()]
-        parts = [
-            (p.to_local() if isinstance(p, dist.DTensor) else p) for p in model.parameters()
-        ]
+        parts = [(p.to_local() if isinstance(p, dist.DTensor) else p) for p in model.parameters()]
         want = [
             (len(part) * (rank + 1) // 2 - len(part) * rank // 2) * (part.numel() // len(part))
             for part in parts
@@ -167,7 +167,9 @@ def test_checkpoints_know_where_the_rows_lie(tmp_path, stage):
 def test_what_is_refused():
     def work():
         mesh, model = meshed()
-        with pytest.raises(ValueError, match="without other ranks of the mesh of a sharded parameter"):
+        with pytest.raises(
+            ValueError, match="without other ranks of the mesh of a sharded parameter"
+        ):
             dist.ZeroRedundancyOptimizer(model.parameters(), optim.AdamW, lr=0.1)
         optimizer = dist.ZeroRedundancyOptimizer(
             model.parameters(), optim.SGD, process_group=mesh.get_group("dp"), lr=0.1

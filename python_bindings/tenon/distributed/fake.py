@@ -18,7 +18,9 @@ from .work import Work
 from .world import _thread_world
 
 _SUM, _PROD, _MIN, _MAX, _MEAN = range(5)  # TENON_REDUCE_*
-_RIDES_ALONG = 4 << 10  # bytes up to which a reduction sends all of it to all ranks (plugins/collectives/group/calls.cpp)
+_RIDES_ALONG = (
+    4 << 10
+)  # bytes up to which a reduction sends all of it to all ranks (plugins/collectives/group/calls.cpp)
 
 
 @contextlib.contextmanager
@@ -41,7 +43,9 @@ def fake(world_size: int, rank: int = 0) -> Iterator[ProcessGroup]:
             f"fake: expected a world_size of 1 or more and a rank below it, got {world_size} and {rank}"
         )
     if getattr(_thread_world, "group", None) is not None:
-        raise RuntimeError("fake: expected a thread that is no rank of another job, got one that is")
+        raise RuntimeError(
+            "fake: expected a thread that is no rank of another job, got one that is"
+        )
     group = ProcessGroup(FakeHost(rank, world_size), "world", range(world_size), rank)
     _thread_world.group = group
     try:

@@ -242,4 +242,9 @@ class _SendRecv(autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return _SendRecv.apply(grad.contiguous(), ctx.source, ctx.target, ctx.group), None, None, None
+        return (
+            _SendRecv.apply(grad.contiguous(), ctx.source, ctx.target, ctx.group),
+            None,
+            None,
+            None,
+        )

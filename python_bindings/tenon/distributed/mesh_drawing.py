@@ -115,5 +115,7 @@ def _picture(width: int, height: int, title: str, parts: list[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
         f'font-size="11"><rect width="100%" height="100%" fill="white"/>'
-        f'<text x="8" y="18" font-size="13">{html.escape(title)}</text>' + "".join(parts) + "</svg>\n"
+        f'<text x="8" y="18" font-size="13">{html.escape(title)}</text>'
+        + "".join(parts)
+        + "</svg>\n"
     )

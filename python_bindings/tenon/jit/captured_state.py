@@ -458,7 +458,11 @@ class Outside:
                 self._refuse("it asks for the time")
             return Same(cls)
         if issubclass(cls, tenon.autograd.Function):
-            self._names |= {"forward", "backward", "setup_context"}  # apply() and backward passes call them
+            self._names |= {
+                "forward",
+                "backward",
+                "setup_context",
+            }  # apply() and backward passes call them
         parts = [Same(cls), self._of_classes(cls, depth)]
         if not rules.is_ours(cls):
             self._classes.append((cls, type(cls), _core.class_version(type(cls)), None))
