@@ -295,12 +295,13 @@ def test_factors_of_sums_with_products(name):
     call, in_place = getattr(tenon, name), getattr(tenon.Tensor, name + "_")
     a, b = (random(*shape) for shape in SCALED_SUMS[name])
     zero = call(T(0.0), T(a), T(b))
+    product = zero.cpu().numpy()
     # Nothing of x counts with the factor 0, NaN neither.
     x = zero * np.nan
-    close(call(x, T(a), T(b), beta=0, alpha=2), 2 * zero.numpy())
-    close(in_place(x.clone(), T(a), T(b), beta=0.0), zero.numpy())
+    close(call(x, T(a), T(b), beta=0, alpha=2), 2 * product)
+    close(in_place(x.clone(), T(a), T(b), beta=0.0), product)
     empty = [T(np.zeros(shape)) for shape in SCALED_SUMS[name]]
-    close(call(x, *empty, beta=0), 0 * zero.numpy())
+    close(call(x, *empty, beta=0), 0 * product)
     # Factors of integers are whole numbers, and so are their sums.
     whole = [T(np.ones(shape, "int64")) for shape in SCALED_SUMS[name]]
     ones = call(T(0), *whole)
