@@ -5,8 +5,8 @@
 
 All three are PyTorch's modules, tensors and optimisers in one process, with the same weights; what differs is who runs the
 forward and the backward graph. Inductor needs a C++ compiler. Results and losses are compared before anything is timed. The last
-lines have the means over the models. `--first` times the first call of each instead, compilation included, with Inductor's
-caches off; it takes minutes, and other runs find what Inductor has compiled in its cache.
+lines have the means over the models. `--first` tells of the first call of each, too, compilation included, and turns Inductor's
+caches off for it.
 """
 
 from __future__ import annotations
@@ -102,12 +102,6 @@ def inputs(work: Workload) -> tuple:
     return x, torch.randn(work.target)
 
 
-def first_call(call: Callable) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
 def mean(ratios: list[float]) -> float:
     """The geometric one, which is the same whichever is divided by which."""
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
@@ -115,7 +109,7 @@ def mean(ratios: list[float]) -> float:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--first", action="store_true", help="first calls, with compilation")
+    options.add_argument("--first", action="store_true", help="first calls, too, with compilation")
     options = options.parse_args()
     torch.set_num_threads(options.threads)
     tenon.set_num_threads(options.threads)
@@ -130,6 +124,7 @@ def main() -> None:
     rounds = min(options.rounds, 7) if options.quick else options.rounds
     found: dict[str, dict[str, Times]] = {group: {} for group in WAYS}
     for group, make in WAYS.items():
+        first: dict[str, Times] = {}
         for name, work in CASES.items():
             if not report.selects(name, group):
                 continue
@@ -138,17 +133,20 @@ def main() -> None:
             x, target = inputs(work)
             made = contestants(work.model(torch.nn))
             calls = {key: make(*each, x, target) for key, each in made.items()}
+            expected, seconds = {}, {}
+            for key, call in calls.items():
+                begin = time.perf_counter()
+                expected[key] = call()
+                seconds[key] = [time.perf_counter() - begin]
+            for key in ("tenon", "inductor"):
+                torch.testing.assert_close(expected[key], expected["eager"], **TOLERANCE)
             if options.first:
-                seconds = {key: [first_call(call)] for key, call in calls.items()}
-                times = Times(seconds, clean=True, foreign=0.0)
-            else:
-                expected = calls["eager"]()
-                for key, call in calls.items():
-                    if key != "eager":
-                        torch.testing.assert_close(call(), expected, **TOLERANCE)
-                times = interleave(calls, rounds)
-            found[group][name] = times
-            report.add(name, times, group, threads=options.threads)
+                first[name] = Times(seconds, clean=True, foreign=0.0)
+                report.add(name, first[name], f"{group}, first call", threads=options.threads)
+            found[group][name] = interleave(calls, rounds)
+            report.add(name, found[group][name], group, threads=options.threads)
+        if first:
+            found[f"{group}, first call"] = first
     report.close()
     for group, each in found.items():
         for peer in ("eager", "inductor"):
