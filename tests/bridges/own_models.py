@@ -162,7 +162,11 @@ def recommender() -> tuple[Any, ...]:
         crossed = torch.bmm(parts, parts.transpose(1, 2)).flatten(1)
         return torch.sigmoid(self.head(torch.cat([crossed, numbers], 1))).squeeze(1)
 
-    layers = {"users": nn.Embedding(30, 8), "items": nn.Embedding(40, 8), "numbers": nn.Linear(5, 8)}
+    layers = {
+        "users": nn.Embedding(30, 8),
+        "items": nn.Embedding(40, 8),
+        "numbers": nn.Linear(5, 8),
+    }
     inputs = torch.randint(0, 30, (4,)), torch.randint(0, 40, (4, 3)), torch.randn(4, 5)
     return Function(run, **layers, head=nn.Linear(14, 1)), *inputs
 

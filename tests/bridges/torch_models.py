@@ -188,7 +188,9 @@ def has_open_batch(name: str, model: Any, inputs: dict[str, Any]) -> bool | None
     expected = tensors_of(model(**larger) if is_named else model(*larger.values()))
     got = tensors_of(program(*[tenon.from_dlpack(each) for each in larger.values()]))
     return all(
-        torch.allclose(torch.from_dlpack(one), other, rtol=1e-3, atol=1e-4 * float(other.abs().max()))
+        torch.allclose(
+            torch.from_dlpack(one), other, rtol=1e-3, atol=1e-4 * float(other.abs().max())
+        )
         for one, other in zip(got, expected, strict=True)
     )
 

@@ -20,12 +20,12 @@ tenon_status read_factor(const char* op, const char* name, int32_t dtype, tenon_
   constexpr double kLimit = 0x1p63;
   const double number = ScalarArg(*factor).number();  // NaN if it is complex
   if (!(number == std::floor(number) && std::abs(number) < kLimit))
-    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
-                        "expected %s to be a whole number beside tensors of %s, got %s; convert "
-                        "them with .to(dtype), or write the sum with * and @",
-                        name, host->dtype_name(dtype),
-                        std::isnan(number) ? "one that is not real"
-                                           : std::to_string(number).c_str());
+    return shapes::fail(
+        err, TENON_TYPE_MISMATCH, op,
+        "expected %s to be a whole number beside tensors of %s, got %s; convert "
+        "them with .to(dtype), or write the sum with * and @",
+        name, host->dtype_name(dtype),
+        std::isnan(number) ? "one that is not real" : std::to_string(number).c_str());
   *factor = boxed(static_cast<int64_t>(number));
   return TENON_OK;
 }
@@ -133,13 +133,13 @@ TENON_DECOMPOSE(tensordot) {
   return finish(scope, outs, ops::reshape(scope, ops::matmul(scope, left, right), shape));
 }
 
-#define TENON_SCALED_SUM(op, product)                                                      \
-  TENON_DECOMPOSE(op) {                                                                    \
-    Scope scope(err);                                                                      \
-    Tensor x = operand(scope, args[0]), a = operand(scope, args[1]);                       \
-    Tensor b = operand(scope, args[2]);                                                    \
-    if (!scope.ok()) return scope.status();                                                \
-    return scaled_sum(#op, scope, x, product, args + 3, outs, err);                        \
+#define TENON_SCALED_SUM(op, product)                                \
+  TENON_DECOMPOSE(op) {                                              \
+    Scope scope(err);                                                \
+    Tensor x = operand(scope, args[0]), a = operand(scope, args[1]); \
+    Tensor b = operand(scope, args[2]);                              \
+    if (!scope.ok()) return scope.status();                          \
+    return scaled_sum(#op, scope, x, product, args + 3, outs, err);  \
   }
 TENON_SCALED_SUM(addmm, ops::matmul(scope, a, b))
 TENON_SCALED_SUM(addmv, ops::matmul(scope, a, b))
