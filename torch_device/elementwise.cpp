@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of two tensors of one floating dtype, or of a tensor and a number: calls that take less time than boxing their
-// arguments and finding their tape. What such a call is in operators needs no asking; every other one goes the way of all.
+// Arithmetic of two tensors of one floating dtype, or of a tensor and a number: calls that take less
+// time than boxing their arguments and finding their tape. What such a call is in operators is known
+// beforehand; every other one goes the way of all.
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>

@@ -96,7 +96,7 @@ class Tokens(nn.Module):
 
     def __init__(self, words, size, layers, heads, *, causal, classes=None):
         super().__init__()
-        self.words, self.places = nn.Embedding(words, size), nn.Embedding(128, size)
+        self.words, self.positions = nn.Embedding(words, size), nn.Embedding(128, size)
         self.layers = nn.ModuleList(
             Layer(size, heads, causal=causal, first=causal) for _ in range(layers)
         )
@@ -104,7 +104,7 @@ class Tokens(nn.Module):
         self.norm, self.head = nn.LayerNorm(size), nn.Linear(size, classes or words)
 
     def forward(self, x):
-        y = self.words(x) + self.places(torch.arange(x.shape[1], device=x.device))
+        y = self.words(x) + self.positions(torch.arange(x.shape[1], device=x.device))
         for layer in self.layers:
             y = layer(y)
         if self.classes:
@@ -128,12 +128,12 @@ class Patches(nn.Module):
     def __init__(self, size, layers):
         super().__init__()
         self.cut = nn.Conv2d(3, size, 8, 8)
-        self.places = nn.Parameter(torch.randn(64, size) * 0.02)
+        self.positions = nn.Parameter(torch.randn(64, size) * 0.02)
         self.layers = nn.Sequential(*layers)
         self.norm, self.head = nn.LayerNorm(size), nn.Linear(size, 100)
 
     def forward(self, x):
-        y = self.cut(x).flatten(2).transpose(1, 2) + self.places
+        y = self.cut(x).flatten(2).transpose(1, 2) + self.positions
         return self.head(self.norm(self.layers(y)).mean(1))
 
 

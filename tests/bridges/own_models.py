@@ -105,11 +105,11 @@ def language() -> tuple[Any, ...]:
     def run(self: Any, x: Any) -> Any:
         size = x.shape[1]
         mask = torch.full((size, size), float("-inf")).triu(1)
-        y = self.words(x) + self.places.weight[:size]
+        y = self.words(x) + self.positions.weight[:size]
         return self.head(self.layers(y, mask=mask))
 
     layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True, norm_first=True)
-    layers = {"words": nn.Embedding(50, 16), "places": nn.Embedding(16, 16)}
+    layers = {"words": nn.Embedding(50, 16), "positions": nn.Embedding(16, 16)}
     encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     return Function(run, **layers, layers=encoder, head=nn.Linear(16, 50)), torch.randint(
         0, 50, (2, 9)

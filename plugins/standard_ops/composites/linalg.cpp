@@ -12,7 +12,7 @@ tenon_status expect_vectors(const char* op, const Tensor& x, const Tensor& y, te
   return expect_ndim(op, "y", *y.get(), 1, "a vector", err);
 }
 
-// A factor of a sum of `dtype`. Sums of integers have whole ones, so that the result has their dtype.
+// A factor of a sum of `dtype`. Sums of integers have whole ones, so that results have their dtype.
 tenon_status read_factor(const char* op, const char* name, int32_t dtype, tenon_value* factor,
                          tenon_err* err) {
   if (expression::is_floating(dtype) || expression::is_complex(dtype)) return TENON_OK;
@@ -36,7 +36,8 @@ Tensor scaled(Scope& scope, const Tensor& x, const tenon_value& factor) {
   return ops::multiply(scope, x, factor);
 }
 
-// `x * beta + product * alpha`, as BLAS has it: with `beta` 0 nothing of x counts but its shape and dtype, NaN neither.
+// `x * beta + product * alpha`, as BLAS has it: with `beta` 0 nothing of x counts but its shape and
+// dtype, NaN neither.
 tenon_status scaled_sum(const char* op, Scope& scope, const Tensor& x, const Tensor& product,
                         const tenon_value* factors, tenon_value* outs, tenon_err* err) {
   if (!scope.ok()) return scope.status();
