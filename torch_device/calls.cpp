@@ -303,8 +303,6 @@ c10::DeviceIndex device_among(Arguments arguments) {
   return -1;
 }
 
-}  // namespace
-
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   Arguments arguments = torch::jit::last(*stack, op.schema().arguments().size());
   DeviceScope device(device_among(arguments));
@@ -348,6 +346,8 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   size_t wanted = op.schema().returns().size();
   for (size_t i = 0; i < wanted && i < results.size(); ++i) stack->push_back(std::move(results[i]));
 }
+
+}  // namespace
 
 Handles run_step(const Step& step, Arguments arguments, const Steps& steps, tenon_tensor* into) {
   Values values(arguments, steps);

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic of two tensors of one floating dtype, or of a tensor and a number: calls that take less
 // time than boxing their arguments and finding their tape. What such a call is in operators is known
-// beforehand; every other one goes the way of all.
+// beforehand; every other one is PyTorch's own kernel for devices, which checks it and calls its form
+// with `out`.
 #include <ATen/ExpandUtils.h>
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/add_compositeexplicitautogradnonfunctional_dispatch.h>
+#include <ATen/ops/div_compositeexplicitautogradnonfunctional_dispatch.h>
+#include <ATen/ops/mul_compositeexplicitautogradnonfunctional_dispatch.h>
+#include <ATen/ops/sub_compositeexplicitautogradnonfunctional_dispatch.h>
 #include <torch/library.h>
 
-#include "tape.hpp"
+#include "runtime.hpp"
 
 namespace tenon_torch {
 namespace {
-
-// A call of PyTorch and the operator that it is for floating dtypes.
-struct Direct {
-  Direct(const char* call, const char* op)
-      : call(c10::Dispatcher::singleton().findSchemaOrThrow(call, "Tensor")),
-        op(find_operator(op)) {}
-  c10::OperatorHandle call;
-  const tenon_op* op;
-};
 
 bool has_plain_dtype(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
@@ -38,7 +33,7 @@ bool is_number(const at::Tensor& tensor) {
          (tensor.scalar_type() == at::kDouble || tensor.scalar_type() == at::kLong);
 }
 
-std::optional<at::Tensor> computed(const Direct& known, const at::Tensor& self,
+std::optional<at::Tensor> computed(const tenon_op* op, const at::Tensor& self,
                                    const at::Tensor& other) {
   if (!self.is_privateuseone() || !has_plain_dtype(self)) return std::nullopt;
   Handle second;
@@ -61,43 +56,32 @@ std::optional<at::Tensor> computed(const Direct& known, const at::Tensor& self,
   Handle first = handle_of(self);
   values[0] = boxed(first.get());
   DeviceScope device(self.get_device());
-  return tensor_of(std::move(call(known.op, values, 2, nullptr)[0]));
+  return tensor_of(std::move(call(op, values, 2, nullptr)[0]));
 }
 
-template <class... Rest>
-at::Tensor boxed_call(const Direct& known, const Rest&... arguments) {
-  torch::jit::Stack stack{c10::IValue(arguments)...};
-  fallback(known.call, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), &stack);
-  return stack[0].toTensor();
-}
-
-at::Tensor sum(const Direct& known, const at::Tensor& self, const at::Tensor& other,
-               const at::Scalar& alpha) {
-  if (alpha.equal(1))
-    if (std::optional<at::Tensor> result = computed(known, self, other)) return *result;
-  return boxed_call(known, self, other, alpha);
-}
-
-at::Tensor product(const Direct& known, const at::Tensor& self, const at::Tensor& other) {
-  if (std::optional<at::Tensor> result = computed(known, self, other)) return *result;
-  return boxed_call(known, self, other);
-}
+namespace others = at::compositeexplicitautogradnonfunctional;
 
 at::Tensor add(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
-  static const Direct known("aten::add", "add");
-  return sum(known, self, other, alpha);
+  static const tenon_op* const op = find_operator("add");
+  if (alpha.equal(1))
+    if (std::optional<at::Tensor> sum = computed(op, self, other)) return *sum;
+  return others::add(self, other, alpha);
 }
 at::Tensor subtract(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
-  static const Direct known("aten::sub", "subtract");
-  return sum(known, self, other, alpha);
+  static const tenon_op* const op = find_operator("subtract");
+  if (alpha.equal(1))
+    if (std::optional<at::Tensor> difference = computed(op, self, other)) return *difference;
+  return others::sub(self, other, alpha);
 }
 at::Tensor multiply(const at::Tensor& self, const at::Tensor& other) {
-  static const Direct known("aten::mul", "multiply");
-  return product(known, self, other);
+  static const tenon_op* const op = find_operator("multiply");
+  std::optional<at::Tensor> product = computed(op, self, other);
+  return product ? *product : others::mul(self, other);
 }
 at::Tensor divide(const at::Tensor& self, const at::Tensor& other) {
-  static const Direct known("aten::div", "divide");
-  return product(known, self, other);
+  static const tenon_op* const op = find_operator("divide");
+  std::optional<at::Tensor> quotient = computed(op, self, other);
+  return quotient ? *quotient : others::div(self, other);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

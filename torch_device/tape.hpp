@@ -66,9 +66,6 @@ struct Answer {
 
 Answer ask(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-// Any call, with boxed arguments, which its results replace.
-void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
-
 Handles run_step(const Step& step, c10::ArrayRef<c10::IValue> arguments, const Steps& steps,
                  tenon_tensor* into);
 

@@ -120,7 +120,7 @@ def compare(name: str, args: Any, named: Any, result: Any) -> str | None:
                 continue  # None: a result that only gradients read
             if not isinstance(one, tenon.Tensor):
                 return f"{one!r} for a tensor"
-            got = torch.from_dlpack(next(made))
+            got = torch.from_dlpack(tenon.contiguous(next(made)))  # strides may be below 0
             wanted = resolved(other.detach())
             if got.shape != wanted.shape:
                 return f"shape {list(got.shape)}, and {list(wanted.shape)} of PyTorch's"

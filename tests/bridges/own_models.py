@@ -147,7 +147,7 @@ def rotation() -> tuple[Any, ...]:
 def experts() -> tuple[Any, ...]:
     def run(self: Any, x: Any) -> Any:
         weights, chosen = torch.topk(torch.softmax(self.gate(x), -1), 2)
-        gates = torch.zeros(x.shape[0], 4).scatter(1, chosen, weights)
+        gates = x.new_zeros(x.shape[0], 4).scatter(1, chosen, weights)
         each = torch.einsum("bi,eio->beo", x, self.experts)
         return (functional.gelu(each) * gates[:, :, None]).sum(1)
 
@@ -175,7 +175,7 @@ def graph() -> tuple[Any, ...]:
     def run(self: Any, x: Any, edges: Any) -> Any:
         for layer in (self.first, self.second):
             messages = layer(x)[edges[0]]
-            x = functional.relu(torch.zeros(6, 8).index_add(0, edges[1], messages))
+            x = functional.relu(x.new_zeros(6, 8).index_add(0, edges[1], messages))
         return functional.normalize(x.mean(0), dim=0)
 
     layers = {"first": nn.Linear(4, 8), "second": nn.Linear(8, 8)}
