@@ -36,7 +36,7 @@ STATES = ("agrees", "told", "decided", "different", "refused", "missing")
 
 # What is another meaning here, by how its results differ.
 _VALUES_ALONE = "1 results, PyTorch gives 2"
-DECIDED = {
+DECIDED: dict[str, tuple[str | tuple[str, ...], str]] = {
     "equal": ("shape", "compares elements, as in NumPy"),
     "max": (
         _VALUES_ALONE,
@@ -46,6 +46,8 @@ DECIDED = {
     "sort": (_VALUES_ALONE, "the values alone"),
     "median": ("values", "the mean of the middle two, as in NumPy"),
     "nanmedian": ("values", "as median"),
+    "std": (("values", "shape"), "divides by n, as in NumPy; a bool is an axis, and not unbiased="),
+    "var": (("values", "shape"), "as std"),
     "istft": ("values", "a complex window is conjugated, so that the result is the nearest signal"),
 }
 # Their indices are those of any of several equal elements: values are compared.
