@@ -15,6 +15,7 @@ import argparse
 import sys
 import warnings
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import tenon
@@ -78,7 +79,8 @@ class Judge(TorchDispatchMode):
         self.calls["all"] += 1
         try:
             why = compare(name, args, named, result)
-        except (_lines.Refused, NotImplementedError) as error:
+        except (_lines.Refused, NotImplementedError, ValueError, TypeError, LookupError) as error:
+            # As in tenon.torch._walk: the call cannot be told, and a model with it is refused with this text.
             self.calls["refused"] += 1
             self.refused.setdefault(name, str(error).splitlines()[0][:120])
             return
@@ -152,11 +154,13 @@ def run_sample(entry: Any, sample: Any) -> None:
 
 
 def names_without_writes() -> list[str]:
-    """Public calls that give tensors and are no one's gradient."""
+    """Public calls that give tensors and are no gradient of others."""
+    text = (Path(__file__).parents[2] / "opdefs" / "aten" / "signatures.txt").read_text()
+    names = [line.removeprefix("core ").partition("(")[0] for line in text.splitlines()]
     return [
         name
-        for name in _lines.PARAMETERS
-        if not name.startswith("_") and "backward" not in name and "jvp" not in name
+        for name in names
+        if name[0] not in "#_" and "backward" not in name and "jvp" not in name
     ]
 
 
@@ -165,7 +169,11 @@ def taken_apart(name: str) -> bool:
     from torch._decomp import decomposition_table
 
     packet, _, overload = name.partition(".")
-    found = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+    if found is None:
+        return False
+    if not torch._C._dispatch_has_kernel(found.name()):
+        return False  # a function of TorchScript alone
     is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
         found.name(), torch._C.DispatchKey.CompositeImplicitAutograd
     )
@@ -190,7 +198,8 @@ def main() -> int:
             continue
         dtype = torch.float32 if torch.float32 in types else sorted(types, key=str)[0]
         torch.manual_seed(0)
-        samples = entry.sample_inputs("cpu", dtype, requires_grad=entry.supports_autograd)
+        differentiable = entry.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+        samples = entry.sample_inputs("cpu", dtype, requires_grad=differentiable)
         for count, sample in enumerate(samples):
             if count >= options.samples:
                 break
