@@ -106,7 +106,7 @@ def language() -> tuple[Any, ...]:
         size = x.shape[1]
         mask = torch.full((size, size), float("-inf")).triu(1)
         y = self.words(x) + self.positions.weight[:size]
-        return self.head(self.layers(y, mask=mask))
+        return self.head(self.layers(y, mask=mask, is_causal=True))
 
     layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True, norm_first=True)
     layers = {"words": nn.Embedding(50, 16), "positions": nn.Embedding(16, 16)}

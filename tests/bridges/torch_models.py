@@ -88,6 +88,7 @@ def transformers_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]
         "d_ff": 128,
         "d_kv": 16,
         "head_dim": 16,
+        "rotary_dim": 8,
         "vocab_size": 100,
         "embedding_size": 64,
         "word_embed_proj_dim": 64,
