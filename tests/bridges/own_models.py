@@ -126,7 +126,8 @@ def rotation() -> tuple[Any, ...]:
 
     def run(self: Any, x: Any) -> Any:
         batch, length, _ = x.shape
-        angles = torch.arange(length)[:, None] / 100 ** (torch.arange(4) / 4)
+        steps = torch.arange(length, device=x.device)[:, None]
+        angles = steps / 100 ** (torch.arange(4, device=x.device) / 4)
         sine, cosine = angles.sin().repeat(1, 2), angles.cos().repeat(1, 2)
 
         def rotated(y: Any) -> Any:
@@ -184,7 +185,7 @@ def graph() -> tuple[Any, ...]:
 
 def warping() -> tuple[Any, ...]:
     def run(self: Any, x: Any) -> Any:
-        theta = self.where(x.flatten(1)).view(-1, 2, 3) * 0.1 + torch.eye(2, 3)
+        theta = self.where(x.flatten(1)).view(-1, 2, 3) * 0.1 + torch.eye(2, 3, device=x.device)
         grid = functional.affine_grid(theta, list(x.shape), align_corners=False)
         return functional.grid_sample(x, grid, align_corners=False)
 
