@@ -13,7 +13,8 @@
 #   fuzz        the differential fuzzer, operator by operator, for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
 #   peers       installs PyTorch, PaddlePaddle, JAX, SciPy and more (3 GB), runs all tests that need one, and
 #               holds the library beside them for NIGHTLY_PEER_MINUTES (5) for each part, with a new seed every day
-#   bridges     on the peers: PyTorch's own samples on the guide's plugin as a device of PyTorch (560 of 703 entries at least),
+#   bridges     on the peers: PyTorch's own samples on the guide's plugin as a device of PyTorch (560 of 703 entries at least), models that
+#               train there, calls of ATen beside their lines, 160 exported models (152 at least),
 #               suites of einops, opt_einsum and the packages of the array API (those of SciPy and scikit-learn are told), methods beside
 #               PyTorch's, and damaged models of Paddle and PyTorch for NIGHTLY_FUZZ_MINUTES
 #   asan, tsan  the tests under sanitizers
@@ -107,6 +108,9 @@ stage_bridges() {
   cmake -S examples/custom_device -B build/custom_device -G Ninja -DCMAKE_PREFIX_PATH="$PWD/build/sdk"
   scripts/compile.sh build/custom_device
   "$python" -m tests.bridges.torch_device build/custom_device/libtenon_toy.so --at-least 560 || failed=1
+  "$python" -m tests.bridges.torch_device build/custom_device/libtenon_toy.so --models || failed=1
+  "$python" -m tests.bridges.aten_calls --samples 4 --each 10 || failed=1
+  "$python" -m tests.bridges.torch_models --timm 100 --transformers 40 --own 20 --at-least 0.95 || failed=1
   "$python" -m tests.bridges.array_suites einops opt_einsum array_api_extra array_api_compat || failed=1
   # Their own tests ask for more than arrays have to give: what fails is told and not judged.
   "$python" -m tests.bridges.array_suites scipy sklearn --most 1000000 || failed=1

@@ -3,15 +3,18 @@
 the CPU.
 
     python -m tests.bridges.torch_device build/custom_device/libtenon_toy.so [--device toy] [--only NAME] [--samples 6]
+    python -m tests.bridges.torch_device build/custom_device/libtenon_toy.so --isolated --models
 
 An entry passes if all of its samples in float32 (or the first dtype that it has) give the CPU's values, dtypes and shapes, and
 if it is an error on the device exactly where it is one on the CPU. Prints a line for each entry that does not, and, last, how
-many passed, how many of these with a call on the CPU, and why others did not.
+many passed, how many of these with a call on the CPU, and why others did not. `--models` trains the models of own_models.py
+there and on the CPU instead, and compares their losses.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 import time
 import warnings
@@ -141,6 +144,49 @@ def show_times(device: str) -> None:
         )
 
 
+def losses(model: Any, inputs: list[Any]) -> list[float]:
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    found = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        results = [each for each in tensors(model(*inputs)) if each.is_floating_point()]
+        loss = torch.stack([each.square().mean() for each in results]).sum()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+def train_models(device: str, only: str) -> int:
+    """How many models do not learn as on the CPU."""
+    from tests.bridges import own_models
+
+    failed = tried = 0
+    for make in own_models.MODELS:
+        if only not in make.__name__:
+            continue
+        torch.manual_seed(0)
+        model, *inputs = make()
+        for each in model.modules():
+            if isinstance(each, torch.nn.Dropout):
+                each.p = 0.0
+        other = copy.deepcopy(model).to(device)
+        tried += 1
+        try:
+            wanted = losses(model, inputs)
+            found = losses(other, [each.to(device) for each in inputs])
+        except Exception as error:
+            failed += 1
+            print(f"{make.__name__}: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
+            continue
+        worst = max(abs(a - b) / abs(b) for a, b in zip(found, wanted, strict=True))
+        is_good = worst < 1e-3 and wanted[0] != wanted[-1]
+        failed += not is_good
+        print(f"{make.__name__}: 8 losses within {worst:.1e}{'' if is_good else ' WRONG'}")
+    print(f"{tried - failed} of {tried} models learn as on the CPU")
+    return failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("plugin", nargs="?")
@@ -148,17 +194,22 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--samples", type=int, default=6)
     parser.add_argument("--times", action="store_true", help="of small calls, instead")
+    parser.add_argument("--models", action="store_true", help="trains models, instead")
+    parser.add_argument("--at-most", type=int, default=0, help="models that do not learn")
+    parser.add_argument("--isolated", action="store_true", help="the plugin in another process")
     parser.add_argument("--at-least", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.plugin:
-        tenon.plugins.load(options.plugin)
+        tenon.plugins.load(options.plugin, isolated=options.isolated)
     tenon.torch.device.register(options.device)
     name = torch._C._get_privateuse1_backend_name()
     tenon.fallback("allow")
     if options.times:
         show_times(name)
         return 0
+    if options.models:
+        return 1 if train_models(name, options.only) > options.at_most else 0
     from torch.testing._internal.common_methods_invocations import op_db
 
     passed, with_cpu, reasons = 0, 0, Counter()

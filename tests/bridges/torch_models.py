@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many models of timm and transformers become programs that agree with PyTorch.
+"""How many models of timm and transformers, and small ones of the usual kinds, become programs that agree with PyTorch.
 
-    python -m tests.bridges.torch_models --timm 15 --transformers 15
+    python -m tests.bridges.torch_models --timm 100 --transformers 40 --own 20 [--open]
 
 Runs where PyTorch and these packages are installed. Weights are drawn: nothing is downloaded. Prints a line for each model
 and, last, how many agree within 1e-4.
@@ -13,6 +13,7 @@ import argparse
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,21 +24,45 @@ TIMM = (
     "resnet18 mobilenetv3_small_050 efficientnet_b0 vit_tiny_patch16_224 convnext_atto regnetx_002 densenet121 "
     "deit_tiny_patch16_224 mixer_s32_224 ghostnet_050 mnasnet_050 swin_tiny_patch4_window7_224 resnext50_32x4d "
     "seresnet18 coat_lite_tiny poolformer_s12 edgenext_xx_small levit_128s tinynet_e semnasnet_075 hardcorenas_a "
-    "xcit_nano_12_p16_224 gmlp_s16_224 resmlp_12_224 mobilevit_xxs fbnetc_100 dla34 vgg11 repvgg_a0 cait_xxs24_224"
+    "xcit_nano_12_p16_224 gmlp_s16_224 resmlp_12_224 mobilevit_xxs fbnetc_100 dla34 vgg11 repvgg_a0 cait_xxs24_224 "
+    "resnet10t resnet14t resnet26 resnet34 resnet26d seresnext26d_32x4d legacy_seresnet18 ecaresnext26t_32x4d "
+    "eca_resnet33ts gcresnext26ts skresnet18 resnest14d res2net50_48w_2s dla46_c dla46x_c dpn48b darknet17 sedarknet21 "
+    "cs3darknet_s cs3darknet_focus_s ese_vovnet19b_slim_dw hrnet_w18_small mobilenetv1_100 mobilenetv2_050 "
+    "mobilenetv3_large_100 mobilenetv4_conv_small mobileone_s0 fastvit_t8 repghostnet_050 ghostnetv2_100 lcnet_050 "
+    "tinynet_c efficientnet_lite0 efficientnet_es tf_efficientnetv2_b0 tf_efficientnet_lite0 mixnet_s tf_mixnet_s "
+    "spnasnet_100 mnasnet_small rexnet_100 regnety_002 regnetx_004 nf_regnet_b0 nf_resnet26 convnext_femto "
+    "convnextv2_atto visformer_tiny vit_tiny_r_s16_p8_224 crossvit_tiny_240 crossvit_9_240 pit_ti_224 convit_tiny "
+    "pvt_v2_b0 poolformerv2_s12 edgenext_x_small mobilevitv2_050 mobilevit_xs levit_conv_128s efficientformer_l1 "
+    "efficientformerv2_s0 efficientvit_b0 efficientvit_m0 starnet_s1 fasternet_t0 shvit_s1 tiny_vit_5m_224 "
+    "coatnet_pico_rw_224 gcvit_xxtiny repvit_m1 mambaout_femto swiftformer_xs hgnetv2_b0 hgnet_tiny repvgg_a1 "
+    "xcit_tiny_12_p16_224 eva02_tiny_patch14_224 gmixer_12_224 test_vit test_resnet test_efficientnet test_byobnet "
+    "test_convnext"
 ).split()
 TRANSFORMERS = (
     "Bert GPT2 DistilBert Roberta Llama Electra Albert OPT GPTNeoX Qwen2 Mistral XLMRoberta MPNet Phi Gemma T5Encoder ViT DeiT "
-    "Bloom GPTNeo"
+    "Bloom GPTNeo Camembert Deberta DebertaV2 ConvBert FNet SqueezeBert MobileBert LayoutLM Ernie RoFormer BioGpt GPTJ Falcon "
+    "Qwen3 Gemma2 StableLm Starcoder2 Cohere Olmo Phi3 Granite CodeGen Beit Dinov2 ConvNext ResNet RegNet Segformer MobileNetV2 "
+    "SmolLM3 Nystromformer"
 ).split()
+IMAGES = "ViT DeiT Beit Dinov2 ConvNext ResNet RegNet Segformer MobileNetV2".split()
 
 
 def timm_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     import timm
 
-    for name in TIMM[:count]:
+    known = [name for name in TIMM if timm.is_model(name)]
+    for name in known[:count]:
         model = timm.create_model(name, pretrained=False).eval()
         size = model.default_cfg["input_size"]
         yield f"timm/{name}", model, {"x": torch.randn(1, *size)}
+
+
+def own_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    from tests.bridges import own_models
+
+    for make in own_models.MODELS[:count]:
+        model, *inputs = make()
+        yield f"own/{make.__name__}", model.eval(), {str(i): x for i, x in enumerate(inputs)}
 
 
 def transformers_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
@@ -63,6 +88,7 @@ def transformers_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]
         "d_ff": 128,
         "d_kv": 16,
         "head_dim": 16,
+        "rotary_dim": 8,
         "vocab_size": 100,
         "embedding_size": 64,
         "word_embed_proj_dim": 64,
@@ -73,20 +99,27 @@ def transformers_models(count: int) -> Iterator[tuple[str, Any, dict[str, Any]]]
         "use_cache": False,
         "return_dict": True,
     }
-    for name in TRANSFORMERS[:count]:
+    made = 0
+    for name in TRANSFORMERS:
+        if made == count:
+            return
         base = "T5" if name == "T5Encoder" else name
-        config_class = getattr(transformers, f"{base}Config")
-        known = config_class().to_dict()
-        chosen = {key: value for key, value in small.items() if key in known}
-        if name in ("Llama", "Qwen2", "Mistral", "Gemma", "Phi"):
-            chosen.pop("head_dim", None)
-        config = config_class(**chosen)
-        model = getattr(transformers, f"{name}Model")(config).eval()
-        if name in ("ViT", "DeiT"):
+        torch.manual_seed(0)
+        try:
+            config_class = getattr(transformers, f"{base}Config")
+            known = config_class().to_dict()
+            chosen = {key: value for key, value in small.items() if key in known}
+            if name not in ("T5Encoder", "DistilBert"):
+                chosen.pop("head_dim", None)
+            model = getattr(transformers, f"{name}Model")(config_class(**chosen)).eval()
+        except Exception as error:  # sizes of its own, which these do not fit
+            print(f"transformers/{name}: not made: {type(error).__name__}: {error}", flush=True)
+            continue
+        made += 1
+        if name in IMAGES:
             yield f"transformers/{name}", model, {"pixel_values": torch.randn(1, 3, 224, 224)}
         else:
-            ids = torch.randint(1, 99, (2, 12))
-            yield f"transformers/{name}", model, {"input_ids": ids}
+            yield f"transformers/{name}", model, {"input_ids": torch.randint(1, 99, (2, 12))}
 
 
 def draw_zeros(model: Any) -> None:
@@ -111,17 +144,14 @@ def distance(name: str, model: Any, inputs: dict[str, Any]) -> tuple[float, str]
     """The largest difference of a result, relative to its largest element, and a text of times."""
     draw_zeros(model)
     with torch.no_grad():
-        if name.startswith("timm"):
-            exported = torch.export.export(model, tuple(inputs.values()))
-        else:
-            exported = torch.export.export(model, (), inputs)
+        is_named = name.startswith("transformers")
+        given = tuple(inputs.values())
+        exported = torch.export.export(model, *(((), inputs) if is_named else (given,)))
         began = time.perf_counter()
         program = tenon.torch.load(exported, name=name)
         loaded = time.perf_counter() - began
-        expected = tensors_of(
-            model(*inputs.values()) if name.startswith("timm") else model(**inputs)
-        )
-        got = tensors_of(program(*[tenon.from_dlpack(each) for each in inputs.values()]))
+        expected = tensors_of(model(**inputs) if is_named else model(*given))
+        got = tensors_of(program(*[tenon.from_dlpack(each) for each in given]))
     if len(got) != len(expected):
         raise ValueError(f"{len(got)} results, and {len(expected)} of PyTorch's")
     worst = 0.0
@@ -131,6 +161,7 @@ def distance(name: str, model: Any, inputs: dict[str, Any]) -> tuple[float, str]
             raise ValueError(
                 f"{result.shape} {result.dtype}, and {other.shape} {other.dtype} of PyTorch's"
             )
+        result, other = result.double(), other.double()
         largest = float(other.abs().max()) if other.numel() else 0.0
         if largest == 0.0:
             raise ValueError("PyTorch's result is zero, which says nothing")
@@ -138,15 +169,51 @@ def distance(name: str, model: Any, inputs: dict[str, Any]) -> tuple[float, str]
     return worst, f"loaded in {loaded:.1f} s, {tenon.torch.report()[-1].steps} steps"
 
 
+def has_open_batch(name: str, model: Any, inputs: dict[str, Any]) -> bool | None:
+    """Whether one program serves other batches than the one that was exported; None: PyTorch does not export it so."""
+    is_named = name.startswith("transformers")
+    doubled = {key: torch.cat([each, each]) for key, each in inputs.items()}
+    given = tuple(doubled.values())
+    batch = torch.export.Dim("batch", max=16)
+    open_axes = {key: {0: batch} for key in inputs}
+    try:
+        exported = torch.export.export(
+            model,
+            *(((), doubled) if is_named else (given,)),
+            dynamic_shapes=open_axes if is_named else tuple(open_axes.values()),
+        )
+    except Exception:
+        return None
+    larger = {key: torch.cat([each, *[each[:1]] * 3]) for key, each in doubled.items()}
+    program = tenon.torch.load(exported, name=name)
+    expected = tensors_of(model(**larger) if is_named else model(*larger.values()))
+    got = tensors_of(program(*[tenon.from_dlpack(each) for each in larger.values()]))
+    return all(
+        torch.allclose(
+            torch.from_dlpack(one), other, rtol=1e-3, atol=1e-4 * float(other.abs().max())
+        )
+        for one, other in zip(got, expected, strict=True)
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--timm", type=int, default=len(TIMM))
-    parser.add_argument("--transformers", type=int, default=len(TRANSFORMERS))
+    parser.add_argument("--timm", type=int, default=30)
+    parser.add_argument("--transformers", type=int, default=20)
+    parser.add_argument("--own", type=int, default=20)
+    parser.add_argument("--open", action="store_true", help="with an open batch, too")
+    parser.add_argument("--only", default="", help="models whose name contains this")
+    parser.add_argument("--at-least", type=float, default=1.0, help="of the models agree")
     options = parser.parse_args()
-    agreed = tried = 0
-    for models, count in ((timm_models, options.timm), (transformers_models, options.transformers)):
+    agreed = tried = opened = could_open = 0
+    kinds: Counter[str] = Counter()
+    for models, count in (
+        (own_models, options.own),
+        (transformers_models, options.transformers),
+        (timm_models, options.timm),
+    ):
         iterator = models(count)
         while True:
             torch.manual_seed(0)
@@ -158,16 +225,33 @@ def main() -> int:
                 traceback.print_exc(limit=1)
                 tried += 1
                 break
+            if options.only not in name:
+                continue
             tried += 1
             try:
                 worst, text = distance(name, model, inputs)
             except Exception as error:
+                kinds[f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"] += 1
                 print(f"{name}: FAILED {type(error).__name__}: {error}", flush=True)
                 continue
             agreed += worst <= 1e-4
+            kinds["values"] += worst > 1e-4
+            if options.open:
+                with torch.no_grad():
+                    try:
+                        is_open = has_open_batch(name, model, inputs)
+                    except Exception as error:
+                        is_open = False
+                        print(f"{name}: open batch: {type(error).__name__}: {error}", flush=True)
+                could_open += is_open is not None
+                opened += bool(is_open)
+                text += {None: "", True: ", open batch", False: ", NO open batch"}[is_open]
             print(f"{name}: {worst:.1e}, {text}", flush=True)
+    print(f"others: {dict(kinds)}")
+    if options.open:
+        print(f"{opened} of {could_open} that PyTorch exports with an open batch have one")
     print(f"{agreed} of {tried} models agree within 1e-4")
-    return 0 if agreed == tried else 1
+    return 0 if agreed >= options.at_least * tried else 1
 
 
 if __name__ == "__main__":

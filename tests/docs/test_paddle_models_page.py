@@ -17,10 +17,12 @@ def test_the_programs_of_the_page_run(tmp_path):
     for name in ("inference", "detector"):
         for ending in (".json", ".pdiparams"):
             shutil.copy(MODELS / f"litenet{ending}", tmp_path / f"{name}{ending}")
+    for ending in (".json", ".pdiparams"):
+        shutil.copy(MODELS / f"yolo{ending}", tmp_path)
     text = (tmp_path / "detector.json").read_text()
     (tmp_path / "detector.json").write_text(text.replace("[-1,3,24,24]", "[-1,3,-1,-1]"))
     programs = [text for language, text in blocks(PAGE) if language == "python"]
-    assert len(programs) == 2
+    assert len(programs) == 3
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(programs)],
         cwd=tmp_path,

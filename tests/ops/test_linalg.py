@@ -281,9 +281,47 @@ def test_sums_of_products_equal_numpy(dtype):
             close(tenon.addcdiv(T(b), T(c), T(b), value=2), b + 2 * c / b)
 
 
+SCALED_SUMS = {
+    "addmm": ((2, 3), (3, 4)),
+    "addmv": ((2, 3), (3,)),
+    "addr": ((2,), (4,)),
+    "baddbmm": ((5, 2, 3), (5, 3, 4)),
+    "addbmm": ((5, 2, 3), (5, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SCALED_SUMS)
+def test_factors_of_sums_with_products(name):
+    call, in_place = getattr(tenon, name), getattr(tenon.Tensor, name + "_")
+    a, b = (random(*shape) for shape in SCALED_SUMS[name])
+    zero = call(T(0.0), T(a), T(b))
+    product = zero.cpu().numpy()
+    # Nothing of x counts with the factor 0, NaN neither.
+    x = zero * np.nan
+    close(call(x, T(a), T(b), beta=0, alpha=2), 2 * product)
+    close(in_place(x.clone(), T(a), T(b), beta=0.0), product)
+    empty = [T(np.zeros(shape)) for shape in SCALED_SUMS[name]]
+    close(call(x, *empty, beta=0), 0 * product)
+    # Factors of integers are whole numbers, and so are their sums.
+    whole = [T(np.ones(shape, "int64")) for shape in SCALED_SUMS[name]]
+    ones = call(T(0), *whole)
+    assert ones.dtype == tenon.int64
+    result = call(ones, *whole, beta=3.0, alpha=2)
+    assert result.dtype == tenon.int64 and result.tolist() == (5 * ones).tolist()
+    for factors, text in (
+        ({"beta": 0.5}, "beta to be a whole number beside tensors of int64, got 0.5"),
+        ({"alpha": 1.5}, "alpha to be a whole number beside tensors of int64, got 1.5"),
+        ({"alpha": 1j}, "got one that is not real; convert them"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            call(ones, *whole, **factors)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_statistics_of_vectors_equal_numpy(dtype):
     x = random(3, 7, dtype=dtype)
+    close(tenon.cov(T(x[:1])), np.cov(x[:1]))
+    assert tenon.corrcoef(T(x[:1])).item() == 1
     close(tenon.cov(T(x)), np.cov(x))
     close(tenon.cov(T(x), correction=0), np.cov(x, ddof=0))
     close(tenon.cov(T(x[0])), np.cov(x[0]))

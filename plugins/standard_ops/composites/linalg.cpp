@@ -2,12 +2,52 @@
 // Products made of matmul.
 #include "composites/compose.hpp"
 
+#include <tenon/ops/host_values.hpp>
+
 namespace tenon::standard_ops {
 namespace {
 
 tenon_status expect_vectors(const char* op, const Tensor& x, const Tensor& y, tenon_err* err) {
   TENON_TRY(expect_ndim(op, "x", *x.get(), 1, "a vector", err));
   return expect_ndim(op, "y", *y.get(), 1, "a vector", err);
+}
+
+// A factor of a sum of `dtype`. Sums of integers have whole ones, so that results have their dtype.
+tenon_status read_factor(const char* op, const char* name, int32_t dtype, tenon_value* factor,
+                         tenon_err* err) {
+  if (expression::is_floating(dtype) || expression::is_complex(dtype)) return TENON_OK;
+  if (factor->tag == TENON_VALUE_INT || factor->tag == TENON_VALUE_BOOL) return TENON_OK;
+  constexpr double kLimit = 0x1p63;
+  const double number = ScalarArg(*factor).number();  // NaN if it is complex
+  if (!(number == std::floor(number) && std::abs(number) < kLimit))
+    return shapes::fail(
+        err, TENON_TYPE_MISMATCH, op,
+        "expected %s to be a whole number beside tensors of %s, got %s; convert "
+        "them with .to(dtype), or write the sum with * and @",
+        name, host->dtype_name(dtype),
+        std::isnan(number) ? "one that is not real" : std::to_string(number).c_str());
+  *factor = boxed(static_cast<int64_t>(number));
+  return TENON_OK;
+}
+
+Tensor scaled(Scope& scope, const Tensor& x, const tenon_value& factor) {
+  const bool is_one = factor.tag == TENON_VALUE_INT && factor.v.i == 1;
+  if (is_one && x->dtype != TENON_DTYPE_BOOL) return Tensor::borrow(x.get());
+  return ops::multiply(scope, x, factor);
+}
+
+// `x * beta + product * alpha`, as BLAS has it: with `beta` 0 nothing of x counts but its shape and
+// dtype, NaN neither.
+tenon_status scaled_sum(const char* op, Scope& scope, const Tensor& x, const Tensor& product,
+                        const tenon_value* factors, tenon_value* outs, tenon_err* err) {
+  if (!scope.ok()) return scope.status();
+  tenon_value beta = factors[0], alpha = factors[1];
+  const int32_t dtype = host->dtype_promote(x->dtype, product->dtype);
+  TENON_TRY(read_factor(op, "beta", dtype, &beta, err));
+  TENON_TRY(read_factor(op, "alpha", dtype, &alpha, err));
+  const bool is_dropped = ScalarArg(beta).number() == 0;
+  Tensor first = is_dropped ? ops::zeros_like(scope, x) : scaled(scope, x, beta);
+  return finish(scope, outs, ops::add(scope, first, scaled(scope, product, alpha)));
 }
 
 }  // namespace
@@ -93,5 +133,20 @@ TENON_DECOMPOSE(tensordot) {
   Tensor right = ops::reshape(scope, ops::permute(scope, y, order_y), {depth, columns});
   return finish(scope, outs, ops::reshape(scope, ops::matmul(scope, left, right), shape));
 }
+
+#define TENON_SCALED_SUM(op, product)                                \
+  TENON_DECOMPOSE(op) {                                              \
+    Scope scope(err);                                                \
+    Tensor x = operand(scope, args[0]), a = operand(scope, args[1]); \
+    Tensor b = operand(scope, args[2]);                              \
+    if (!scope.ok()) return scope.status();                          \
+    return scaled_sum(#op, scope, x, product, args + 3, outs, err);  \
+  }
+TENON_SCALED_SUM(addmm, ops::matmul(scope, a, b))
+TENON_SCALED_SUM(addmv, ops::matmul(scope, a, b))
+TENON_SCALED_SUM(baddbmm, ops::matmul(scope, a, b))
+TENON_SCALED_SUM(addbmm, ops::sum(scope, ops::matmul(scope, a, b), {0}))
+TENON_SCALED_SUM(addr, ops::outer(scope, a, b))
+#undef TENON_SCALED_SUM
 
 }  // namespace tenon::standard_ops

@@ -85,14 +85,20 @@ def einsum(call: Call) -> Any:
     return call.op(f"{batched}->{letter}{output}", call.args["operands"])
 
 
+def _scaled_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        return NotImplemented  # factors are checked there
+    return (operator("zeros_like")(x) if beta == 0 else beta * x) + alpha * product
+
+
 @composed("addmm", "addmv", "baddbmm")
 def add_product(x: Any, beta: Any, alpha: Any, a: Any, b: Any = None, v: Any = None) -> Any:
-    return beta * x + alpha * operator("matmul")(a, v if b is None else b)
+    return _scaled_sum(x, operator("matmul")(a, v if b is None else b), beta, alpha)
 
 
 @composed("addr")
 def add_outer(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    return beta * x + alpha * operator("outer")(a, b)
+    return _scaled_sum(x, operator("outer")(a, b), beta, alpha)
 
 
 @composed("trace")

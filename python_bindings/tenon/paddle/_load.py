@@ -12,7 +12,7 @@ from tenon.jit import structures
 from tenon.jit.dynamic_shapes import Dim
 from tenon.jit.program import PASSES, Program
 from tenon.paddle import _pir, _program_desc, _weights
-from tenon.paddle._blocks import SavedModel
+from tenon.paddle._blocks import Key, SavedModel
 from tenon.paddle._walk import Constants, Walk
 
 _MOST: Final = 1 << 20  # of a batch that nothing bounds
@@ -23,6 +23,7 @@ def load(
     *,
     params: str | os.PathLike | None = None,
     shapes: Mapping[str, Sequence[int | Dim]] | None = None,
+    until: str | None = None,
 ) -> Program:
     """The program of a model that Paddle has saved for inference: a `.json` file of Paddle 3, or a `.pdmodel` file of Paddle 2. Paddle
     is not needed.
@@ -34,11 +35,17 @@ def load(
     `shapes`: of inputs, by name, with a number or a `tenon.Dim` for each size. It may be left out for an input whose first size
     alone is open: each call chooses that one, the same for all such inputs.
 
+    `until`: the kind of an operator, "multiclass_nms3". The results are the tensors that the first one of its kind takes, with
+    the names of its parameters, and nothing from it on is loaded: a program has no results whose size depends on data, as those of
+    suppression have.
+
     Raises ValueError for files that are no model, and NotImplementedError with all operators that cannot be told, each with its
     reason.
     """
     path = os.fspath(source)
     model = _model(path)
+    if until is not None:
+        _cut(model, until)
     beside = os.path.splitext(path)[0] + ".pdiparams"
     weights = _weights.read(params if params is not None else beside, model.parameters)
     given = _shapes(model, shapes or {})
@@ -60,6 +67,21 @@ def load(
         native,
         ["tuple", [structures.TENSOR] * len(model.inputs)],
         results[0] if len(results) == 1 else ["tuple", results],
+    )
+
+
+def _cut(model: SavedModel, until: str) -> None:
+    """What the first operator of a kind takes becomes the model's results."""
+    operators = model.block.operators
+    for index, each in enumerate(operators):
+        if until in (each.kind, each.label):
+            del operators[index:]
+            taken = {key: name for name, key in each.arguments.items() if isinstance(key, Key)}
+            model.outputs = [(name, key) for key, name in taken.items()]
+            return
+    kinds = ", ".join(dict.fromkeys(each.kind for each in operators))
+    raise ValueError(
+        f"paddle.load: {model.name}: expected the kind of one of its operators as until=, {kinds}; got {until!r}"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tenon import _core
 from tenon.host.fallback import policy_of
-from tenon.torch import _device_backward, _device_native, _lines
+from tenon.torch import _device_backward, _device_native, _device_recurrent, _lines
 from tenon.torch._convert import dtype_name
 from tenon.torch._device_record import Record, Value
 from tenon.torch._lines import Refused
@@ -20,7 +20,11 @@ from tenon.torch._report import DeviceReport
 from tenon.torch._walk import op_name
 
 # Calls that have no line: results that a program cannot have, writes, gradients.
-_NATIVE: Mapping[str, Callable[..., Any]] = {**_device_native.CALLS, **_device_backward.CALLS}
+_NATIVE: Mapping[str, Callable[..., Any]] = {
+    **_device_native.CALLS,
+    **_device_backward.CALLS,
+    **_device_recurrent.CALLS,
+}
 # What a call is for PyTorch elsewhere, where it has another name on devices of others.
 _ELSEWHERE = {"convolution_overrideable": "convolution", "_index_put_impl_": "index_put_"}
 # Calls that PyTorch leaves to the device as a whole.
@@ -28,6 +32,7 @@ _UNKNOWN_TO_META = (
     "convolution_backward_overrideable",
     "_scaled_dot_product_fused_attention_overrideable",
     "_scaled_dot_product_fused_attention_overrideable_backward",
+    *_device_recurrent.CALLS,
 )
 # Errors by which a line or an operator's rules say that they do not take a call. PyTorch may know another way, or raises an
 # error of its own.

@@ -8,6 +8,7 @@ error or by a warning. An entry of PyTorch's `op_db` that is a method of tensors
 
     agrees       every sample that Tenon takes gave PyTorch's result
     told         some gave another one, and a warning said so
+    decided      some gave another one, for a reason in DECIDED, which docs/from_pytorch.md says, too
     different    some gave another one without a word
     refused      no sample was taken
     missing      Tenon's tensors have no such method
@@ -31,7 +32,26 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from tests.fuzz.peers.op_db import DRAWN, PRODUCTS, NotHeld, describe, samples, to_arrays, to_tenon
 
-STATES = ("agrees", "told", "different", "refused", "missing")
+STATES = ("agrees", "told", "decided", "different", "refused", "missing")
+
+# What is another meaning here, by how its results differ.
+_VALUES_ALONE = "1 results, PyTorch gives 2"
+DECIDED: dict[str, tuple[str | tuple[str, ...], str]] = {
+    "equal": ("shape", "compares elements, as in NumPy"),
+    "max": (
+        _VALUES_ALONE,
+        "decision 190: the values alone, where the axis is given without a name",
+    ),
+    "min": (_VALUES_ALONE, "as max"),
+    "sort": (_VALUES_ALONE, "the values alone"),
+    "median": ("values", "the mean of the middle two, as in NumPy"),
+    "nanmedian": ("values", "as median"),
+    "std": (("values", "shape"), "divides by n, as in NumPy; a bool is an axis, and not unbiased="),
+    "var": (("values", "shape"), "as std"),
+    "istft": ("values", "a complex window is conjugated, so that the result is the nearest signal"),
+}
+# Their indices are those of any of several equal elements: values are compared.
+TIED = ("kthvalue", "topk", "mode")
 
 
 def differs(ours: list[Any], theirs: list[Any]) -> str | None:
@@ -46,7 +66,7 @@ def differs(ours: list[Any], theirs: list[Any]) -> str | None:
 
 
 def judge(entry: Any, limit: int) -> tuple[str, str]:
-    taken, told = 0, ""
+    taken, told, decided = 0, "", False
     for _, sample in samples(entry, limit):
         try:
             given, named = to_tenon((sample.input, *sample.args)), to_tenon(sample.kwargs)
@@ -68,8 +88,13 @@ def judge(entry: Any, limit: int) -> tuple[str, str]:
             except Exception:
                 continue
         taken += 1
+        if entry.name in TIED:
+            ours, theirs = ours[:1], theirs[:1]
         why = differs(ours, theirs)
         if why is None:
+            continue
+        if why.startswith(DECIDED.get(entry.name, ("-",))[0]):
+            decided = True
             continue
         arguments = [describe(each) for each in (sample.input, *sample.args)]
         arguments += [f"{k}={describe(v)}" for k, v in sample.kwargs.items()]
@@ -79,6 +104,8 @@ def judge(entry: Any, limit: int) -> tuple[str, str]:
         told = told or call
     if told:
         return "told", told
+    if decided:
+        return "decided", DECIDED[entry.name][1]
     return ("agrees", f"{taken} samples") if taken else ("refused", "")
 
 

@@ -178,7 +178,7 @@ def test_sequences_of_other_lengths_end_by_themselves(mode):
         ("dropout", {"p": 0.5, "is_test": False}, "save the model after model.eval()"),
         ("rnn", {"mode": "ELMAN", "sequence_length": None}, "mode='ELMAN'"),
         ("cumsum", {"axis": 0, "exclusive": True}, "exclusive=True"),
-        ("multiclass_nms3", {}, "depends on data"),
+        ("multiclass_nms3", {}, "depends on data; load the model with until='multiclass_nms3'"),
     ],
 )
 def test_what_cannot_be_told_says_why(kind, given, text):

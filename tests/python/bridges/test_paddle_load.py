@@ -74,6 +74,21 @@ def test_weights_of_another_model_are_refused():
         tenon.paddle.load(KEPT / "loop.json", params=KEPT / "branch.pdiparams")
 
 
+def test_a_model_is_loaded_until_an_operator():
+    whole = tenon.paddle.load(KEPT / "yolo.json")
+    head = tenon.paddle.load(KEPT / "yolo.json", until="yolo_box")
+    assert head.output_names == ["x", "img_size"]
+    inputs = [*map(tenon.tensor, arrays(KEPT / "yolo.json", "in"))]
+    settings = {"clip_bbox": True, "scale_x_y": 1.05}
+    boxes, scores = tenon.vision.ops.yolo_box(
+        *head(*inputs), [10, 13, 16, 30], 3, 0.01, 8, **settings
+    )
+    for found, expected in zip((boxes, scores), whole(*inputs), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"as until=, .*conv2d.*; got 'multiclass_nms3'"):
+        tenon.paddle.load(KEPT / "yolo.json", until="multiclass_nms3")
+
+
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match=r"expected shapes of the inputs x0, got 'x'"):
         tenon.paddle.load(KEPT / "branch.json", shapes={"x": (3, 4)})

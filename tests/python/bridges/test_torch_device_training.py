@@ -6,6 +6,7 @@ import math
 import warnings
 
 import pytest
+import tenon
 from torch_device_setup import DEVICE, registered, torch
 
 registered()
@@ -165,3 +166,24 @@ def test_gradients_are_accumulated_and_checkpointed():
             F.cross_entropy(one[3:](hidden), y.to(device)).backward()
     for ours, theirs in zip(twin.parameters(), model.parameters(), strict=True):
         torch.testing.assert_close(ours.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_layers_learn_as_on_the_cpu(kind, bias):
+    torch.manual_seed(0)
+    layer = getattr(nn, kind)(4, 5, 2, bias=bias, batch_first=True, bidirectional=True)
+    x = torch.randn(3, 6, 4)
+    found = {}
+    for device in ("cpu", DEVICE):
+        copied = copy.deepcopy(layer).to(device)
+        given = x.to(device).detach().requires_grad_()
+        out, state = copied(given)
+        ends = state if kind == "LSTM" else [state]
+        (out.square().mean() + sum(each.sin().sum() for each in ends)).backward()
+        grads = [given.grad, *(each.grad for each in copied.parameters())]
+        found[device] = [each.detach().cpu() for each in (out, *ends, *grads)]
+    for ours, theirs in zip(found[DEVICE], found["cpu"], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+    report = tenon.torch.report().device
+    assert not any("_thnn" in name for name in report.on_cpu)

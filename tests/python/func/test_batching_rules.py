@@ -128,6 +128,11 @@ AT_ONCE = {
         (MATRICES, MATRICES, SQUARE),
         (0, 0, None),
     ),
+    "addmm of nothing": (
+        lambda x, a, b: tenon.addmm(x * float("nan"), a, b, beta=0),
+        (MATRICES, MATRICES, SQUARE),
+        (0, 0, None),
+    ),
     "addmv": (
         lambda x, a, v: tenon.addmv(x, a, v, beta=0.5, alpha=2),
         (VECTORS, SQUARE, VECTORS),
