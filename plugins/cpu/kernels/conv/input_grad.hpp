@@ -203,7 +203,7 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
             Phase(first[1], s.width, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1]), weight,
             static_cast<T*>(transposed) + before * s.filters * s.group_channels());
       }
-      return run_blocks<T>(ctx, all, grad, static_cast<const T*>(transposed), nullptr, nullptr, x, err);
+      return run_blocks<T>(ctx, all, grad, static_cast<const T*>(transposed), nullptr, x, err);
     }
   }
   const RowPhases<T> phases(s, static_cast<T*>(parts));
