@@ -61,7 +61,9 @@ TRANSFORMERS = (
     "Qwen2 Qwen3 Gemma Gemma2 Phi Phi3 Falcon StableLm Olmo Olmo2 Starcoder2 Cohere Granite Persimmon Glm T5Encoder MT5Encoder "
     "CLIPText CLIPVision SiglipText SiglipVision ViT DeiT Beit Dinov2 Swin ConvNext ResNet Segformer PoolFormer Wav2Vec2 Hubert"
 ).split()
-VISION = "ViT DeiT Beit Dinov2 Swin ConvNext ResNet Segformer PoolFormer CLIPVision SiglipVision".split()
+VISION = (
+    "ViT DeiT Beit Dinov2 Swin ConvNext ResNet Segformer PoolFormer CLIPVision SiglipVision".split()
+)
 AUDIO = "Wav2Vec2 Hubert".split()
 
 SMALL = {
@@ -235,11 +237,15 @@ def main() -> int:
     )
     parser.add_argument("--kind", choices=["timm", "transformers"])
     parser.add_argument("-k", default="", help="networks whose name contains this")
-    parser.add_argument("--part", default="1/1", help="of how many: 2/4 is every fourth from the second on")
+    parser.add_argument(
+        "--part", default="1/1", help="of how many: 2/4 is every fourth from the second on"
+    )
     parser.add_argument("--timm", type=int, default=100, help="how many that PyTorch exports")
     parser.add_argument("--transformers", type=int, default=40)
     parser.add_argument("--least", type=int, default=0, help="how many have to agree")
-    parser.add_argument("--json", type=Path, help="a line for each network; what is there is not run again")
+    parser.add_argument(
+        "--json", type=Path, help="a line for each network; what is there is not run again"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)

@@ -9,7 +9,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr uint32_t kMostSteps = 8;
+constexpr uint32_t kMaxSteps = 8;
 
 std::unordered_map<std::string_view, tenon_boxed_fn>& elementwise_kernels() {
   static std::unordered_map<std::string_view, tenon_boxed_fn> kernels;
@@ -48,7 +48,7 @@ class Reader {
   // Whether a step belongs to those that follow; if so it is appended.
   bool read(const tenon_subgraph_step& step) {
     const tenon_boxed_fn kernel = kernel_of(step);
-    if (!kernel || step.nargs > FollowingSteps::kMostOperands) return false;
+    if (!kernel || step.nargs > FollowingSteps::kMaxOperands) return false;
     const tenon_tensor* out = step.outs[0];
     if (out->dtype != TENON_DTYPE_F32 || !have_one_shape(out, made_[0])) return false;
     FollowingStep following;
@@ -112,8 +112,7 @@ class Reader {
     for (size_t k = 0; k < count; ++k) {
       following.steps[k].to = place_of[k + 1];
       for (FollowingStep::Operand& operand : following.steps[k].operands)
-        if (operand.kind == FollowingStep::Operand::kPlace)
-          operand.index = place_of[operand.index];
+        if (operand.kind == FollowingStep::Operand::kPlace) operand.index = place_of[operand.index];
     }
     return following;
   }
@@ -154,7 +153,7 @@ class Reader {
     const auto known = std::find(others_.begin(), others_.end(), tensor);
     operand.index = static_cast<uint32_t>(known - others_.begin());
     if (known == others_.end()) others_.push_back(tensor);
-    return others_.size() <= kMostOthers;
+    return others_.size() <= kMaxOthers;
   }
 
   SubgraphValues& values_;
@@ -172,8 +171,7 @@ void set_elementwise_kernels(const std::vector<tenon_kernel_def>& kernels) {
   auto& known = elementwise_kernels();
   known.clear();
   for (const tenon_kernel_def& kernel : kernels)
-    if ((kernel.traits & kElementwise) == kElementwise &&
-        kernel.dtype_mask >> TENON_DTYPE_F32 & 1)
+    if ((kernel.traits & kElementwise) == kElementwise && kernel.dtype_mask >> TENON_DTYPE_F32 & 1)
       known.emplace(kernel.op, kernel.boxed);
 }
 
@@ -181,7 +179,7 @@ Following find_following(SubgraphValues& values, uint32_t first, const tenon_ten
   Reader reader(values, last);
   size_t closed = 0;
   const tenon_subgraph& graph = values.graph();
-  for (uint32_t i = first; i < graph.nsteps && i - first < kMostSteps; ++i) {
+  for (uint32_t i = first; i < graph.nsteps && i - first < kMaxSteps; ++i) {
     if (!reader.read(step_at(graph, i))) break;
     if (reader.is_closed()) closed = reader.count();
   }

@@ -10,7 +10,7 @@
 namespace tenon::cpu {
 
 // Tensors that the steps behind one step may read from outside.
-inline constexpr size_t kMostOthers = 4;
+inline constexpr size_t kMaxOthers = 4;
 
 // Steps from some step of a sub-graph on. `result` is their last value; no other value that they
 // make, nor the one that they begin with, is read elsewhere.

@@ -57,7 +57,8 @@ class Finder {
     if (!read_conv(conv, joined)) return std::nullopt;
     const tenon_tensor* last = conv.outs[0];
     enum { kNorm, kAdd, kRelu, kEnd } next = kNorm;
-    for (uint32_t i = first + 1; i < graph_.nsteps && next != kEnd && values_.uses(last) == 1; ++i) {
+    for (uint32_t i = first + 1; i < graph_.nsteps && next != kEnd && values_.uses(last) == 1;
+         ++i) {
       const tenon_subgraph_step& step = step_at(graph_, i);
       if (next <= kNorm && read_norm(step, last, joined)) {
         next = kAdd;
@@ -85,7 +86,8 @@ class Finder {
     *out = nullptr;
     if (value.tag == TENON_VALUE_NONE) return true;
     const tenon_tensor* tensor = tensor_of(value);
-    if (!is_float32(tensor, 1) || tensor->shape[0] != filters || !values_.constant(tensor)) return false;
+    if (!is_float32(tensor, 1) || tensor->shape[0] != filters || !values_.constant(tensor))
+      return false;
     *out = tensor;
     return true;
   }
@@ -101,7 +103,8 @@ class Finder {
   bool read_conv(const tenon_subgraph_step& step, Joined& joined) const {
     const tenon_tensor *x = tensor_of(step.args[0]), *weight = tensor_of(step.args[1]);
     const tenon_tensor* out = step.outs[0];
-    if (!is_float32(x, 4) || !is_float32(weight, 4) || !is_float32(out, 4) || !values_.constant(weight))
+    if (!is_float32(x, 4) || !is_float32(weight, 4) || !is_float32(out, 4) ||
+        !values_.constant(weight))
       return false;
     ConvDescription& d = joined.description;
     std::copy_n(x->shape, 4, d.image);
@@ -211,7 +214,7 @@ tenon_status executable_run(tenon_device, const tenon_executable_request* reques
   const auto input = [&](uint32_t index) {
     return static_cast<const float*>(request->inputs[index]->data);
   };
-  const float* others[kMostOthers];
+  const float* others[kMaxOthers];
   for (size_t i = 0; i < executable.others.size(); ++i) others[i] = input(executable.others[i]);
   return executable.conv->run(out->device, input(executable.x), input(executable.weight),
                               input(executable.residual), others, static_cast<float*>(out->data),

@@ -39,6 +39,7 @@ struct FollowingStep {
 class FollowingSteps {
  public:
   static constexpr uint32_t kMaxBuffers = 2;
+  static constexpr size_t kMaxOperands = 8;  // Of a step, attributes included.
 
   FollowingSteps() = default;
   explicit FollowingSteps(std::vector<FollowingStep> steps) : steps_(std::move(steps)) {}
@@ -74,7 +75,6 @@ class FollowingSteps {
  private:
   // Elements of a buffer: those of all steps fit into the L1 cache.
   static constexpr int64_t kElements = 2048;
-  static constexpr size_t kMaxOperands = 8;
 
   // The head of a tensor, as kernels read it.
   struct Head {
@@ -145,10 +145,6 @@ class FollowingSteps {
   }
 
   std::vector<FollowingStep> steps_;
-
- public:
-  // Operands of a step, attributes included.
-  static constexpr size_t kMostOperands = kMaxOperands;
 };
 
 }  // namespace tenon::cpu

@@ -45,7 +45,8 @@ template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& images, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
   const T* x = static_cast<const T*>(images.data);
-  if (s.is_depthwise()) return run_forward_depthwise<T>(ctx, s, images, weight, bias, nullptr, out, err);
+  if (s.is_depthwise())
+    return run_forward_depthwise<T>(ctx, s, images, weight, bias, nullptr, out, err);
   if (suits_winograd(s)) {
     trace("conv2d", "Winograd");
     bool finite = false;
