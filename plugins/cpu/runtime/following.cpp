@@ -85,7 +85,7 @@ class Reader {
 
   size_t count() const { return steps_.size(); }
 
-  // The first `count` steps, with places for their values. Nothing, if there are too few buffers.
+  // The first `count` steps, and where their values go. Nothing, if there are too few buffers.
   Following take(size_t count) {
     std::vector<uint32_t> place_of(count + 1, 0);
     std::vector<size_t> last_use(count + 1, 0);
