@@ -143,7 +143,8 @@ stage_networks() {
   python=$(peers_python)
   "$python" -m pip install -q --disable-pip-version-check timm==1.0.31 onnxscript
   export PYTHONPATH=$PWD/build/release/python
-  "$python" tests/onnx/network_suite.py --least 133
+  "$python" tests/onnx/network_suite.py --kind transformers --least 38
+  "$python" tests/onnx/network_suite.py --kind timm
 }
 stage_soak() {
   make build
