@@ -23,13 +23,14 @@
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
+#   networks    on the peers: networks of timm and transformers that PyTorch exports to ONNX, beside ONNX Runtime
 #   soak        predictors at work for NIGHTLY_SOAK_MINUTES (10): memory that does not grow, right results
 #   wheel       wheels for every Python that is found, for 3.14 and of vendors' plugins, installed and used without a compiler: in a new
 #               environment, in bare systems of their versions of Python, and in old systems as far as they need no Python
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large distributed guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx soak wheel tidy)
+all=(exhaustive large distributed guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx networks soak wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -151,6 +152,15 @@ stage_onnx() {
   "$suite/bin/python" tests/onnx/backend_suite.py --least 1860
   "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 147
   .venv/bin/python -m tests.fuzz.onnx_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
+}
+stage_networks() {
+  make build
+  local python
+  python=$(peers_python)
+  "$python" -m pip install -q --disable-pip-version-check timm==1.0.31 onnxscript
+  export PYTHONPATH=$PWD/build/release/python
+  "$python" tests/onnx/network_suite.py --kind transformers --least 38
+  "$python" tests/onnx/network_suite.py --kind timm
 }
 stage_soak() {
   make build

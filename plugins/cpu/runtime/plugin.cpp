@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugin "cpu": the device, and its kernels for the best instruction set that the processor has.
 #include "device.hpp"
+#include "following.hpp"
 #include "isa.hpp"
 #include "subgraph.hpp"
 
@@ -47,6 +48,7 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min
   isa->append_kernels(kernels);
   set_isa_name(isa->name);
   set_packed_convs(isa->packed_convs);
+  set_elementwise_kernels(kernels);
   table.kernels = kernels.data();
   table.nkernels = static_cast<uint32_t>(kernels.size());
   return &table;

@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "subgraph.hpp"
 
+#include "following.hpp"
+#include "subgraph_values.hpp"
+
 #include <tenon/error.hpp>
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 struct tenon_executable_s {
   std::unique_ptr<tenon::cpu::PackedConv> conv;
   uint32_t x, weight, residual;  // indices of inputs
+  std::vector<uint32_t> others;
 };
 
 namespace tenon::cpu {
 namespace {
 
 const PackedConvs* packed_convs = nullptr;
-
-// Later hosts know more of a step than this plugin: steps lie as far apart as the host says.
-const tenon_subgraph_step& step_at(const tenon_subgraph& graph, uint32_t index) {
-  const char* first = reinterpret_cast<const char*>(graph.steps);
-  return *reinterpret_cast<const tenon_subgraph_step*>(first + size_t{index} * graph.step_size);
-}
 
 // A step's operator, told by address instead of by name.
 struct KnownOperators {
@@ -33,16 +30,8 @@ struct KnownOperators {
   const tenon_op* relu = host->op_find("tenon::relu");
 };
 
-const tenon_tensor* tensor_of(const tenon_value& value) {
-  return value.tag == TENON_VALUE_TENSOR ? static_cast<const tenon_tensor*>(value.v.p) : nullptr;
-}
-
 bool is_float32(const tenon_tensor* tensor, int32_t ndim) {
   return tensor && tensor->dtype == TENON_DTYPE_F32 && tensor->ndim == ndim;
-}
-
-bool have_one_shape(const tenon_tensor* a, const tenon_tensor* b) {
-  return a->ndim == b->ndim && std::equal(a->shape, a->shape + a->ndim, b->shape);
 }
 
 // A convolution and the steps that are joined with it.
@@ -52,21 +41,13 @@ struct Joined {
   const tenon_tensor *x = nullptr, *residual = nullptr, *weight = nullptr, *bias = nullptr;
   const tenon_tensor *mean = nullptr, *var = nullptr, *factor = nullptr, *shift = nullptr;
   double eps = 0;
+  Following following;
 };
 
 class Finder {
  public:
-  explicit Finder(const tenon_subgraph& graph) : graph_(graph) {
-    for (uint32_t i = 0; i < graph.ninputs; ++i)
-      if (graph.constants[i]) constants_[graph.inputs[i]] = graph.constants[i];
-  }
-  bool has_constants() const { return !constants_.empty(); }
-
-  // The tensor on the device that is always this value; NULL: values are not told apart.
-  const tenon_tensor* constant(const tenon_tensor* value) const {
-    const auto found = constants_.find(value);
-    return found == constants_.end() ? nullptr : found->second;
-  }
+  explicit Finder(const tenon_subgraph& graph) : graph_(graph), values_(graph) {}
+  const SubgraphValues& values() const { return values_; }
 
   // What begins with a step, if it is a convolution that is worth it.
   std::optional<Joined> find(uint32_t first) {
@@ -76,7 +57,8 @@ class Finder {
     if (!read_conv(conv, joined)) return std::nullopt;
     const tenon_tensor* last = conv.outs[0];
     enum { kNorm, kAdd, kRelu, kEnd } next = kNorm;
-    for (uint32_t i = first + 1; i < graph_.nsteps && next != kEnd && is_used_once(last); ++i) {
+    for (uint32_t i = first + 1; i < graph_.nsteps && next != kEnd && values_.uses(last) == 1;
+         ++i) {
       const tenon_subgraph_step& step = step_at(graph_, i);
       if (next <= kNorm && read_norm(step, last, joined)) {
         next = kAdd;
@@ -91,6 +73,9 @@ class Finder {
       last = step.outs[0];
       ++joined.steps;
     }
+    joined.following = find_following(values_, first + joined.steps, last);
+    joined.steps += joined.following.count;
+    joined.description.has_more = joined.following.count > 0;
     if (!packed_convs->suits(joined.description)) return std::nullopt;
     return joined;
   }
@@ -101,7 +86,8 @@ class Finder {
     *out = nullptr;
     if (value.tag == TENON_VALUE_NONE) return true;
     const tenon_tensor* tensor = tensor_of(value);
-    if (!is_float32(tensor, 1) || tensor->shape[0] != filters || !constant(tensor)) return false;
+    if (!is_float32(tensor, 1) || tensor->shape[0] != filters || !values_.constant(tensor))
+      return false;
     *out = tensor;
     return true;
   }
@@ -117,7 +103,8 @@ class Finder {
   bool read_conv(const tenon_subgraph_step& step, Joined& joined) const {
     const tenon_tensor *x = tensor_of(step.args[0]), *weight = tensor_of(step.args[1]);
     const tenon_tensor* out = step.outs[0];
-    if (!is_float32(x, 4) || !is_float32(weight, 4) || !is_float32(out, 4) || !constant(weight))
+    if (!is_float32(x, 4) || !is_float32(weight, 4) || !is_float32(out, 4) ||
+        !values_.constant(weight))
       return false;
     ConvDescription& d = joined.description;
     std::copy_n(x->shape, 4, d.image);
@@ -155,34 +142,15 @@ class Finder {
     return joined.description.has_residual = true;
   }
 
-  bool is_used_once(const tenon_tensor* value) {
-    if (uses_.empty()) count_uses();
-    return uses_[value] == 1;
-  }
-  void count_uses() {
-    for (uint32_t i = 0; i < graph_.nsteps; ++i) {
-      const tenon_subgraph_step& step = step_at(graph_, i);
-      for (uint32_t k = 0; k < step.nargs; ++k) {
-        const tenon_value& value = step.args[k];
-        if (const tenon_tensor* tensor = tensor_of(value)) ++uses_[tensor];
-        if (value.tag != TENON_VALUE_TENSORS) continue;
-        auto* const* list = static_cast<tenon_tensor* const*>(value.v.p);
-        for (uint64_t j = 0; j < value.aux; ++j) ++uses_[list[j]];
-      }
-    }
-    for (uint32_t i = 0; i < graph_.noutputs; ++i) uses_[graph_.outputs[i]] += 2;
-  }
-
   const tenon_subgraph& graph_;
   const KnownOperators known_;
-  std::unordered_map<const tenon_tensor*, const tenon_tensor*> constants_;
-  std::unordered_map<const tenon_tensor*, uint32_t> uses_;
+  SubgraphValues values_;
 };
 
 tenon_status claim(tenon_device, const tenon_subgraph* offered, uint32_t* parts, tenon_err* err) {
   return guarded(err, [&] {
     Finder finder(*offered);
-    if (!finder.has_constants()) return;
+    if (!finder.values().has_constants()) return;
     uint32_t number = 0;
     for (uint32_t i = 0; i < offered->nsteps;) {
       const std::optional<Joined> joined = finder.find(i);
@@ -192,12 +160,12 @@ tenon_status claim(tenon_device, const tenon_subgraph* offered, uint32_t* parts,
   });
 }
 
-const float* data_of(const Finder& finder, const tenon_tensor* value) {
-  return value ? static_cast<const float*>(finder.constant(value)->data) : nullptr;
+const float* data_of(const SubgraphValues& values, const tenon_tensor* value) {
+  return value ? static_cast<const float*>(values.constant(value)->data) : nullptr;
 }
 
-uint32_t version_of(const Finder& finder, const tenon_tensor* value) {
-  return value ? host->tensor_version(finder.constant(value)) : 0;
+uint32_t version_of(const SubgraphValues& values, const tenon_tensor* value) {
+  return value ? host->tensor_version(values.constant(value)) : 0;
 }
 
 uint32_t input_of(const tenon_subgraph& graph, const tenon_tensor* value) {
@@ -209,22 +177,26 @@ tenon_status executable_create(tenon_device, const tenon_subgraph* graph, tenon_
                                tenon_executable_info* info, tenon_err* err) {
   return guarded(err, [&] {
     Finder finder(*graph);
-    const std::optional<Joined> joined = finder.find(0);
+    std::optional<Joined> joined = finder.find(0);
+    const SubgraphValues& values = finder.values();
     const uint32_t residual = joined && joined->residual ? input_of(*graph, joined->residual) : 0;
     if (!joined || joined->steps != graph->nsteps || graph->noutputs != 1 ||
         residual == graph->ninputs)
       throw Error(TENON_UNSUPPORTED, "expected a convolution by constants and what follows it");
     auto made = std::make_unique<tenon_executable_s>();
     made->conv = packed_convs->pack(joined->description,
-                                    {.weight = data_of(finder, joined->weight),
-                                     .bias = data_of(finder, joined->bias),
-                                     .mean = data_of(finder, joined->mean),
-                                     .var = data_of(finder, joined->var),
-                                     .factor = data_of(finder, joined->factor),
-                                     .shift = data_of(finder, joined->shift),
+                                    {.weight = data_of(values, joined->weight),
+                                     .bias = data_of(values, joined->bias),
+                                     .mean = data_of(values, joined->mean),
+                                     .var = data_of(values, joined->var),
+                                     .factor = data_of(values, joined->factor),
+                                     .shift = data_of(values, joined->shift),
                                      .eps = static_cast<float>(joined->eps),
-                                     .weight_version = version_of(finder, joined->weight),
-                                     .bias_version = version_of(finder, joined->bias)});
+                                     .weight_version = version_of(values, joined->weight),
+                                     .bias_version = version_of(values, joined->bias)},
+                                    FollowingSteps(std::move(joined->following.steps)));
+    for (const tenon_tensor* other : joined->following.others)
+      made->others.push_back(input_of(*graph, other));
     made->x = input_of(*graph, joined->x);
     made->weight = input_of(*graph, joined->weight);
     made->residual = residual;
@@ -242,8 +214,11 @@ tenon_status executable_run(tenon_device, const tenon_executable_request* reques
   const auto input = [&](uint32_t index) {
     return static_cast<const float*>(request->inputs[index]->data);
   };
+  const float* others[kMaxOthers];
+  for (size_t i = 0; i < executable.others.size(); ++i) others[i] = input(executable.others[i]);
   return executable.conv->run(out->device, input(executable.x), input(executable.weight),
-                              input(executable.residual), static_cast<float*>(out->data), err);
+                              input(executable.residual), others, static_cast<float*>(out->data),
+                              err);
 }
 
 }  // namespace

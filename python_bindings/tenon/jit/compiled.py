@@ -558,9 +558,9 @@ def _wholes(
     sharded = [(t, grad) for t, grad in before if t.layout == sharded_calls.KIND]
     trains = _core.is_grad_enabled() and any(tensor.requires_grad for tensor, _ in sharded)
     if trains and not recording.frees_history() and any(t.requires_grad for t in outputs):
-        raise _Refused(_SHARDED_GRADIENTS)
+        raise Refused(_SHARDED_GRADIENTS)
     if any(t is tensor for t in outputs for tensor, _ in sharded):
-        raise _Refused("it returns a sharded tensor that it has not made; return a clone()")
+        raise Refused("it returns a sharded tensor that it has not made; return a clone()")
     wholes = sharded_calls.Wholes(outputs)
     for tensor, grad in sharded:
         if not tensor.requires_grad:
@@ -570,7 +570,7 @@ def _wholes(
             wholes.add_grad(tensor, last)
         elif recording.accumulates():
             if grad is not None or last is not None:
-                raise _Refused(
+                raise Refused(
                     "it adds to .grad of a sharded tensor that it has not assigned; set it to None first in the function, "
                     "as optimizer.zero_grad() does"
                 )

@@ -240,7 +240,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
     trace("conv2d", "depthwise");
     const auto run = [&]<class T>(Type<T>) {
       return run_forward_depthwise<T>(ctx, s, images_of(x), data_of<T>(w),
-                                      b ? data_of<T>(b) : nullptr, out->data, err);
+                                      b ? data_of<T>(b) : nullptr, nullptr, out->data, err);
     };
     return x->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }

@@ -4,9 +4,10 @@
 // the kernel size, stride and width. NHWC images are read in place.
 #pragma once
 
+#include "conv/epilogue.hpp"
 #include "conv/nchw16c_layout.hpp"
 #include "conv/shapes.hpp"
-#include "parallel_scratch.hpp"
+#include "run_memory.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -225,14 +226,15 @@ struct DepthwiseTables {
   T* filters;
   int64_t *offsets, *in_place;
 
-  tenon_status make(tenon_ctx* ctx, const ConvShapes& s, const Bands<T>& bands, int64_t pixel,
+  template <class Owner>
+  tenon_status make(Owner* owner, const ConvShapes& s, const Bands<T>& bands, int64_t pixel,
                     const T* weight, const T* bias, tenon_err* err) {
     const int64_t blocks = (s.channels + kWidth<T> - 1) / kWidth<T>;
     const int64_t numel = blocks * s.group_filters() * (s.taps() + 1) * kWidth<T>;
     const auto bytes = static_cast<uint64_t>(numel) * sizeof(T);
     void* memory = nullptr;
-    const tenon_status status = host->scratch(
-        ctx, bytes + 2 * static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
+    const tenon_status status = allocate_scratch(
+        owner, bytes + 2 * static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
     if (status != TENON_OK) return status;
     filters = static_cast<T*>(memory);
     offsets = reinterpret_cast<int64_t*>(static_cast<char*>(memory) + bytes);
@@ -247,10 +249,11 @@ struct DepthwiseTables {
   }
 };
 
-template <class T>
-tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& x,
-                           const T* weight, const T* bias, const ChannelWriter<T>& out,
-                           tenon_err* err) {
+// An epilogue needs NCHW images of T.
+template <class T, class Owner>
+tenon_status run_depthwise(Owner* owner, const ConvShapes& s, const ChannelReader<T>& x,
+                           const T* weight, const T* bias, const ConvEpilogue<T>* epilogue,
+                           const ChannelWriter<T>& out, tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
   // If a pixel of the results is whole vectors as well, many channels of a pixel are computed at a
   // time, in memory order; channels that do not fill a vector remain.
@@ -258,7 +261,7 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
   const bool reads = reads_in_place(s, x, writes ? 4 : 8), direct = reads && writes;
   const Bands<T> bands(s, reads);
   DepthwiseTables<T> tables;
-  tenon_status status = tables.make(ctx, s, bands, x.pixel(), weight, bias, err);
+  tenon_status status = tables.make(owner, s, bands, x.pixel(), weight, bias, err);
   if (status != TENON_OK) return status;
   const auto run = s.columns >= 8 && s.columns % 8 == 0 ? depthwise_band<T, 8>
                    : s.columns >= 7                     ? depthwise_band<T, 7>
@@ -271,7 +274,7 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
   const int64_t blocks = parts + (s.channels - whole + width - 1) / width;
   const int64_t in = x.buffer(bands.image / width), back = out.buffer(bands.rows * s.columns);
   return parallel_for_with_scratch(
-      ctx, s.batch * blocks * bands.count,
+      owner, s.batch * blocks * bands.count,
       filters * (s.taps() + 8) * bands.rows * s.columns * (direct ? 8 : 1),
       (bands.image + bands.result + in + back) * static_cast<int64_t>(sizeof(T)), err,
       [&](int64_t item, void* memory) {
@@ -309,6 +312,10 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
           if (!in_place) run(s, bands, tables.offsets, rows, image, weights, biases, results);
           out.write(results, channels, n, filter, filters, top * s.columns, rows * s.columns,
                     own + in);
+          for (int64_t c = 0; epilogue && c < channels; ++c) {
+            const int64_t some = rows * s.columns, of = filter + c * filters;
+            epilogue->on_filters(of, out.at(n, of, top * s.columns), {1, some, 1, some, some});
+          }
         }
       });
 }

@@ -5,6 +5,7 @@
 // is read once for each column of taps.
 #pragma once
 
+#include "conv/epilogue.hpp"
 #include "conv/nchw16c_layout.hpp"
 #include "conv/padded_nchw.hpp"
 #include "parallel_scratch.hpp"
@@ -126,10 +127,11 @@ bool suits_depthwise_rows(const ConvShapes& s, const Images& x) {
          s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[0] == 1 && s.dilation[1] == 1;
 }
 
-// `out` is dense, in the dtype of x.
-template <class T>
-tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
-                                const T* weight, const T* bias, void* out, tenon_err* err) {
+// `out` is dense, in the dtype of x. An epilogue needs images of T.
+template <class T, class Owner>
+tenon_status run_depthwise_rows(Owner* owner, const ConvShapes& s, const Images& x, const T* weight,
+                                const T* bias, const ConvEpilogue<T>* epilogue, void* out,
+                                tenon_err* err) {
   const PaddedPlanes<T> padded(s);
   const auto plane = s.kernel[0] == 3   ? depthwise_rows_plane<T, 3>
                      : s.kernel[0] == 5 ? depthwise_rows_plane<T, 5>
@@ -147,7 +149,7 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
   const int64_t staged = reduced ? rounded_up<kWidth<T>>(s.pixels()) : 0;
   const int64_t staged_results = reduced ? s.results() : 0;
   return parallel_for_with_scratch(
-      ctx, (planes + together - 1) / together,
+      owner, (planes + together - 1) / together,
       together * filters * s.taps() * s.results() / kWidth<T>,
       (pad + staged + staged_results) * static_cast<int64_t>(sizeof(T)), err,
       [&](int64_t item, void* memory) {
@@ -177,6 +179,10 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
                   {from + s.pixels() * size, to + s.results() * size, from_lines, to_lines});
             if constexpr (std::is_same_v<T, float>) {
               if (reduced) narrow(x.dtype, results, to, size, s.results());
+            }
+            if (epilogue) {
+              epilogue->on_filters(filter, reinterpret_cast<T*>(to),
+                                   {1, s.results(), 1, s.results(), s.results()});
             }
           }
         }

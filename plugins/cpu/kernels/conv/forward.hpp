@@ -5,8 +5,7 @@
 
 #include "conv/amx.hpp"
 #include "conv/bfloat16.hpp"
-#include "conv/depthwise.hpp"
-#include "conv/depthwise_rows.hpp"
+#include "conv/depthwise_forward.hpp"
 #include "conv/direct.hpp"
 #include "conv/im2col.hpp"
 #include "conv/nchw16c.hpp"
@@ -40,24 +39,14 @@ void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T
   }
 }
 
-// `out` has the dtype and the layout of x.
-template <class T>
-tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
-                                   const T* weight, const T* bias, void* out, tenon_err* err) {
-  if (suits_depthwise_rows<T>(s, x)) {
-    return run_depthwise_rows<T>(ctx, s, x, weight, bias, out, err);
-  }
-  return run_depthwise<T>(ctx, s, ChannelReader<T>(x), weight, bias,
-                          ChannelWriter<T>(out, images_like(x, out, s.filters, s.results())), err);
-}
-
 // Computes out[image, group] = weight[group] * im2col(x[image, group]), with the images side by
 // side. The images are NCHW unless the shapes suit nChw16c blocks; results have the same layout.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& images, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
   const T* x = static_cast<const T*>(images.data);
-  if (s.is_depthwise()) return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
+  if (s.is_depthwise())
+    return run_forward_depthwise<T>(ctx, s, images, weight, bias, nullptr, out, err);
   if (suits_winograd(s)) {
     trace("conv2d", "Winograd");
     bool finite = false;

@@ -88,7 +88,7 @@ tenon_status run_depthwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const
   }
   transpose_weight(s, whole_down(s), whole_across(s), weight, static_cast<T*>(transposed));
   return run_forward_depthwise<T>(ctx, whole_transposed(s), grad, static_cast<const T*>(transposed),
-                                  nullptr, x, err);
+                                  nullptr, nullptr, x, err);
 }
 
 // Interleaves one row of the pixels of all phases across columns; a phase that no tap reads is null

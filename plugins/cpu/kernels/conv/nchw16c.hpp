@@ -417,8 +417,9 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
               T* to = result(n, 0) + v * width * results.channel;
               if (x.pixel == 1) {
                 scatter_channels(from, left, some, to, results.channel);
-                for (int64_t f = 0; epilogue && f < left; ++f) {
-                  (*epilogue)(g * filters + filter + v * width + f, to + f * results.channel, some);
+                if (epilogue) {
+                  epilogue->on_filters(g * filters + filter + v * width, to,
+                                       {left, results.channel, 1, some, some});
                 }
               } else {
                 store_pixels(from, some, left, to, results.pixel);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/packed_conv.hpp"
 
+#include "conv/depthwise_forward.hpp"
 #include "conv/nchw16c.hpp"
 #include "conv/pointwise.hpp"
 #include "conv/winograd.hpp"
@@ -18,7 +19,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 // The algorithms of conv2d() for which packing or joining pays, chosen as there.
-enum class PackedAlgorithm : uint8_t { kNone, kPointwise, kWinograd, kBlocks };
+enum class PackedAlgorithm : uint8_t { kNone, kDepthwise, kPointwise, kWinograd, kBlocks };
 
 ConvShapes shapes_of(const ConvDescription& d) {
   ConvShapes s;
@@ -40,12 +41,11 @@ ConvShapes shapes_of(const ConvDescription& d) {
 }
 
 PackedAlgorithm algorithm_of(const ConvDescription& d, const ConvShapes& s) {
-  if (s.batch * s.filters * s.results() == 0 || s.depth() == 0 || s.is_depthwise()) {
-    return PackedAlgorithm::kNone;
-  }
+  if (s.batch * s.filters * s.results() == 0 || s.depth() == 0) return PackedAlgorithm::kNone;
+  // Of these nothing is packed.
+  const bool joins = d.has_norm || d.has_residual || d.has_relu || d.has_more;
+  if (s.is_depthwise()) return joins ? PackedAlgorithm::kDepthwise : PackedAlgorithm::kNone;
   if (suits_pointwise(s, TENON_DTYPE_F32)) {
-    // Nothing is packed here.
-    const bool joins = d.has_norm || d.has_residual || d.has_relu;
     return joins ? PackedAlgorithm::kPointwise : PackedAlgorithm::kNone;
   }
   if (suits_winograd(s)) return PackedAlgorithm::kWinograd;
@@ -100,9 +100,11 @@ std::shared_ptr<const PackedFilters> shared_filters(const ConvShapes& s, PackedA
 
 class PackedConvOfIsa final : public PackedConv {
  public:
-  PackedConvOfIsa(const ConvDescription& d, const ConvConstants& constants)
+  PackedConvOfIsa(const ConvDescription& d, const ConvConstants& constants,
+                  FollowingSteps following)
       : shapes_(shapes_of(d)),
         algorithm_(algorithm_of(d, shapes_)),
+        following_(std::move(following)),
         has_norm_(d.has_norm),
         has_residual_(d.has_residual),
         has_relu_(d.has_relu) {
@@ -116,14 +118,15 @@ class PackedConvOfIsa final : public PackedConv {
         shift_.push_back(constants.shift ? constants.shift[f] : 0.0f);
       }
     }
-    if (algorithm_ != PackedAlgorithm::kPointwise) {
+    if (algorithm_ == PackedAlgorithm::kWinograd || algorithm_ == PackedAlgorithm::kBlocks) {
       packed_ = shared_filters(shapes_, algorithm_, constants);
     }
   }
 
   tenon_status run(tenon_device_id device, const float* x, const float* weight,
-                   const float* residual, float* out, tenon_err* err) const override {
-    RunMemory memory(device);
+                   const float* residual, const float* const* others, float* out,
+                   tenon_err* err) const override {
+    std::atomic<bool> failed = false;
     ConvEpilogue<float> epilogue;
     if (has_norm_) {
       epilogue.center = center_.data();
@@ -133,8 +136,21 @@ class PackedConvOfIsa final : public PackedConv {
     if (has_residual_) epilogue.residual = residual;
     epilogue.has_relu = has_relu_;
     epilogue.results = out;
-    const ConvEpilogue<float>* joined =
-        has_norm_ || has_residual_ || has_relu_ ? &epilogue : nullptr;
+    epilogue.following = following_.empty() ? nullptr : &following_;
+    epilogue.others = others;
+    epilogue.failed = &failed;
+    const tenon_status status = run_with(device, x, weight, epilogue, out, err);
+    if (status != TENON_OK || !failed.load(std::memory_order_relaxed)) return status;
+    return fail(err, TENON_INTERNAL, "an elementwise kernel of float32 has refused a piece");
+  }
+
+ private:
+  const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
+
+  tenon_status run_with(tenon_device_id device, const float* x, const float* weight,
+                        const ConvEpilogue<float>& epilogue, float* out, tenon_err* err) const {
+    RunMemory memory(device);
+    const ConvEpilogue<float>* joined = epilogue.is_needed() ? &epilogue : nullptr;
     const Images images{x, TENON_DTYPE_F32, shapes_.channels * shapes_.pixels(), shapes_.pixels(),
                         1};
     switch (algorithm_) {
@@ -152,14 +168,15 @@ class PackedConvOfIsa final : public PackedConv {
         trace("conv2d", "packed nChw16c");
         return multiply_blocks<float>(&memory, ConvPhases(shapes_), images, packed_->data(), joined,
                                       out, err);
+      case PackedAlgorithm::kDepthwise:
+        trace("conv2d", "depthwise with what follows");
+        return run_forward_depthwise<float>(&memory, shapes_, images, weight, bias(), joined, out,
+                                            err);
       default:
         trace("conv2d", "pointwise GEMM in tiles");
         return run_pointwise_in_tiles(&memory, images, weight, epilogue, out, err);
     }
   }
-
- private:
-  const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
 
   tenon_status run_pointwise_in_tiles(RunMemory* memory, Images x, const float* weight,
                                       const ConvEpilogue<float>& epilogue, float* out,
@@ -186,9 +203,8 @@ class PackedConvOfIsa final : public PackedConv {
     };
     hooks.after = [](void* user, int64_t at, int64_t rows, int64_t columns) {
       const Tile& tile = *static_cast<Tile*>(user);
-      for (int64_t i = 0; i < rows; ++i, at += tile.pixels) {
-        tile.epilogue(at / tile.pixels % tile.filters, tile.out + at, columns);
-      }
+      const int64_t filter = at / tile.pixels % tile.filters;
+      tile.epilogue.on_filters(filter, tile.out + at, {rows, tile.pixels, 1, columns, columns});
     };
     const BatchOffsets batch{2,
                              {s.batch, s.groups},
@@ -202,6 +218,7 @@ class PackedConvOfIsa final : public PackedConv {
 
   const ConvShapes shapes_;
   const PackedAlgorithm algorithm_;
+  const FollowingSteps following_;
   const bool has_norm_, has_residual_, has_relu_;
   std::vector<float> bias_, center_, scale_, shift_;
   std::shared_ptr<const PackedFilters> packed_;
@@ -214,8 +231,9 @@ const PackedConvs kPackedConvs = {
     [](const ConvDescription& d) {
       return algorithm_of(d, shapes_of(d)) != PackedAlgorithm::kNone;
     },
-    [](const ConvDescription& d, const ConvConstants& constants) -> std::unique_ptr<PackedConv> {
-      return std::make_unique<PackedConvOfIsa>(d, constants);
+    [](const ConvDescription& d, const ConvConstants& constants,
+       FollowingSteps following) -> std::unique_ptr<PackedConv> {
+      return std::make_unique<PackedConvOfIsa>(d, constants, std::move(following));
     },
 };
 

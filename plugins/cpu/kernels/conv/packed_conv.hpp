@@ -3,6 +3,8 @@
 // in a network is computed with it. Executables of the device run them (runtime/subgraph.cpp).
 #pragma once
 
+#include "conv/following_steps.hpp"
+
 #include <tenon/abi.h>
 
 #include <cstdint>
@@ -18,6 +20,7 @@ struct ConvDescription {
   int64_t stride[2], padding[2], dilation[2];
   int64_t groups;
   bool has_norm, has_residual, has_relu;
+  bool has_more;  // Elementwise steps behind these.
 };
 
 // Constants of a convolution, read while it is packed. NULL: there is none.
@@ -36,8 +39,10 @@ class PackedConv {
   // Results have the bits of the kernels for single steps. `weight` is what was packed: some
   // algorithms read it in place. TENON_UNSUPPORTED: with these elements of x the steps have to run
   // one by one. Any thread, several at once.
+  // `others`: what `following` reads beside results.
   virtual tenon_status run(tenon_device_id device, const float* x, const float* weight,
-                           const float* residual, float* out, tenon_err* err) const = 0;
+                           const float* residual, const float* const* others, float* out,
+                           tenon_err* err) const = 0;
 };
 
 // The functions of one instruction set.
@@ -45,7 +50,8 @@ struct PackedConvs {
   // Whether packing or joining pays.
   bool (*suits)(const ConvDescription&);
   // For descriptions that suit. Throws std::bad_alloc.
-  std::unique_ptr<PackedConv> (*pack)(const ConvDescription&, const ConvConstants&);
+  std::unique_ptr<PackedConv> (*pack)(const ConvDescription&, const ConvConstants&,
+                                      FollowingSteps following);
 };
 
 }  // namespace tenon::cpu

@@ -311,9 +311,7 @@ void finish_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first
     const int64_t rows = std::min<int64_t>(2, s.rows - 2 * run.row);
     const int64_t columns = std::min(2 * run.length, s.columns - 2 * run.column);
     T* to = out + run.image * s.filters * s.results() + 2 * run.row * s.columns + 2 * run.column;
-    for (int64_t f = 0; f < filters; ++f, to += s.results()) {
-      for (int64_t i = 0; i < rows; ++i) epilogue(filter + f, to + i * s.columns, columns);
-    }
+    epilogue.on_filters(filter, to, {filters, s.results(), rows, s.columns, columns});
   });
 }
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the elementwise steps that can run on pieces of the results of a step before them.
+#pragma once
+
+#include "conv/following_steps.hpp"
+#include "subgraph_values.hpp"
+
+#include <vector>
+
+namespace tenon::cpu {
+
+// Tensors that the steps behind one step may read from outside.
+inline constexpr size_t kMaxOthers = 4;
+
+// Steps from some step of a sub-graph on. `result` is their last value; no other value that they
+// make, nor the one that they begin with, is read elsewhere.
+struct Following {
+  uint32_t count = 0;
+  const tenon_tensor* result = nullptr;
+  std::vector<const tenon_tensor*> others;  // What they read from outside, results' shape.
+  std::vector<FollowingStep> steps;
+};
+
+// Kernels that may be joined, of which the elementwise ones of float32 are; they stay where they
+// are.
+void set_elementwise_kernels(const std::vector<tenon_kernel_def>& kernels);
+
+// The steps from `first` on, whose values begin with `last` of float32.
+Following find_following(SubgraphValues& values, uint32_t first, const tenon_tensor* last);
+
+}  // namespace tenon::cpu
