@@ -94,7 +94,7 @@ def trained(folder: Path, steps: int, quick: bool) -> None:
 def measure(folder: Path, quick: bool) -> list[dict]:
     whole = tenon.llm.load(folder / "model.gguf")
     tokens = whole.tokenizer.encode((folder / "test.txt").read_text())
-    tokens = tokens[: (4 if quick else 120) * CONTEXT]
+    tokens = tokens[: (4 if quick else 60) * CONTEXT]
     plain = tenon.llm.perplexity(whole, tokens, context=CONTEXT)
     rows = [{"weights": "f32", "bytes": (folder / "model.gguf").stat().st_size}]
     rows[0] |= {"perplexity": plain.value, "rise": 0.0, "divergence": 0.0, "same likeliest": 1.0}

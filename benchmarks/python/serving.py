@@ -115,7 +115,7 @@ class Server:
 
     def __enter__(self) -> Server:
         os.set_blocking(self.process.stderr.fileno(), False)
-        for _ in range(1200):
+        for _ in range(600):
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended: {self.process.stderr.read()!r}")
             try:
