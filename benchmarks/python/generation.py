@@ -30,7 +30,11 @@ from tenon.llm import Decoder, DecoderConfig, LanguageModel, Tokenizer
 from tenon.llm.models import LayerOptions, Rotary
 
 PROMPT, ANSWER = 256, 33
-SIZES = {"25M": (384, 8, 16000), "125M": (768, 12, 32000), "1B": (2048, 20, 32000)}  # width, layers, tokens
+SIZES = {
+    "25M": (384, 8, 16000),
+    "125M": (768, 12, 32000),
+    "1B": (2048, 20, 32000),
+}  # width, layers, tokens
 
 
 def model_of(width: int, layers: int, tokens: int) -> LanguageModel:

@@ -39,7 +39,7 @@ def prompt_of(client: int, request: int) -> list[int]:
 
 
 async def ask(port: int, prompt: list[int]) -> list[float]:
-    """When each token of an answer arrived, behind the time when it was asked for."""
+    """When each token of an answer arrived, behind the time of the request."""
     body = {
         "model": "model",
         "prompt": prompt,
@@ -178,9 +178,7 @@ class EngineAlone:
     def measure(self, clients: int) -> dict[str, float]:
         async def one(prompt: list[int]) -> list[float]:
             times = [time.perf_counter()]
-            stream = self._engine.stream(
-                prompt, max_tokens=ANSWER, temperature=0.0, stop_tokens=()
-            )
+            stream = self._engine.stream(prompt, max_tokens=ANSWER, temperature=0.0, stop_tokens=())
             async for _ in stream:
                 times.append(time.perf_counter())
             return times

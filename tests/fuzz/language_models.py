@@ -87,14 +87,19 @@ REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def gguf_seeds() -> list[bytes]:
     """Small models of several architectures and formats."""
-    from test_gguf_models import decoder_of
     from tenon.llm import ChatTemplate, LanguageModel, Tokenizer, save_gguf
+    from test_gguf_models import decoder_of
     from tiny_model import byte_tokenizer
 
     made = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
-        for name, form in (("llama", "q8_0"), ("gemma2", "q4_0"), ("qwen2_moe", "f16"), ("gpt2", "q5_1")):
+        for name, form in (
+            ("llama", "q8_0"),
+            ("gemma2", "q4_0"),
+            ("qwen2_moe", "f16"),
+            ("gpt2", "q5_1"),
+        ):
             tokenizer = Tokenizer(text=json.dumps(byte_tokenizer()))
             model = LanguageModel(decoder_of(name), tokenizer, ChatTemplate(TEMPLATES[0]))
             save_gguf(model, path, form)
@@ -141,7 +146,9 @@ def value_of(rng: random.Random) -> Any:
         case 1:
             return rng.choice(TEXTS)
         case 2:
-            return rng.choice((None, True, False, [], {}, [[]], {"a": None}, 0.5, -1e-9, 1e308, -0.0))
+            return rng.choice(
+                (None, True, False, [], {}, [[]], {"a": None}, 0.5, -1e-9, 1e308, -0.0)
+            )
         case 3:
             return [rng.choice(TEXTS)] * rng.choice((1, 3, 70))
         case _:

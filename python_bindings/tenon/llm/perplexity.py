@@ -47,7 +47,9 @@ def divergence(
     """
     sizes = [each.decoder.config.vocab_size for each in (model, beside)]
     if sizes[0] != sizes[1]:
-        raise ValueError(f"divergence: expected models of the same tokens, got {sizes[0]} and {sizes[1]}")
+        raise ValueError(
+            f"divergence: expected models of the same tokens, got {sizes[0]} and {sizes[1]}"
+        )
     total = squares = same = 0.0
     count = 0
     for window, scored in _windows(beside, text, context, None):

@@ -28,8 +28,18 @@ class Page:
             os.dup2(one, 3)
             os.dup2(two, 4)
 
-        command = [str(PATH), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
-        command += ["--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={self._folder.name}"]
+        command = [
+            str(PATH),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-pipe",
+        ]
+        command += [
+            "--no-first-run",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={self._folder.name}",
+        ]
         self._process = subprocess.Popen(
             [*command, "about:blank"], preexec_fn=connect, close_fds=False,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -40,7 +50,9 @@ class Page:
         self._session: str | None = None
         self.errors: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         self.call("Page.navigate", url=address)
@@ -81,13 +93,18 @@ class Page:
         message = json.loads(found)
         if message.get("method") == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(message["params"]["exceptionDetails"])[:500])
-        if message.get("method") == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+        if (
+            message.get("method") == "Log.entryAdded"
+            and message["params"]["entry"]["level"] == "error"
+        ):
             self.errors.append(message["params"]["entry"]["text"])
         return message
 
     def value(self, expression: str) -> Any:
         """What an expression of JavaScript gives in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in found:
             raise RuntimeError(f"{expression}: {found['exceptionDetails']}")
         return found["result"].get("value")
@@ -118,4 +135,11 @@ class Page:
             " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=box[0],
+                y=box[1],
+                button="left",
+                clickCount=1,
+            )

@@ -71,7 +71,11 @@ def requests_of(count: int, longest: int = 560) -> list[dict[str, Any]]:
             length = draw.randint(longest * 3 // 4, longest)
         alike = draw.randint(0, length) if number % 2 else 0
         prompt = shared[:alike] + [draw.randrange(VOCABULARY) for _ in range(length - alike)]
-        options: dict[str, Any] = {"seed": number, "logprobs": 2, "max_tokens": draw.randint(2, ANSWER)}
+        options: dict[str, Any] = {
+            "seed": number,
+            "logprobs": 2,
+            "max_tokens": draw.randint(2, ANSWER),
+        }
         options["temperature"] = (0.0, 0.8, 1.3)[number % 3]
         if number % 5 == 0:
             options |= {"top_p": 0.9, "top_k": 40}
@@ -150,7 +154,7 @@ def check(
                 found = answers(engine, requests, order)
                 for number, answer in found.items():
                     assert answer == expected[number], (
-                        f"{kind}: request {number}, asked for the {time_} time on {threads} threads "
+                        f"{kind}: request {number}, for the {time_} time, on {threads} threads "
                         f"with {settings}: {answer} is not {expected[number]}"
                     )
                 seen["answers"] += len(found)

@@ -49,7 +49,16 @@ class Soak:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "tenon", "serve", str(folder), "--port", str(self.port)]
-        command += ["--name", "tiny", "--kv-cache", "4MiB", "--max-sequences", "8", "--threads", "1"]
+        command += [
+            "--name",
+            "tiny",
+            "--kv-cache",
+            "4MiB",
+            "--max-sequences",
+            "8",
+            "--threads",
+            "1",
+        ]
         command += ["--max-waiting", "32", "--draft", "lookup"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         self.seed = seed
@@ -204,7 +213,9 @@ class Soak:
 
     def too_large(self, draw: random.Random) -> None:
         body = b'{"model": "tiny", "prompt": "' + b"x" * (9 << 20) + b'"}'
-        if (status := self.status(self.exchange(self.request("POST", "/v1/completions", body)))) != 413:
+        if (
+            status := self.status(self.exchange(self.request("POST", "/v1/completions", body)))
+        ) != 413:
             raise Broken(f"a body of 9 MiB was answered {status}")
 
     def work(self, index: int) -> None:
@@ -217,7 +228,7 @@ class Soak:
             (kind,) = draw.choices(list(kinds), list(kinds.values()))
             try:
                 kind(draw)
-            except (ConnectionError, socket.timeout) as error:
+            except (TimeoutError, ConnectionError) as error:
                 if kind not in (self.leaves, self.too_large):
                     self.fail(f"{kind.__name__}: {type(error).__name__}: {error}")
             except Exception as error:
@@ -253,7 +264,9 @@ class Soak:
         for thread in threads:
             thread.join()
         self.finish()
-        print(f"{sum(self.counts.values())} clients: {dict(self.counts)}; statuses {dict(self.statuses)}")
+        print(
+            f"{sum(self.counts.values())} clients: {dict(self.counts)}; statuses {dict(self.statuses)}"
+        )
         if len(samples) < 2:
             return 0.0
         at, memory = np.array(samples).T

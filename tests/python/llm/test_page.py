@@ -145,7 +145,10 @@ def test_chromium_shows_the_page_and_its_answers(page, engine):  # noqa: F811
     ]
     body = {**CHAT, "messages": messages, "max_tokens": 6, "temperature": 0}
     second = client.json("/v1/chat/completions", body)[1]["choices"][0]["message"]["content"]
-    assert page.value(TURNS)[2:] == [["turn user", messages[2]["content"]], ["turn assistant", second]]
+    assert page.value(TURNS)[2:] == [
+        ["turn user", messages[2]["content"]],
+        ["turn assistant", second],
+    ]
     assert page.value("document.querySelectorAll('img').length") == 0
     expected = "the server responded with a status of 401"  # of the look without a key
     assert [error for error in page.errors if expected not in error] == []

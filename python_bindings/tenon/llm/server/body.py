@@ -28,7 +28,9 @@ def parse_json(body: bytes) -> dict:
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except (UnicodeEncodeError, RecursionError):
-            raise ApiError(400, "body: expected texts of Unicode, got half a surrogate pair") from None
+            raise ApiError(
+                400, "body: expected texts of Unicode, got half a surrogate pair"
+            ) from None
     if not isinstance(value, dict):
         raise ApiError(400, f"body: expected a JSON object, got {type(value).__name__}")
     return value
