@@ -25,12 +25,15 @@
 #   onnx        the suite of cases that ONNX has for backends
 #   networks    on the peers: networks of timm and transformers that PyTorch exports to ONNX, beside ONNX Runtime
 #   soak        predictors at work for NIGHTLY_SOAK_MINUTES (10): memory that does not grow, right results
+#   llm         answers of language models bit for bit in every order, chunk and cache; a server with broken clients for
+#               NIGHTLY_SOAK_MINUTES; damaged models, tokenizers, templates and requests, each for NIGHTLY_FUZZ_MINUTES; a million
+#               steps of the cache and draws of each option of sampling
 #   wheel       wheels for every Python that is found, for 3.14 and of vendors' plugins, installed and used without a compiler: in a new
 #               environment, in bare systems of their versions of Python, and in old systems as far as they need no Python
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large distributed guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx networks soak wheel tidy)
+all=(exhaustive large distributed guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx networks soak llm wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -166,6 +169,17 @@ stage_soak() {
   make build
   PYTHONPATH=build/release/python .venv/bin/python tests/predictor/soak.py --minutes "${NIGHTLY_SOAK_MINUTES:-10}" \
     --seed "$(date +%Y%m%d)"
+}
+stage_llm() {
+  make build
+  local failed=0
+  export PYTHONPATH=$PWD/build/release/python TENON_BUILD_DIR=$PWD/build/release
+  TENON_TEST_EXHAUSTIVE=1 TENON_TEST_DEVICES=cpu .venv/bin/python -m pytest -q -n "$(nproc)" \
+    tests/python/llm/test_cache.py tests/python/llm/test_sampling.py || failed=1
+  .venv/bin/python tests/python/llm/determinism.py --seed "$(date +%Y%m%d)" || failed=1
+  .venv/bin/python tests/python/llm/soak.py --minutes "${NIGHTLY_SOAK_MINUTES:-10}" --seed "$(date +%Y%m%d)" || failed=1
+  .venv/bin/python -m tests.fuzz.language_models --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" --seed "$(date +%Y%m%d)" || failed=1
+  return $failed
 }
 stage_wheel() {
   local sudo=""

@@ -3,18 +3,23 @@
 
     python generation.py [--quick] [--threads 1] [--only 25M] [--formats f32,q8_0] [--clock cpu]
                          [--json results.json]
+    python generation.py --start [--only 1B] [--formats q4_0]
 
-Random Llamas of 25 and 125 million weights, written by `save_gguf` and read by both. A prompt of 256 tokens
+Random Llamas of 25 and 125 million weights (a thousand million with `--only 1B`), written by `save_gguf` and read by both. A prompt of 256 tokens
 is timed with one token behind it, and with 33; what these take more is the time of 32. Libraries take turns,
 and the best of the rounds counts. "tenon int8" rounds what meets weights in blocks to 8 bits, as llama.cpp does.
 On a machine that others use, too, `--clock cpu` takes the time of processors, of all threads, instead of the
-clock's.
+clock's. `--start` tells how long a new process takes from its beginning to its first token, and what memory eight of
+them share, of a file that has been read before.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,7 +30,11 @@ from tenon.llm import Decoder, DecoderConfig, LanguageModel, Tokenizer
 from tenon.llm.models import LayerOptions, Rotary
 
 PROMPT, ANSWER = 256, 33
-SIZES = {"25M": (384, 8, 16000), "125M": (768, 12, 32000)}  # width, layers, tokens
+SIZES = {
+    "25M": (384, 8, 16000),
+    "125M": (768, 12, 32000),
+    "1B": (2048, 20, 32000),
+}  # width, layers, tokens
 
 
 def model_of(width: int, layers: int, tokens: int) -> LanguageModel:
@@ -99,6 +108,58 @@ def llama_cpp_call(path: str, threads: int):
     return call
 
 
+# Prints how long its process has been there with the first token, and waits for a line.
+STARTED = """
+import sys, time, tenon
+tenon.set_num_threads(int(sys.argv[2]))
+model = tenon.llm.load(sys.argv[1], activations="int8")
+next(iter(model.tokens([5, 12, 19], max_tokens=1)))
+with open("/proc/self/stat") as file:
+    began = int(file.read().rpartition(")")[2].split()[19])
+with open("/proc/uptime") as file:
+    print(float(file.read().split()[0]) - began / 100, flush=True)
+sys.stdin.readline()
+"""
+
+
+def pss(process: int) -> int:
+    """KiB, of which what is shared counts in parts."""
+    for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    raise RuntimeError("no Pss in smaps_rollup")
+
+
+def measure_start(path: str, threads: int) -> dict[str, float]:
+    """Seconds to the first token (the median of five), and the memory of eight processes beside that of one."""
+
+    def begin() -> tuple[subprocess.Popen, float]:
+        command = [sys.executable, "-c", STARTED, path, str(threads)]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return process, float(process.stdout.readline())
+
+    def end(process: subprocess.Popen) -> None:
+        process.communicate("\n")
+
+    found = []
+    for _ in range(6):
+        process, seconds = begin()
+        found.append(seconds)
+        alone = pss(process.pid)
+        end(process)
+    eight = [begin()[0] for _ in range(8)]
+    together = sum(pss(process.pid) for process in eight)
+    for process in eight:
+        end(process)
+    return {
+        "first token": statistics.median(found[1:]),  # the first has read the file
+        "MiB of one": alone / 1024,
+        "MiB of eight": together / 1024,
+    }
+
+
 def times(call, prompt: list[int], clock) -> tuple[float, float]:
     """Seconds of the prompt with one token, and with all of them."""
     start = clock()
@@ -113,7 +174,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="the small model, two rounds")
-    parser.add_argument("--only", default="", help="a size: 25M or 125M")
+    parser.add_argument("--only", default="", help="a size: 25M, 125M or 1B")
+    parser.add_argument("--start", action="store_true", help="of new processes, without peers")
     parser.add_argument("--formats", default="f32,q8_0,q4_0", help="f32,q8_0,q4_0")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--json", type=Path)
@@ -126,11 +188,23 @@ def main() -> None:
     for size, shape in SIZES.items():
         if options.only not in ("", size) or (options.quick and size != "25M"):
             continue
+        if size == "1B" and not options.only:
+            continue
         model = model_of(*shape)
         for form in options.formats.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 path = f"{folder}/model.gguf"
                 tenon.llm.save_gguf(model, path, form)
+                if options.start:
+                    row = {"size": size, "format": form, **measure_start(path, options.threads)}
+                    rows.append(row)
+                    print(
+                        f"{size} {form}: first token {row['first token']:.2f} s after the process, "
+                        f"{row['MiB of one']:.0f} MiB, eight {row['MiB of eight']:.0f} MiB "
+                        f"({row['MiB of eight'] / row['MiB of one']:.2f})",
+                        flush=True,
+                    )
+                    continue
                 calls = {"tenon": tenon_call(path)}
                 if form not in ("f32", "f16", "bf16"):
                     calls["tenon int8"] = tenon_call(path, "int8")

@@ -233,6 +233,34 @@ def test_pages_of_small_floats(pool, query_type, device):
     )
 
 
+@pytest.mark.parametrize("recording", [False, True])  # the kernel, and the decomposition
+def test_pages_of_int8_are_codes_times_the_scales_behind_them(device, recording):
+    skip_unserved(device, "int8")
+    query, keys, values, *numbers = ragged(np.random.default_rng(9), [20, 9, 40], [3, 9, 1])
+    numbers[0] = np.maximum(numbers[0], 0)
+    small, plain = [], []
+    for pool in (np.nan_to_num(keys), np.nan_to_num(values)):
+        scale = np.maximum(np.abs(pool).max(-1, keepdims=True) / 127, 1e-9).astype(np.float32)
+        codes = np.round(pool / scale).astype(np.int8)
+        small.append(to_tensor(np.concatenate([codes, scale.view(np.int8)], -1), device))
+        plain.append(to_tensor(codes.astype(np.float32) * scale, device))
+    table, lengths, offsets = (to_tensor(each, device) for each in numbers)
+    given = to_tensor(query, device).requires_grad_(recording)
+    got = tenon.paged_attention(given, *small, table, lengths, None, offsets)
+    want = tenon.paged_attention(given, *plain, table, lengths, None, offsets)
+    got, want = (each.detach().to("cpu").numpy() for each in (got, want))
+    if device == "cpu" and not recording:  # the same products in the same order
+        assert got.tobytes() == want.tobytes()
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_pages_of_int8_without_scales_are_refused():
+    pages = tenon.zeros((3, 1, 2, 4), dtype=tenon.int8)
+    numbers = [tenon.tensor([[0, 1], [1, 2]]), tenon.tensor([3, 2])]
+    with pytest.raises(ValueError, match="4 more of int8, whose last bytes are a float32"):
+        tenon.paged_attention(tenon.ones((2, 2, 4)), pages, pages, *numbers)
+
+
 PAGES = tenon.zeros((3, 1, 2, 4))
 
 

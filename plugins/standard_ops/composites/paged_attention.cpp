@@ -16,6 +16,21 @@ bool is_integer(const tenon_tensor& tensor) {
   return (shapes::bit(tensor.dtype) & shapes::kIntegers) != 0;
 }
 
+// Rows of int8 end in the four bytes of a float32, by which their codes are multiplied.
+constexpr int64_t kScaleBytes = 4;
+
+int64_t numbers_of_row(const tenon_tensor& pool) {
+  return pool.shape[3] - (pool.dtype == TENON_DTYPE_I8 ? kScaleBytes : 0);
+}
+
+// The numbers of rows [..., n] of int8, in `dtype`.
+Tensor scaled_codes(Scope& scope, const Tensor& rows, int64_t n, int32_t dtype) {
+  Tensor bytes = ops::contiguous(scope, ops::narrow(scope, rows, -1, n, kScaleBytes));
+  Tensor scales = ops::cast(scope, ops::view_dtype(scope, bytes, TENON_DTYPE_F32), dtype);
+  Tensor codes = ops::cast(scope, ops::narrow(scope, rows, -1, 0, n), dtype);
+  return ops::multiply(scope, codes, scales);
+}
+
 // The sequence of each row, and the position of the last key that it sees.
 struct RaggedRows {
   Tensor sequence, last;  // [T]
@@ -65,15 +80,17 @@ tenon_status check_paged_attention(const tenon_value* args, tenon_err* err) {
   const bool fits = query.ndim == 3 && keys.ndim == 4 && values.ndim == 4 && lengths.ndim == 1 &&
                     (offsets || lengths.shape[0] == query.shape[0]) &&
                     std::equal(keys.shape, keys.shape + 3, values.shape) &&
-                    keys.shape[3] == query.shape[2] && keys.shape[1] > 0 &&
-                    query.shape[1] % keys.shape[1] == 0 && is_integer(lengths);
+                    numbers_of_row(keys) == query.shape[2] && numbers_of_row(values) >= 0 &&
+                    keys.shape[1] > 0 && query.shape[1] % keys.shape[1] == 0 && is_integer(lengths);
   if (!fits)
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, kOp,
-                        "expected query [%s, heads, features], keys and values [..., kv_heads, "
-                        "positions, features] with a number of kv_heads that divides heads, and "
-                        "integer lengths [N], got shapes %s, %s, %s and %s",
-                        offsets ? "T" : "N", shape_text(query).c_str(), shape_text(keys).c_str(),
-                        shape_text(values).c_str(), shape_text(lengths).c_str());
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, kOp,
+        "expected query [%s, heads, features], keys and values [..., kv_heads, "
+        "positions, features], 4 more of int8, whose last bytes are a float32, with a "
+        "number of kv_heads that divides heads, and integer lengths [N], got shapes %s, %s, %s and "
+        "%s",
+        offsets ? "T" : "N", shape_text(query).c_str(), shape_text(keys).c_str(),
+        shape_text(values).c_str(), shape_text(lengths).c_str());
   if (table.ndim != 2 || table.shape[0] != lengths.shape[0] || !is_integer(table))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, kOp,
                         "expected block_table [N, blocks of a sequence], got shape %s",
@@ -104,7 +121,8 @@ TENON_DECOMPOSE(paged_attention) {
          lengths = operand(scope, args[4]);
   const int64_t rows = query->shape[0], heads = query->shape[1], features = query->shape[2],
                 kv_heads = keys->shape[1], size = keys->shape[2], width = table->shape[1],
-                made = values->shape[3], positions = width * size, group = heads / kv_heads;
+                made = numbers_of_row(tensor_of(args[2])), positions = width * size,
+                group = heads / kv_heads;
   TENON_TRY(expect_between(TENON_INVALID_ARGUMENT, kOp, "lengths", lengths, 0,
                            static_cast<double>(positions), err));
   RaggedRows of_rows;
@@ -120,7 +138,10 @@ TENON_DECOMPOSE(paged_attention) {
   blocks = ops::index_select(scope, blocks, of_rows.sequence, 0);  // [T, width]
   // [T, width, kv_heads, size, n] to [T, kv_heads, positions, n].
   const auto gathered = [&](const Tensor& pool, int64_t n) {
-    Tensor picked = ops::index_select(scope, ops::cast(scope, pool, query->dtype), blocks, 0);
+    const bool scaled = pool->dtype == TENON_DTYPE_I8;
+    Tensor rows_of_pool = scaled ? pool : ops::cast(scope, pool, query->dtype);
+    Tensor picked = ops::index_select(scope, rows_of_pool, blocks, 0);
+    if (scaled) picked = scaled_codes(scope, picked, n, query->dtype);
     return ops::reshape(scope, ops::permute(scope, picked, {0, 2, 1, 3, 4}),
                         {rows, kv_heads, positions, n});
   };
@@ -153,7 +174,7 @@ TENON_INFER(paged_attention) {
   TENON_TRY(check_paged_attention(args, err));
   const tenon_tensor& query = tensor_of(args[0]);
   set_new(outs[0], query.dtype, shape_of(query).first(2));
-  add_axis(outs[0], tensor_of(args[2]).shape[3]);
+  add_axis(outs[0], numbers_of_row(tensor_of(args[2])));
   return TENON_OK;
 }
 

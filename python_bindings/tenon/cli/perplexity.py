@@ -22,7 +22,17 @@ def add_arguments(parser):
         choices=("float", "int8", "float8"),
         help="what meets packed weights of the first model: int8 for blocks, float8 for float8 (float)",
     )
-    parser.add_argument("--beside", metavar="PATH", help="a second model, to compare")
+    parser.add_argument(
+        "--kv-dtype",
+        default="float32",
+        choices=("float32", "bfloat16", "float16", "int8"),
+        help="of the first model's keys and values (float32)",
+    )
+    parser.add_argument(
+        "--beside",
+        metavar="PATH",
+        help="a second model: also prints the ratio, and how far probabilities are from its",
+    )
 
 
 def run(arguments):
@@ -32,12 +42,25 @@ def run(arguments):
         text = pathlib.Path(arguments.text).read_text("utf-8")
     except UnicodeDecodeError as error:
         raise CommandError(f"{arguments.text}: expected UTF-8: {error}") from None
-    found = []
+    found, models = [], []
     for path in filter(None, (arguments.path, arguments.beside)):
         activations = arguments.activations if not found else "float"
+        kv_dtype = arguments.kv_dtype if not found else "float32"
         model = tenon.llm.load(path, activations=activations)
-        made = tenon.llm.perplexity(model, text, context=arguments.context, stride=arguments.stride)
+        models.append(model)
+        made = tenon.llm.perplexity(
+            model, text, context=arguments.context, stride=arguments.stride, kv_dtype=kv_dtype
+        )
         found.append(made.value)
         print(f"{path}: {made.value:.4f} +/- {made.standard_error:.4f} over {made.tokens} tokens")
     if len(found) == 2:
         print(f"ratio: {found[0] / found[1]:.5f}")
+        sizes = {model.decoder.config.vocab_size for model in models}
+        if arguments.stride is None and len(sizes) == 1:
+            far = tenon.llm.divergence(
+                *models, text, context=arguments.context, kv_dtype=arguments.kv_dtype
+            )
+            print(
+                f"KL divergence: {far.mean:.6f} +/- {far.standard_error:.6f} nats, "
+                f"same likeliest token: {far.same_top:.2%}"
+            )

@@ -19,6 +19,12 @@ def add_arguments(parser):
     parser.add_argument("--name", help="the model's name for clients; the folder's by default")
     parser.add_argument("--api-key", help="what clients must send; also TENON_API_KEY")
     parser.add_argument("--kv-cache", default="1GiB", help="memory of keys and values (1GiB)")
+    parser.add_argument(
+        "--kv-dtype",
+        default="float32",
+        choices=("float32", "bfloat16", "float16", "int8"),
+        help="of keys and values (float32)",
+    )
     parser.add_argument("--max-length", type=int, help="context; the model's by default")
     parser.add_argument("--max-sequences", type=int, default=32, help="that run at once (32)")
     parser.add_argument("--max-waiting", type=int, default=256, help="that may wait (256)")
@@ -60,6 +66,7 @@ def run(arguments):
         name,
         arguments.activations,
         kv_cache=arguments.kv_cache,
+        dtype=arguments.kv_dtype,
         max_length=arguments.max_length,
         max_sequences=arguments.max_sequences,
         max_waiting=arguments.max_waiting,

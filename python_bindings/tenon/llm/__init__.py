@@ -5,7 +5,7 @@ from tenon.llm.draft import DraftModel, PromptLookup
 from tenon.llm.generate import LanguageModel
 from tenon.llm.loading import load, save_gguf
 from tenon.llm.models import Decoder, DecoderConfig
-from tenon.llm.perplexity import Perplexity, perplexity
+from tenon.llm.perplexity import Divergence, Perplexity, divergence, perplexity
 from tenon.llm.sampling import SamplingOptions
 from tenon.llm.template import ChatTemplate, TemplateError
 from tenon.llm.tokenizer import AnswerText, StopStrings, TextStream, Tokenizer
@@ -15,6 +15,7 @@ __all__ = [
     "ChatTemplate",
     "Decoder",
     "DecoderConfig",
+    "Divergence",
     "DraftModel",
     "Engine",
     "LanguageModel",
@@ -25,6 +26,7 @@ __all__ = [
     "TemplateError",
     "TextStream",
     "Tokenizer",
+    "divergence",
     "load",
     "perplexity",
     "save_gguf",

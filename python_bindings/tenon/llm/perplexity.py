@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a model foretells a text."""
+"""How well a model foretells a text, and how far what it foretells is from another model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tenon
+from tenon import Tensor
 from tenon.llm.generate import LanguageModel
 from tenon.llm.sequence import Sequence as Cached
 
@@ -21,12 +22,56 @@ class Perplexity(NamedTuple):
     tokens: int
 
 
+class Divergence(NamedTuple):
+    """Over `tokens` tokens: the mean of the Kullback-Leibler divergences, in nats, from the probabilities of
+    another model to those of this one, its standard error, and the share of tokens where both hold the same
+    token for the likeliest."""
+
+    mean: float
+    standard_error: float
+    same_top: float
+    tokens: int
+
+
+def divergence(
+    model: LanguageModel,
+    beside: LanguageModel,
+    text: str | Sequence[int],
+    *,
+    context: int = 512,
+    kv_dtype: str = "float32",
+) -> Divergence:
+    """How far what `model` foretells of `text` is from what `beside` does: the mean of KL(beside || model) over
+    the tokens that `perplexity` scores without a stride. `kv_dtype` is that of the first model's keys and values.
+    Both need the same tokens, and texts are split by `beside`.
+    """
+    sizes = [each.decoder.config.vocab_size for each in (model, beside)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"divergence: expected models of the same tokens, got {sizes[0]} and {sizes[1]}"
+        )
+    total = squares = same = 0.0
+    count = 0
+    for window, scored in _windows(beside, text, context, None):
+        ours = tenon.log_softmax(_logits(model, window, scored, kv_dtype).to(tenon.float64), 1)
+        theirs = tenon.log_softmax(_logits(beside, window, scored).to(tenon.float64), 1)
+        each = (tenon.exp(theirs) * (theirs - ours)).sum(1)
+        total += float(each.sum())
+        squares += float((each * each).sum())
+        same += float((ours.argmax(1) == theirs.argmax(1)).to(tenon.float64).sum())
+        count += scored
+    mean = total / count
+    variance = max(0.0, squares / count - mean * mean)
+    return Divergence(mean, math.sqrt(variance / max(1, count - 1)), same / count, count)
+
+
 def perplexity(
     model: LanguageModel,
     text: str | Sequence[int],
     *,
     context: int = 512,
     stride: int | None = None,
+    kv_dtype: str = "float32",
     progress: Callable[[int, int], None] | None = None,
 ) -> Perplexity:
     """The perplexity of `text`, or of tokens, in windows of `context` tokens.
@@ -34,8 +79,28 @@ def perplexity(
     Without `stride` windows lie side by side, and the tokens of each one's second half are scored, as
     llama.cpp's `perplexity` does: what is left at the end is not used. With it a window begins each
     `stride` tokens, and its last `stride` tokens are scored. Where the tokenizer begins texts with BOS, so
-    does each window, in place of its first token. `progress(done, windows)` is called after each.
+    does each window, in place of its first token. Keys and values are kept in `kv_dtype`.
+    `progress(done, windows)` is called after each.
     """
+    total = squares = 0.0
+    windows = _windows(model, text, context, stride)
+    for done, (window, scored) in enumerate(windows, 1):
+        lost = _lost(model, window, scored, kv_dtype)
+        total += sum(lost)
+        squares += sum(each * each for each in lost)
+        if progress is not None:
+            progress(done, len(windows))
+    count = windows[0][1] * len(windows)
+    mean = total / count
+    variance = max(0.0, squares / count - mean * mean)
+    value = math.exp(mean) if mean < 700 else math.inf
+    return Perplexity(value, value * math.sqrt(variance / max(1, count - 1)), count)
+
+
+def _windows(
+    model: LanguageModel, text: str | Sequence[int], context: int, stride: int | None
+) -> list[tuple[list[int], int]]:
+    """Windows of tokens, and how many of the last of each count."""
     tokens, begin = _tokens_of(model, text)
     most = model.decoder.config.max_positions
     if not 2 <= context <= most:
@@ -54,21 +119,13 @@ def perplexity(
             f"perplexity: a context of {context} tokens scores none; give a larger one"
         )
     starts = range(0, len(tokens) - context + 1, context if stride is None else stride)
-    total = squares = 0.0
-    for done, start in enumerate(starts, 1):
+    windows = []
+    for start in starts:
         window = tokens[start : start + context]
         if begin is not None:
             window[0] = begin
-        lost = _lost(model, window, scored)
-        total += sum(lost)
-        squares += sum(each * each for each in lost)
-        if progress is not None:
-            progress(done, len(starts))
-    count = scored * len(starts)
-    mean = total / count
-    variance = max(0.0, squares / count - mean * mean)
-    value = math.exp(mean) if mean < 700 else math.inf
-    return Perplexity(value, value * math.sqrt(variance / max(1, count - 1)), count)
+        windows.append((window, scored))
+    return windows
 
 
 def _tokens_of(model: LanguageModel, text: str | Sequence[int]) -> tuple[list[int], int | None]:
@@ -82,10 +139,16 @@ def _tokens_of(model: LanguageModel, text: str | Sequence[int]) -> tuple[list[in
     return tokens, begin if tokens[:1] == [begin] else None
 
 
-def _lost(model: LanguageModel, window: list[int], scored: int) -> list[float]:
+def _logits(
+    model: LanguageModel, window: list[int], scored: int, kv_dtype: str = "float32"
+) -> Tensor:
+    """Those of the last `scored` tokens of a window."""
+    return Cached(model.decoder, len(window), kv_dtype).append(window[:-1], scored)
+
+
+def _lost(model: LanguageModel, window: list[int], scored: int, kv_dtype: str) -> list[float]:
     """`-log p` of the last `scored` tokens of a window."""
-    run = Cached(model.decoder, len(window))
-    logits = run.append(window[:-1], scored)
+    logits = _logits(model, window, scored, kv_dtype)
     targets = tenon.tensor(window[-scored:], dtype=tenon.int64).unsqueeze(1)
     chosen = tenon.gather(logits, targets, 1).squeeze(1)
     return (tenon.logsumexp(logits, 1) - chosen).to(tenon.float64).tolist()

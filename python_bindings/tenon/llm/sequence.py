@@ -15,12 +15,12 @@ CHUNK = 512  # tokens in one step
 
 
 class Sequence:
-    """The keys and values of at most `most` tokens, in blocks in order."""
+    """The keys and values, of `dtype`, of at most `most` tokens, in blocks in order."""
 
-    def __init__(self, decoder: Decoder, most: int) -> None:
+    def __init__(self, decoder: Decoder, most: int, dtype: str = "float32") -> None:
         self._decoder = decoder
         self._blocks = -(-most // BLOCK)
-        self._pools = decoder.new_pools(self._blocks, BLOCK)
+        self._pools = decoder.new_pools(self._blocks, BLOCK, dtype)
         self.length = 0
 
     def append(self, tokens: Tokens[int], count: int = 1) -> Tensor:

@@ -41,6 +41,10 @@ class ChatTemplate:
             self._template = _environment().from_string(text)
         except TemplateSyntaxError as error:
             raise TemplateError(f"chat template, line {error.lineno}: {error.message}") from None
+        except (
+            Exception
+        ) as error:  # its parser follows brackets to the end of the stack, for example
+            raise TemplateError(f"chat template: {type(error).__name__}: {error}") from None
 
     def render(
         self,

@@ -30,20 +30,27 @@ class Tokenizer:
             self._tokenizer: Any = (
                 kind.from_str(text or "") if path is None else kind.from_file(str(path))
             )
-        except Exception as error:  # the library raises plain Exception
+        except BaseException as error:
             where = path or "tokenizer"
-            raise ValueError(f"{where}: expected a tokenizer of the library: {error}") from None
+            raise _refusal(error, f"{where}: expected a tokenizer of the library") from None
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """Tokens of a text; `special` adds those that the tokenizer puts around it, such as BOS."""
-        return self._tokenizer.encode(text, add_special_tokens=special).ids
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=special).ids
+        except BaseException as error:
+            raise _refusal(error, "tokenizer: expected a text that it can split") from None
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of tokens, without special ones."""
-        return self._tokenizer.decode(list(tokens))
+        tokens = list(tokens)
+        try:
+            return self._tokenizer.decode(tokens)
+        except BaseException as error:
+            raise _refusal(error, "tokenizer: expected tokens that it can join") from None
 
     def to_json(self) -> str:
         """The tokenizer as the text of a tokenizer.json."""
@@ -52,6 +59,13 @@ class Tokenizer:
     def token(self, text: str) -> int | None:
         """The token of this very text."""
         return self._tokenizer.token_to_id(text)
+
+
+def _refusal(error: BaseException, expected: str) -> BaseException:
+    """A ValueError for what the library raises: plain Exceptions, and panics of Rust, which are none."""
+    if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+        return ValueError(f"{expected}, got {type(error).__name__}: {error}")
+    return error
 
 
 class TextStream:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a server: it is served, and its script speaks the API. The script runs in Node.js."""
+"""The page of a server: it is served, and its script speaks the API. The script runs in Node.js, and all of it in Chromium."""
 
 import asyncio
 import json
 import shutil
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import chromium
 import pytest
 from tenon.llm.server import Application, ServedModel
 from test_server import CHAT, Client, decode, encode, engine, render  # noqa: F401
@@ -104,3 +106,71 @@ def test_the_script_shows_errors(address, engine, tmp_path):  # noqa: F811
     assert (
         shown["turns"][-1][0] == "turn error" and "Authorization: Bearer" in shown["turns"][-1][1]
     )
+
+
+TURNS = "[...document.querySelectorAll('.turn')].map(t => [t.className, t.textContent])"
+IDLE = "!document.getElementById('send').disabled"
+
+
+@pytest.fixture
+def page(address):
+    if chromium.PATH is None:
+        pytest.skip("Chromium shows the page: apt-get install chromium")
+    with chromium.Page(address + "/") as shown:
+        yield shown
+
+
+def test_chromium_shows_the_page_and_its_answers(page, engine):  # noqa: F811
+    client = Client(Application(ServedModel("tiny", engine, encode, decode, render)))
+    # Without the key the page says what is missing.
+    page.wait("document.getElementById('model').textContent !== '…'")
+    assert "Authorization: Bearer" in page.value("document.getElementById('model').textContent")
+    page.type("k", "#key")
+    page.value("document.getElementById('temperature').value = '0'")
+    page.value("document.getElementById('tokens').value = '6'")
+    page.type("hi\n", "#text")
+    page.wait(f"{IDLE} && document.querySelectorAll('.turn').length === 2")
+    answer = client.json("/v1/chat/completions", {**CHAT, "max_tokens": 6, "temperature": 0})
+    first = answer[1]["choices"][0]["message"]["content"]
+    assert page.value(TURNS) == [["turn user", "hi"], ["turn assistant", first]]
+    assert page.value("document.getElementById('model').textContent") == "tiny"
+    # A second turn tells the first; markup is text; the button sends, too.
+    page.type("<img src=x onerror=alert(1)>", "#text")
+    page.click("#send")
+    page.wait(f"{IDLE} && document.querySelectorAll('.turn').length === 4")
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": first},
+        {"role": "user", "content": "<img src=x onerror=alert(1)>"},
+    ]
+    body = {**CHAT, "messages": messages, "max_tokens": 6, "temperature": 0}
+    second = client.json("/v1/chat/completions", body)[1]["choices"][0]["message"]["content"]
+    assert page.value(TURNS)[2:] == [
+        ["turn user", messages[2]["content"]],
+        ["turn assistant", second],
+    ]
+    assert page.value("document.querySelectorAll('img').length") == 0
+    expected = "the server responded with a status of 401"  # of the look without a key
+    assert [error for error in page.errors if expected not in error] == []
+
+
+def test_chromium_stops_an_answer(page, engine):  # noqa: F811
+    page.type("k", "#key")
+    page.value("document.getElementById('tokens').value = '110'")
+    gate = threading.Event()
+    engine.decoder.delay = lambda: gate.wait(0.2)  # slow enough to be stopped
+    try:
+        page.type("hi\n", "#text")
+        page.wait("document.querySelectorAll('.turn').length === 2")
+        page.wait("document.querySelectorAll('.turn')[1].textContent.length > 0")
+        page.click("#stop")
+        page.wait(IDLE)
+    finally:
+        engine.decoder.delay = None
+        gate.set()
+    assert len(page.value(TURNS)) == 2  # no error is shown
+    end = time.monotonic() + 20
+    while engine.open_requests:  # the server has seen that its client left
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert engine.cache.used == 0

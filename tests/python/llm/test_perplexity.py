@@ -6,7 +6,7 @@ import json
 import numpy
 import pytest
 from tenon.cli import main
-from tenon.llm import load, perplexity
+from tenon.llm import Decoder, LanguageModel, divergence, load, perplexity
 from test_gguf_models import logits_of
 from tiny_model import CONFIG, byte_tokenizer, folder_of
 
@@ -87,6 +87,31 @@ def test_each_window_begins_with_bos(tmp_path):
     assert (found.tokens, found.value) == (count, pytest.approx(value, rel=1e-5))
 
 
+def test_divergence(folder):
+    model = load(folder)
+    weights = {
+        name: weight + 0.01 if name == "final_norm.weight" else weight
+        for name, weight in model.decoder.weights.items()
+    }
+    other = LanguageModel(Decoder(model.decoder.config, weights), model.tokenizer)
+    tokens = list(TEXT.encode())
+    each, same = [], []
+    for start in range(0, len(tokens) - 11, 12):
+        rows = [
+            logits_of_long(one.decoder, tokens[start : start + 11])[-5:].astype(numpy.float64)
+            for one in (other, model)
+        ]
+        logs = [row - numpy.logaddexp.reduce(row, 1, keepdims=True) for row in rows]
+        each += list((numpy.exp(logs[1]) * (logs[1] - logs[0])).sum(1))
+        same += list(logs[0].argmax(1) == logs[1].argmax(1))
+    found = divergence(other, model, TEXT, context=12)
+    assert found.mean == pytest.approx(numpy.mean(each), rel=1e-3) and found.mean > 0
+    assert (found.same_top, found.tokens) == (pytest.approx(numpy.mean(same)), len(each))
+    assert divergence(model, model, TEXT, context=12)[:3] == (0.0, 0.0, 1.0)
+    small = divergence(model, model, TEXT, context=12, kv_dtype="int8")
+    assert 0 < small.mean < 1e-2
+
+
 def test_chunks_change_nothing(folder, monkeypatch):
     model = load(folder)
     whole = perplexity(model, TEXT, context=40)
@@ -113,7 +138,10 @@ def test_the_command(folder, tmp_path, capsys):
     (tmp_path / "text.txt").write_text(TEXT)
     arguments = ["perplexity", str(folder), str(tmp_path / "text.txt"), "--context", "16"]
     assert main([*arguments, "--beside", str(folder)]) == 0
-    first, second, ratio = capsys.readouterr().out.splitlines()
+    first, second, ratio, far = capsys.readouterr().out.splitlines()
     assert first == second and "over 63 tokens" in first and ratio == "ratio: 1.00000"
+    assert far == "KL divergence: 0.000000 +/- 0.000000 nats, same likeliest token: 100.00%"
+    assert main([*arguments, "--beside", str(folder), "--kv-dtype", "int8"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] != first
     assert main([*arguments[:-1], "900"]) == 1
     assert "expected a context of 2 to 64 tokens, got 900" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 """tenon.llm.engine: how a token is drawn from logits."""
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from tenon.llm.engine import Sampler, SamplingOptions, philox, uniform
 LOGITS = np.log(np.array([0.4, 0.3, 0.2, 0.06, 0.04], np.float32))
 
 
+DRAWS = 1_000_000 if os.environ.get("TENON_TEST_EXHAUSTIVE") == "1" else 4000
+
+
 def shares(prompt=(), **options):
-    """How often each token is drawn in 4,000 draws at different positions."""
+    """How often each token is drawn in DRAWS draws at different positions."""
     counts = np.zeros(5)
-    for position in range(4000):
+    for position in range(DRAWS):
         token, _, _ = Sampler(SamplingOptions(seed=3, **options), list(prompt)).draw(
             LOGITS, position
         )
@@ -51,7 +55,7 @@ def test_draws_follow_the_options(options, expected):
     counts = shares(**options)
     kept = expected > 0
     assert counts[~kept].sum() == 0
-    assert stats.chisquare(counts[kept], 4000 * expected[kept]).pvalue > 0.001
+    assert stats.chisquare(counts[kept], DRAWS * expected[kept]).pvalue > 0.001
 
 
 def test_draws_are_those_of_the_definition():

@@ -327,12 +327,19 @@ def test_bad_requests(client, path, change, status, text):
         (b'{"temperature": NaN}', "NaN is no number of JSON"),
         (b'{"a":' + b"[" * 100_000, "body: expected JSON"),
         (b'{"seed":' + b"9" * 10_000 + b"}", "body: expected JSON"),
+        (b'{"prompt": "a\\uD800"}', "body: expected texts of Unicode, got half a surrogate pair"),
     ],
-    ids=["cut", "list", "bytes", "nan", "deep", "digits"],
+    ids=["cut", "list", "bytes", "nan", "deep", "digits", "surrogate"],
 )
 def test_bodies_that_are_no_json(client, raw, text):
     status, _, answer = client("POST", "/v1/completions", raw=raw)
     assert status == 400 and text in json.loads(answer)["error"]["message"]
+
+
+def test_surrogate_pairs_are_characters(client):
+    raw = b'{"model": "tiny", "prompt": "\\ud835\\udd18", "max_tokens": 1}'
+    status, _, answer = client("POST", "/v1/completions", raw=raw)
+    assert status == 200 and json.loads(answer)["usage"]["prompt_tokens"] == 1 + 4
 
 
 def embed(tokens):

@@ -60,6 +60,11 @@ def test_hostile_templates_end_with_an_error(text, message):
     assert time.thread_time() - start < 5
 
 
+def test_brackets_to_the_end_of_the_stack():
+    with pytest.raises(TemplateError, match="chat template: RecursionError"):
+        ChatTemplate("{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}")
+
+
 @pytest.mark.parametrize("text", ["{{ 'a' | center(10**10) }}", "{% for %}", "{{ lipsum( }}"])
 def test_unknown_filters_and_syntax_name_the_line(text):
     with pytest.raises(TemplateError, match="chat template, line 1"):

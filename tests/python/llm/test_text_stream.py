@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """tenon.llm: tokens become text as they come."""
 
+import json
 import random
 
 import pytest
-from tenon.llm import StopStrings, TextStream
+from tenon.llm import StopStrings, TextStream, Tokenizer
 
 
 class Bytes:
@@ -47,3 +48,15 @@ def test_stops_over_several_tokens():
     assert "".join(pieces(b"aab", ["ab"])) == "a"
     assert "".join(pieces(b"xyz", ["zz", "yz"])) == "x"
     assert "".join(pieces("é👍!".encode(), ["👍"])) == "é"
+
+
+def test_a_tokenizer_that_fails_says_so():
+    pytest.importorskip("tokenizers")
+    words = {"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "[UNK]"}
+    words |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 9}
+    made = Tokenizer(text=json.dumps({"version": "1.0", "added_tokens": [], "model": words}))
+    assert made.encode("a") == [0]
+    with pytest.raises(ValueError, match="expected a text that it can split, got .*UNK"):
+        made.encode("b")
+    with pytest.raises(ValueError, match="tokenizer: expected tokens that it can join, got"):
+        made.decode([-1])

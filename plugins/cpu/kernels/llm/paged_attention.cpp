@@ -95,6 +95,30 @@ void load_floats(const tenon_tensor* tensor, int64_t at, int64_t n, float* to) {
   }
 }
 
+// Rows of int8 end in the four bytes of a float32, by which their codes are multiplied.
+constexpr int64_t kScaleBytes = 4;
+
+int64_t numbers_of_row(const tenon_tensor& pool) {
+  return pool.shape[3] - (pool.dtype == TENON_DTYPE_I8 ? kScaleBytes : 0);
+}
+
+// The numbers of `count` rows of a pool from row `row` on, `n` of each, as float32 rows `stride` apart.
+void load_rows(const tenon_tensor* pool, int64_t row, int64_t count, int64_t n, float* to,
+               int64_t stride) {
+  if (pool->dtype != TENON_DTYPE_I8) {
+    if (stride == n) return load_floats(pool, row * n, count * n, to);
+    for (int64_t r = 0; r < count; ++r) load_floats(pool, (row + r) * n, n, to + r * stride);
+    return;
+  }
+  const int8_t* codes = data_of<int8_t>(pool) + row * (n + kScaleBytes);
+  for (int64_t r = 0; r < count; ++r, codes += n + kScaleBytes, to += stride) {
+    float scale;
+    std::memcpy(&scale, codes + n, sizeof scale);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(codes[i]) * scale;
+  }
+}
+
 class Task {
  public:
   static int64_t bytes(const Problem& p) {
@@ -217,8 +241,9 @@ class Task {
     key = std::min(key, end - 1);
     const int64_t row =
         (p_.block_of(sequence_, key) * p_.kv_heads + head) * p_.block_size + key % p_.block_size;
-    keys_ahead_ = data_of<char>(p_.keys) + row * p_.features * kDtypeSize[p_.keys->dtype];
-    values_ahead_ = data_of<char>(p_.values) + row * p_.made * kDtypeSize[p_.values->dtype];
+    keys_ahead_ = data_of<char>(p_.keys) + row * p_.keys->shape[3] * kDtypeSize[p_.keys->dtype];
+    values_ahead_ =
+        data_of<char>(p_.values) + row * p_.values->shape[3] * kDtypeSize[p_.values->dtype];
   }
 
   // Keys side by side: [features, 16].
@@ -227,7 +252,7 @@ class Task {
     for_each_block(begin, end, [&](int64_t place, int64_t count, int64_t row) {
       const float* rows = data_of<float>(p_.keys) + row * n;
       if (p_.keys->dtype != TENON_DTYPE_F32) {
-        load_floats(p_.keys, row * n, count * n, rows_);
+        load_rows(p_.keys, row, count, n, rows_, n);
         rows = rows_;
       }
       transpose_block(reinterpret_cast<const uint32_t*>(rows), n,
@@ -246,7 +271,7 @@ class Task {
           continue;
         }
         float* copy = rows_ + (place + i) * made_;
-        load_floats(p_.values, at, p_.made, copy);
+        load_rows(p_.values, row + i, 1, p_.made, copy, made_);
         std::fill(copy + p_.made, copy + made_, 0.0f);
         values_[place + i] = copy;
       }
@@ -374,7 +399,7 @@ tenon_status paged_attention(tenon_ctx* ctx, const tenon_tensor* query, const te
       .kv_heads = kv_heads,
       .group = heads / kv_heads,
       .features = features,
-      .made = values->shape[3],
+      .made = numbers_of_row(*values),
       .block_size = keys->shape[2],
       .width = block_table->shape[1]};
   TENON_TRY(check(p, err));
@@ -421,7 +446,8 @@ bool is_pool(const tenon_value& value) {
   const auto* tensor = static_cast<const tenon_tensor*>(value.v.p);
   const int dtype = tensor->dtype;
   return tensor->ndim == 4 && tensor->shape[2] > 0 &&
-         (dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || dtype == TENON_DTYPE_F32);
+         (dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || dtype == TENON_DTYPE_F32 ||
+          (dtype == TENON_DTYPE_I8 && tensor->shape[3] >= kScaleBytes));
 }
 
 // A composite operator: its arguments have not been checked yet. What does not fit goes to the decomposition, which tells.
@@ -439,7 +465,7 @@ int32_t paged_attention_fits(const tenon_value* args, uint32_t) {
   const bool rows = has_offsets ? tensor(6)->ndim == 1 && tensor(6)->shape[0] == sequences + 1
                                 : query->shape[0] == sequences;
   const bool shapes = std::equal(keys->shape, keys->shape + 3, values->shape) &&
-                      keys->shape[3] == query->shape[2] && keys->shape[1] > 0 &&
+                      numbers_of_row(*keys) == query->shape[2] && keys->shape[1] > 0 &&
                       query->shape[1] % keys->shape[1] == 0 && table->shape[0] == sequences;
   const bool numbers = (args[7].tag == TENON_VALUE_NONE || args[7].v.i > 0) &&
                        (args[8].tag == TENON_VALUE_NONE || scalar_as<double>(args[8]) > 0);

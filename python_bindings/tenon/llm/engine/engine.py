@@ -42,7 +42,8 @@ class Engine:
     lengths, picks, pools)` gives the logits of the picked rows. `kv_cache` is the memory of keys and
     values, in bytes or with a unit; it must hold one sequence of `max_length` tokens. At most
     `max_sequences` run and `max_waiting` wait; a step has at most `token_budget` tokens, `chunk_size`
-    of them from one request.
+    of them from one request. `dtype` is that of keys and values: float32, bfloat16, float16, or int8 with a
+    scale for each token and head.
 
     A request's tokens and log-probabilities are the same bits whatever runs beside it, however its
     prompt is cut and whether it was preempted: steps are filled up to `minimum_rows` rows, by default
@@ -377,7 +378,8 @@ class Engine:
 
     def _count_blocks(self, config, kv_cache, block_size, dtype):
         item = tenon.zeros(1, dtype=dtype).numpy().itemsize if dtype != "bfloat16" else 2
-        block = 2 * config.layers * config.kv_heads * config.head_dim * block_size * item
+        row = config.head_dim * item + (4 if str(dtype) == "int8" else 0)  # with its scale
+        block = 2 * config.layers * config.kv_heads * block_size * row
         wanted = parse_bytes(kv_cache)
         least = (self._table_width + self._reserved) * block
         if wanted < least:

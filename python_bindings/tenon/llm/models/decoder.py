@@ -28,6 +28,8 @@ _ROUNDED = {"int8": (BlockWeight, "blocks"), "float8": (Float8Weight, "float8")}
 # bits do not depend on how many tokens of its sequence it computes.
 LEAST_NARROW_ROWS = 24
 
+POOL_DTYPES = ("float32", "bfloat16", "float16", "int8")  # of keys and values
+
 
 class Decoder:
     """A model of `config` over `weights`, which are named and shaped as `config.weight_shapes()` says.
@@ -85,9 +87,20 @@ class Decoder:
         self._programs = StepPrograms(enabled=config.experts is None or self._stacked)
 
     def new_pools(self, blocks: int, block_size: int = 16, dtype: str = "float32") -> Pools:
-        """Keys and values [blocks, kv_heads, block_size, head_dim] of each layer, zeros."""
+        """Keys and values [blocks, kv_heads, block_size, head_dim] of each layer, zeros. With `dtype` "int8" rows
+        have four bytes more, a float32 by which their numbers are multiplied."""
         config = self.config
-        shape = [blocks, config.kv_heads, block_size, config.head_dim]
+        if str(dtype) not in POOL_DTYPES:
+            raise ValueError(
+                f"Decoder: expected keys and values of {', '.join(POOL_DTYPES)}, got {dtype}"
+            )
+        row = config.head_dim + (4 if str(dtype) == "int8" else 0)
+        if row % 4 and str(dtype) == "int8":
+            raise ValueError(
+                f"Decoder: keys and values of int8 need a head_dim that is a multiple of 4, got "
+                f"{config.head_dim}"
+            )
+        shape = [blocks, config.kv_heads, block_size, row]
         return [
             (tenon.zeros(shape, dtype=dtype), tenon.zeros(shape, dtype=dtype))
             for _ in range(config.layers)
@@ -358,8 +371,18 @@ class _Step:
         for kept, rows in zip(pool, (key, value)):
             if count != rows.shape[0]:
                 rows = tenon.index_select(rows, self._rows)
+            rows = _with_scales(rows) if kept.dtype == tenon.int8 else rows.to(kept.dtype)
             # [blocks, block_size, kv_heads, head_dim] is a view: this writes the pool itself.
-            kept.transpose(1, 2)[self._block, self._place] = rows.to(kept.dtype)
+            kept.transpose(1, 2)[self._block, self._place] = rows
+
+
+def _with_scales(x: Tensor) -> Tensor:
+    """Rows of int8, and the four bytes of the scale with which the largest magnitude of each is 127."""
+    x = x.to(tenon.float32)
+    scales = tenon.max(tenon.abs(x), [-1], keepdim=True) / 127.0
+    # A scale that is not above 0 is that of zeros, or NaN, which makes what is read NaN.
+    codes = tenon.round(x / tenon.where(scales > 0, scales, 1.0)).to(tenon.int8)
+    return tenon.concat([codes, tenon.view_dtype(scales, tenon.int8)], -1)
 
 
 def _capped(x: Tensor, cap: float | None) -> Tensor:

@@ -24,6 +24,13 @@ def parse_json(body: bytes) -> dict:
         value = json.loads(body, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"body: expected JSON, got something else: {error}") from None
+    if b"\\u" in body:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except (UnicodeEncodeError, RecursionError):
+            raise ApiError(
+                400, "body: expected texts of Unicode, got half a surrogate pair"
+            ) from None
     if not isinstance(value, dict):
         raise ApiError(400, f"body: expected a JSON object, got {type(value).__name__}")
     return value
