@@ -71,6 +71,7 @@ ProgramPtr instantiate(const Program& program, const Sizes& sizes) {
   }
   made->changes = program.changes;
   set_numerics(made->graph, program.graph.numerics);
+  set_claimers(made->graph, program.graph.claimers);
   return made;
 }
 
