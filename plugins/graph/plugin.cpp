@@ -337,12 +337,8 @@ tenon_status program_move(const tenon_graph_program* program, tenon_device_id de
 tenon_status program_claim(const tenon_graph_program* program, const char* name,
                            const char* options, tenon_graph_program** out, tenon_err* err) {
   return guarded(err, [&] {
-    const auto claimer = std::make_shared<const Claimer>(name, options ? options : "");
-    if (!claimer->is_exact() && program->graph.numerics != TENON_GRAPH_FAST)
-      throw Error(TENON_FAILED_PRECONDITION,
-                  "program: expected numerics=\"fast\" for the claimer '" + claimer->name() +
-                      "', whose results have other bits than kernels give, got a program whose "
-                      "results are to be nearer; optimize it with numerics=\"fast\"");
+    const auto claimer = std::make_shared<const Claimer>(name, options ? options : "",
+                                                         program->graph.numerics);
     auto claim = [&](const Program& each) {
       ProgramPtr made = copy_program(each);
       std::vector<ClaimerPtr> all = made->graph.claimers;

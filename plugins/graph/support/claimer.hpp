@@ -11,13 +11,13 @@ namespace tenon::graph {
 
 class Claimer {
  public:
-  // Throws Error: there is none of this name, or it refuses the options.
-  Claimer(std::string name, const std::string& options);
+  // For programs of these numerics (TENON_GRAPH_EXACT, ...). Throws Error: there is none of this name, its results are
+  // not exact and have to be, or it refuses the options.
+  Claimer(std::string name, const std::string& options, int32_t numerics);
   ~Claimer();
   Claimer(const Claimer&) = delete;
 
   const std::string& name() const { return name_; }
-  bool is_exact() const { return service_->flags & TENON_EXECUTABLE_EXACT; }
   const tenon_subgraph_api* subgraphs() const { return service_->subgraphs; }
   tenon_device handle() const { return handle_; }
 

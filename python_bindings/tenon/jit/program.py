@@ -148,7 +148,8 @@ class Program:
 
         `options`: what the claimer is to do, {"exclude": ["softmax"], "threads": 2}, or the text of it. Files do not keep it.
         Results of "onnxruntime" have other bits than kernels give, so that the program has to be one of
-        `optimize(numerics="fast")`; ValueError for another, and for options that there are not.
+        `optimize(numerics="fast")`. Raises RuntimeError for another program and where the library is missing, ValueError for options
+        that there are not.
         """
         return Program(
             self._native.claim(claimer, claimer_options(options)), self._inputs, self._outputs
