@@ -100,9 +100,15 @@ int32_t compared_dtype(const Step& step) {
   return *dtype;
 }
 
-Names write(ModelWriter& model, const Step& step, const Line& line) {
+// Operators of bits are those of truth values for truth values.
+std::string_view logical(std::string_view op) {
+  return op.starts_with("Bitwise") ? op.substr(7) : op;
+}
+
+Names write(ModelWriter& model, const Step& step, Line line) {
   const int32_t made = step.result().dtype;
   int32_t dtype = made;
+  if (made == TENON_DTYPE_BOOL) line.op = logical(line.op);
   if (is_one_of(line.op, kLogical)) {
     dtype = TENON_DTYPE_BOOL;
   } else if (is_one_of(line.op, kComparisons)) {
