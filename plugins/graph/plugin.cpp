@@ -178,9 +178,15 @@ void program_print(const tenon_graph_program* program, tenon_sink_fn sink, void*
   sink(user, text.data(), text.size());
 }
 
+// What runs at the recorded sizes: of a program of many, whose own plan never runs, the one for these.
+Instances::Made at_recorded_sizes(const Program& program) {
+  if (program.dimensions) return instance_of(program, program.dimensions->recorded());
+  return {&program, [](const Program*) {}};  // borrowed
+}
+
 void program_plan(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
   guarded(nullptr, [&] {
-    const std::string text = program->plan().text();
+    const std::string text = at_recorded_sizes(*program)->plan().text();
     sink(user, text.data(), text.size());
   });
 }
@@ -354,7 +360,7 @@ tenon_status program_claims(const tenon_graph_program* program,
                             void (*visit)(void* user, const tenon_graph_claim*), void* user,
                             tenon_err* err) {
   return guarded(err, [&] {
-    program->plan().for_each_claim([&](uint32_t begin, uint32_t end, const std::string& claimer,
+    at_recorded_sizes(*program)->plan().for_each_claim([&](uint32_t begin, uint32_t end, const std::string& claimer,
                                        const std::string& problem) {
       const tenon_graph_claim claim = {.struct_size = sizeof claim,
                                        .begin = begin,

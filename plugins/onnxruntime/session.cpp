@@ -138,10 +138,14 @@ Executable::Executable(const tenon_subgraph& graph, const Options& options) {
 }
 
 Executable::~Executable() {
-  if (session_) Library::get().api().release_session(session_);
+  if (session_ && ::getpid() == process_) Library::get().api().release_session(session_);
 }
 
 void Executable::run(const tenon_executable_request& request) const {
+  if (::getpid() != process_)
+    throw Error(TENON_FAILED_PRECONDITION,
+                "onnxruntime: its session was made before this process was forked; load the "
+                "program in the child");
   const Library& library = Library::get();
   std::vector<ValuePtr> owned;
   std::vector<const Value*> inputs;

@@ -2,6 +2,8 @@
 // A session of ONNX Runtime for one sub-graph: what becomes of a tenon_executable.
 #pragma once
 
+#include <unistd.h>
+
 #include <tenon/abi.h>
 
 #include <memory>
@@ -20,7 +22,8 @@ class Executable {
   ~Executable();
   Executable(const Executable&) = delete;
 
-  // Reads inputs and writes outputs where they lie. Any thread, also several at once.
+  // Reads inputs and writes outputs where they lie. Any thread, also several at once. Throws Error, also in a child of a
+  // fork, in which the session has no threads.
   void run(const tenon_executable_request& request) const;
 
  private:
@@ -30,6 +33,7 @@ class Executable {
   using ValuePtr = std::unique_ptr<Value, ReleaseValue>;
   static ValuePtr value_of(const tenon_tensor& tensor);
 
+  const pid_t process_ = ::getpid();  // whose threads the session has
   Session* session_ = nullptr;
   std::vector<ValuePtr> constants_;  // over the program's memory
   std::vector<uint32_t> inputs_;     // of the sub-graph, those that differ from run to run

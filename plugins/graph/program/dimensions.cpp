@@ -153,6 +153,10 @@ Instances::Made instance_for(const Program& program, tenon_tensor* const* inputs
       refuse(axis + dimension.name + " = " + std::to_string(known) + " as in other inputs");
     known = size;
   }
+  return instance_of(program, sizes);
+}
+
+Instances::Made instance_of(const Program& program, const Sizes& sizes) {
   return program.instances->get(sizes, [&]() -> Instances::Made {
     return {instantiate(program, sizes).release(), ReleaseProgram()};
   });
