@@ -51,6 +51,7 @@ void check_value(const std::string& key, const std::string& value) {
   if (key == "dtype") check_one_of(key, {"", "float16", "bfloat16"}, value);
   if (key == "profile") check_one_of(key, {"true", "false"}, value);
   if (key == "warmup") parse_shapes(value);
+  if (key == "subgraphs") parse_claimers(value);
   if (key == "sizes") parse_sizes(value);
   if (key == "shapes") parse_named_shapes(value);
   constexpr int64_t kYear = int64_t{1000} * 3600 * 24 * 365, kMaxThreads = 1024, kSecond = 1000000;
@@ -60,6 +61,11 @@ void check_value(const std::string& key, const std::string& value) {
     refuse(key, "a number of threads from 1 to 1024, or nothing for the process's pool", value);
   if (key == "spin_us" && !value.empty() && !is_number(value, 0, kSecond))
     refuse(key, "a number of microseconds from 0 to 1000000", value);
+}
+
+std::string trimmed(const std::string& text) {
+  const std::vector<std::string> all = pieces(text, '\0');
+  return all.empty() ? "" : all[0];
 }
 
 std::vector<std::string> names_of_keys() {
@@ -121,10 +127,13 @@ const std::vector<Info>& config_keys() {
       available("spin_us", "",
                 "microseconds that a thread of that pool waits for work before it sleeps; empty: "
                 "as those of the process's pool; it needs `threads`"),
+      available("subgraphs", "",
+                "claimers that are offered the steps on the host before kernels are, options behind "
+                "a colon, 'onnxruntime: exclude=softmax; threads=2'; several divided by '|'; what they "
+                "leave goes by `fallback`"),
       planned("affinity", "bind the process to processors (taskset) instead"),
       planned("memory", "results are allocated when they are needed and kept for later runs"),
       planned("instances", "programs of the last 32 sizes are kept"),
-      planned("subgraphs", "devices of plugins claim parts of programs by themselves"),
       planned("cache_dir", "weights are used as they lie in the file"),
       planned("isolated", "load the device's plugin with isolated=True instead"),
       planned("deterministic", "use tenon.use_deterministic_algorithms, which is for the process"),
@@ -151,6 +160,19 @@ const std::string& Config::get(const std::string& key) const {
 
 std::vector<std::string> Config::list(const std::string& key) const {
   return pieces(get(key), ',');
+}
+
+std::vector<ChosenClaimer> parse_claimers(const std::string& text) {
+  std::vector<ChosenClaimer> claimers;
+  for (const std::string& each : pieces(text, '|')) {
+    const size_t colon = std::min(each.find(':'), each.size());
+    ChosenClaimer made = {trimmed(each.substr(0, colon)),
+                          trimmed(each.substr(std::min(colon + 1, each.size())))};
+    if (made.name.empty())
+      refuse("subgraphs", "names of claimers, with options behind a colon", text);
+    claimers.push_back(std::move(made));
+  }
+  return claimers;
 }
 
 std::vector<std::string> pieces(const std::string& text, char divider) {

@@ -31,6 +31,12 @@ class Config {
   std::map<std::string, std::string> values_;
 };
 
+// A value of `subgraphs`: "onnxruntime: threads=2". Options are in the claimer's own grammar.
+struct ChosenClaimer {
+  std::string name, options;
+};
+std::vector<ChosenClaimer> parse_claimers(const std::string& text);
+
 // Pieces of `text` between `divider`s, without spaces around them and without empty ones.
 std::vector<std::string> pieces(const std::string& text, char divider);
 

@@ -112,11 +112,34 @@ Program optimized(Program program, const Config& config, Source source) {
   });
 }
 
+std::set<std::string> claimers_of(const Config& config) {
+  std::set<std::string> names;
+  for (const ChosenClaimer& each : parse_claimers(config.get("subgraphs"))) names.insert(each.name);
+  return names;
+}
+
+Program claimed(Program program, const Config& config) {
+  for (const ChosenClaimer& each : parse_claimers(config.get("subgraphs")))
+    program = made("config: `subgraphs`: ", [&](tenon_graph_program** out, tenon_err* err) {
+      return graph_service().program_claim(program.get(), each.name.c_str(), each.options.c_str(),
+                                           out, err);
+    });
+  return program;
+}
+
+std::vector<Step> steps_with_claims(const tenon_graph_program* program,
+                                    const std::set<std::string>& claimers) {
+  std::vector<Step> steps = steps_of(program);
+  if (!claimers.empty()) find_claims(program, claimers, steps);
+  return steps;
+}
+
 std::shared_ptr<const Prepared> prepared(Program program, const Config& config, Source source) {
   program = on_device(without_effects(std::move(program), config.path()), config.list("device"));
   if (const std::string& dtype = config.get("dtype"); !dtype.empty())
     program = in_mixed_precision(std::move(program), host->dtype_find(dtype.c_str()));
-  return std::make_shared<const Prepared>(optimized(std::move(program), config, source));
+  program = claimed(optimized(std::move(program), config, source), config);
+  return std::make_shared<const Prepared>(std::move(program), claimers_of(config));
 }
 
 std::shared_ptr<const Prepared> first_prepared(OnnxFile* onnx, const Config& config) {
@@ -135,7 +158,8 @@ void ReleaseProgram::operator()(tenon_graph_program* program) const {
   graph_service().program_release(program);
 }
 
-Prepared::Prepared(Program made) : program(std::move(made)), steps(steps_of(program.get())) {
+Prepared::Prepared(Program made, const std::set<std::string>& claimers)
+    : program(std::move(made)), steps(steps_with_claims(program.get(), claimers)) {
   for (size_t i = 0; i < steps.size(); ++i)
     if (steps[i].depth == 0) outer_.push_back(i);
 }
@@ -225,6 +249,7 @@ uint64_t Model::weight_bytes() const {
 
 // Steps for which their device has no kernel. Whether a kernel declines its arguments shows when it runs.
 void Model::check_fallbacks(const Prepared& prepared) const {
+  check_unclaimed(prepared);
   const std::string& policy = config_.get("fallback");
   std::string list;
   for (const Step& step : prepared.steps)
@@ -239,6 +264,39 @@ void Model::check_fallbacks(const Prepared& prepared) const {
                     "\n  `fallback` is deny; bring kernels for them, run the program on the "
                     "host, or set `fallback` to allow");
   host->log(2, text.data(), text.size());
+}
+
+// Steps that compute and that no claimer takes.
+void Model::check_unclaimed(const Prepared& prepared) const {
+  const std::string& policy = config_.get("fallback");
+  if (config_.get("subgraphs").empty() || policy == "allow") return;
+  std::string list;
+  for (const Step& step : prepared.steps)
+    if (step.claimer.empty() && step.route != Route::kNone)
+      list += "\n  " + step.name + " of " + step.dtype +
+              (step.place().empty() ? "" : " at " + step.place());
+  if (list.empty()) return;
+  const std::string text = config_.path() + ": no claimer of `subgraphs` (" +
+                           config_.get("subgraphs") +
+                           ") takes these steps, which kernels run:" + list;
+  if (policy == "deny")
+    throw Error(TENON_PERMISSION_DENIED,
+                text + "\n  `fallback` is deny; set it to allow, or leave `subgraphs` out");
+  host->log(2, text.data(), text.size());
+}
+
+bool Model::has_claims_alone() const {
+  return !config_.get("subgraphs").empty() && config_.get("fallback") == "deny";
+}
+
+void Model::check_claims() const {
+  const std::string list = claim_problems(recorded_->program.get(), claimers_of(config_));
+  if (!list.empty())
+    throw Error(TENON_PERMISSION_DENIED,
+                config_.path() + ": kernels run steps that claimers of `subgraphs` (" +
+                    config_.get("subgraphs") + ") have claimed:" + list +
+                    "\n  `fallback` is deny; leave their operators out by the claimer's "
+                    "`exclude`, or set `fallback` to allow");
 }
 
 }  // namespace tenon::predictor

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ namespace tenon::predictor {
 
 // A program as it runs.
 struct Prepared {
-  explicit Prepared(Program program);
+  // `claimers`: whose claims the steps tell of.
+  Prepared(Program program, const std::set<std::string>& claimers);
 
   const Program program;
   const std::vector<Step> steps;
@@ -48,9 +50,14 @@ class Model {
   // A setting as it is in force.
   const std::string& setting(const std::string& key) const;
   uint64_t weight_bytes() const;
+  // Whether the user chose claimers, and nothing but them may compute.
+  bool has_claims_alone() const;
+  // Throws Error where kernels run what claimers have claimed, which shows when it has run twice.
+  void check_claims() const;
 
  private:
   void check_fallbacks(const Prepared& prepared) const;
+  void check_unclaimed(const Prepared& prepared) const;
   std::vector<int64_t> sizes_of(const std::vector<tenon_tensor*>& inputs) const;
 
   Config config_;

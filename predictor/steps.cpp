@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "formats/json_fields.hpp"
 #include "graph_service.hpp"
@@ -45,6 +46,17 @@ void find_route(const tenon_graph_step& from, Step& step) {
   }
 }
 
+void for_each_claim(const tenon_graph_program* program,
+                    const std::function<void(const tenon_graph_claim&)>& visit) {
+  const ErrorSink err;
+  err.check(graph_service().program_claims(
+      program,
+      [](void* user, const tenon_graph_claim* claim) {
+        (*static_cast<const std::function<void(const tenon_graph_claim&)>*>(user))(*claim);
+      },
+      const_cast<void*>(static_cast<const void*>(&visit)), err));
+}
+
 std::string bytes_text(uint64_t bytes) {
   if (bytes < 10240) return std::to_string(bytes) + " B";
   if (bytes < (uint64_t{10} << 20)) return std::to_string(bytes >> 10) + " KiB";
@@ -52,6 +64,7 @@ std::string bytes_text(uint64_t bytes) {
 }
 
 std::string runner_of(const Step& step) {
+  if (!step.claimer.empty()) return step.claimer;
   switch (step.route) {
     case Route::kKernel:
       return step.plugin;
@@ -116,6 +129,25 @@ std::vector<Step> steps_of(const tenon_graph_program* program) {
     steps.push_back(std::move(step));
   }
   return steps;
+}
+
+void find_claims(const tenon_graph_program* program, const std::set<std::string>& claimers,
+                 std::vector<Step>& steps) {
+  for_each_claim(program, [&](const tenon_graph_claim& claim) {
+    for (uint32_t i = claim.begin; i < claim.end && claimers.contains(claim.claimer); ++i)
+      steps[i].claimer = claim.claimer;
+  });
+}
+
+std::string claim_problems(const tenon_graph_program* program,
+                           const std::set<std::string>& claimers) {
+  std::string text;
+  for_each_claim(program, [&](const tenon_graph_claim& claim) {
+    if (claimers.contains(claim.claimer) && *claim.problem)
+      text += "\n  steps " + std::to_string(claim.begin) + " to " +
+              std::to_string(claim.end - 1) + ": " + claim.problem;
+  });
+  return text;
 }
 
 std::string explain(const tenon_graph_program* program, const std::vector<Step>& steps) {

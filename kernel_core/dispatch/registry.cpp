@@ -128,6 +128,12 @@ tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
   if ((def.flags & TENON_OP_COMPOSITE) && !def.decompose && !def.decompose_self)
     return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`",
                 def.name);
+  if ((def.flags & TENON_OP_LIST_OUTPUT) && (!(def.flags & TENON_OP_COMPOSITE) || def.nouts != 1))
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "operator %s: a result that is a list of tensors is the only one of a composite, "
+                "which makes the list; expected 1 result and TENON_OP_COMPOSITE in flags, got %u "
+                "and 0x%x; write `decompose`",
+                def.name, def.nouts, static_cast<unsigned>(def.flags));
   const std::string_view written = trait(def, kInPlace);
   if (!written.empty() && written != kByCopy && in_place_parameter(def) < 0)
     return fail(err, TENON_INVALID_ARGUMENT,

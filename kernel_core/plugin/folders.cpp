@@ -109,7 +109,15 @@ void Loader::scan_file(const std::string& path, const std::string& name) {
   // Other libraries may lie beside plugins.
   if (attempt.outcome.reason == Reason::kNoNote && !candidate.is_named) return;
   if (attempt.outcome) {
-    if (candidate.is_named) log(LogLevel::kWarning, "%s", attempt.outcome.text.c_str());
+    // A plugin that lies in a folder is named by no caller, who would get the error.
+    const Reason reason = attempt.outcome.reason;
+    const bool cannot_load = reason == Reason::kSanitizer || reason == Reason::kEpoch ||
+                             reason == Reason::kCpuFeature || reason == Reason::kBadNote;
+    if (candidate.is_named)
+      log(LogLevel::kWarning, "%s", attempt.outcome.text.c_str());
+    else if (cannot_load && !is_disabled(candidate.manifest.name))
+      log(LogLevel::kWarning, "%s; %s [%s]", attempt.outcome.text.c_str(),
+          attempt.outcome.fix.c_str(), reason_name(reason));
     attempt.name = candidate.manifest.name;
     attempt.version = candidate.manifest.version;
     candidate.refusal = attempt.outcome;

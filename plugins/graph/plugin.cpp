@@ -23,6 +23,7 @@
 #include "record/with_names.hpp"
 #include "rewrite/check.hpp"
 #include "rewrite/registry.hpp"
+#include "support/claimer.hpp"
 #include "support/host.hpp"
 #include "text/file.hpp"
 #include "text/text.hpp"
@@ -177,9 +178,15 @@ void program_print(const tenon_graph_program* program, tenon_sink_fn sink, void*
   sink(user, text.data(), text.size());
 }
 
+// What runs at the recorded sizes: of a program of many, whose own plan never runs, the one for these.
+Instances::Made at_recorded_sizes(const Program& program) {
+  if (program.dimensions) return instance_of(program, program.dimensions->recorded());
+  return {&program, [](const Program*) {}};  // borrowed
+}
+
 void program_plan(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
   guarded(nullptr, [&] {
-    const std::string text = program->plan().text();
+    const std::string text = at_recorded_sizes(*program)->plan().text();
     sink(user, text.data(), text.size());
   });
 }
@@ -331,6 +338,41 @@ tenon_status program_move(const tenon_graph_program* program, tenon_device_id de
   return guarded(err, [&] { *out = move_program(*program, device).release(); });
 }
 
+// -- claimers ----------------------------------------------------------------------------------------
+
+tenon_status program_claim(const tenon_graph_program* program, const char* name,
+                           const char* options, tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] {
+    const auto claimer = std::make_shared<const Claimer>(name, options ? options : "",
+                                                         program->graph.numerics);
+    auto claim = [&](const Program& each) {
+      ProgramPtr made = copy_program(each);
+      std::vector<ClaimerPtr> all = made->graph.claimers;
+      all.push_back(claimer);
+      set_claimers(made->graph, all);
+      return made;
+    };
+    *out = changed(*program, claim).release();
+  });
+}
+
+tenon_status program_claims(const tenon_graph_program* program,
+                            void (*visit)(void* user, const tenon_graph_claim*), void* user,
+                            tenon_err* err) {
+  return guarded(err, [&] {
+    at_recorded_sizes(*program)->plan().for_each_claim([&](uint32_t begin, uint32_t end, const std::string& claimer,
+                                       const std::string& problem) {
+      const tenon_graph_claim claim = {.struct_size = sizeof claim,
+                                       .begin = begin,
+                                       .end = end,
+                                       .reserved = 0,
+                                       .claimer = claimer.c_str(),
+                                       .problem = problem.c_str()};
+      visit(user, &claim);
+    });
+  });
+}
+
 // -- programs that are built ------------------------------------------------------------------------
 
 tenon_status builder_begin(tenon_device_id device, tenon_graph_builder** out, tenon_err* err) {
@@ -461,6 +503,8 @@ constexpr tenon_graph_service_api kService = {
     .program_each_step = program_each_step,
     .program_run_with = program_run_with,
     .program_move = program_move,
+    .program_claim = program_claim,
+    .program_claims = program_claims,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

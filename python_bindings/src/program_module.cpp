@@ -147,6 +147,15 @@ Program optimize(const Program& program, const std::string& passes) {
   return Program(changed);
 }
 
+Program claim(const Program& program, const std::string& claimer, const std::string& options) {
+  tenon_graph_program* changed;
+  const tenon_graph_service_api& service = graph_service();
+  call_unlocked([&](tenon_err* err) {
+    return service.program_claim(program.handle(), claimer.c_str(), options.c_str(), &changed, err);
+  });
+  return Program(changed);
+}
+
 // [(name, min, max, multiple, recorded)]
 std::vector<tenon_graph_dimension> dimensions_of(nb::handle list, std::vector<std::string>& names) {
   std::vector<tenon_graph_dimension> dimensions;
@@ -332,6 +341,7 @@ void add_program_type(nb::module_& module) {
       .def("effects", &effects)
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))
+      .def("claim", &claim, nb::arg("claimer"), nb::arg("options"))
       .def("leaves", &leaves)
       .def("parts", &program_parts)
       .def("dimensions", &dimensions)

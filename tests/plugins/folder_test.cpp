@@ -85,6 +85,24 @@ TEST(Folder, BadFilesDoNotMatter) {
   EXPECT_TRUE(is_ok(find_device("null")));
 }
 
+// A program that finds fewer operators than it should has no other way to learn of it.
+TEST(Folder, PluginsThatCannotLoadAreWarnedOf) {
+  Scratch scratch;
+  scratch.copy("null", "libtenon_null.so", [](tenon_note& note) {
+    note.sanitizer = note.sanitizer == TENON_SANITIZER_THREAD ? TENON_SANITIZER_ADDRESS
+                                                              : TENON_SANITIZER_THREAD;
+  });
+  write_file(scratch / "text.so", "hello");
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(is_ok(add_folder(scratch.folder())));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("libtenon_null.so) is built with sanitizer "),
+            std::string::npos)
+      << log;
+  EXPECT_NE(log.find("; build both alike [SANITIZER]"), std::string::npos) << log;
+  EXPECT_EQ(log.find("text.so"), std::string::npos) << log;
+}
+
 TEST(Folder, ARefusalIsKeptForTheOneWhoNamesTheDevice) {
   Scratch scratch;
   fs::path file = scratch.copy("null", "libtenon_null.so");

@@ -87,6 +87,7 @@ const Case kCases[] = {
     {"op_outs_none", "BAD_TABLE", "results, got 0"},
     {"op_rule_missing", "BAD_TABLE", "no shape rule"},
     {"op_composite_of_nothing", "BAD_TABLE", "composite without `decompose`"},
+    {"op_list_of_kernel", "BAD_TABLE", "expected 1 result and TENON_OP_COMPOSITE in flags, got 1"},
     {"param_name_null", "BAD_TABLE", "parameter 0: it has no name"},
     {"param_kind_unknown", "BAD_TABLE", "kind 99"},
     {"param_flags_unknown", "BAD_TABLE", "are unknown"},

@@ -134,6 +134,30 @@ std::string Plan::text() const {
   return text;
 }
 
+uint32_t Plan::count_steps() const {
+  auto count = static_cast<uint32_t>(instructions_.size());
+  for (const Instruction& instruction : instructions_)
+    for (const Plan& region : instruction.regions) count += region.count_steps();
+  return count;
+}
+
+void Plan::for_each_claim(const VisitClaim& visit, uint32_t first) const {
+  std::vector<uint32_t> index;  // of each step, and of the end
+  for (const Instruction& instruction : instructions_) {
+    index.push_back(first++);
+    for (const Plan& region : instruction.regions) {
+      region.for_each_claim(visit, first);
+      first += region.count_steps();
+    }
+  }
+  index.push_back(first);
+  for (const GroupPtr& group : groups_) {
+    std::string problem;
+    const std::string claimer = group->claimer(&problem);
+    if (!claimer.empty()) visit(index[group->begin()], index[group->end()], claimer, problem);
+  }
+}
+
 void Plan::use_operator(const Step& step) {
   const tenon_op_def* def = host->op_def(step.op);
   auto is_known = [&](const UsedOperator& used) { return used.def == def; };

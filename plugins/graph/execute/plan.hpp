@@ -2,6 +2,7 @@
 // A program made ready to run: what each step does, as flat tables, and when each value dies.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ class Plan {
   tenon_status check_operators(tenon_err* err) const;
   // What is run together, a line for each; regions follow their step.
   std::string text() const;
+  // What claimers and devices have claimed. Steps are counted from `first` on, those of regions behind their step.
+  using VisitClaim = std::function<void(uint32_t begin, uint32_t end, const std::string& claimer,
+                                        const std::string& problem)>;
+  void for_each_claim(const VisitClaim& visit, uint32_t first = 0) const;
   MemoryUse memory() const;
   // `results` receives owned tensors; on failure it is untouched.
   tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
@@ -54,6 +59,7 @@ class Plan {
   class Run;
   // Do the step's results have memory of their own?
   static bool makes_storage(const Step& step);
+  uint32_t count_steps() const;  // with those of regions
   // Bytes of results that live at once.
   int64_t peak(bool frees, bool has_groups) const;
   void use_operator(const Step& step);

@@ -18,19 +18,25 @@
 namespace tenon::graph {
 namespace {
 
-// A device's group, borrowed as long as the object lives: the plugin is not unloaded before.
-class Borrowed {
+// Who compiles: a claimer, or a device by its group, borrowed as long as the object lives: the plugin is not
+// unloaded before.
+class Compiler {
  public:
-  explicit Borrowed(tenon_device_id device) : device_(device) {
+  Compiler(tenon_device_id device, ClaimerPtr claimer)
+      : device_(device), claimer_(std::move(claimer)) {
     const void* table = nullptr;
-    if (host->device_group_borrow(device, TENON_GROUP_SUBGRAPH, &table, &handle_, nullptr) ==
-        TENON_OK)
+    if (claimer_) {
+      api_ = claimer_->subgraphs();
+      handle_ = claimer_->handle();
+    } else if (host->device_group_borrow(device, TENON_GROUP_SUBGRAPH, &table, &handle_, nullptr) ==
+               TENON_OK) {
       api_ = static_cast<const tenon_subgraph_api*>(table);
+    }
   }
-  ~Borrowed() {
-    if (api_) host->device_group_return(device_, TENON_GROUP_SUBGRAPH);
+  ~Compiler() {
+    if (api_ && !claimer_) host->device_group_return(device_, TENON_GROUP_SUBGRAPH);
   }
-  Borrowed(const Borrowed&) = delete;
+  Compiler(const Compiler&) = delete;
 
   explicit operator bool() const { return api_; }
   const tenon_subgraph_api* operator->() const { return api_; }
@@ -38,6 +44,7 @@ class Borrowed {
 
  private:
   tenon_device_id device_;
+  ClaimerPtr claimer_;
   const tenon_subgraph_api* api_ = nullptr;
   tenon_device handle_ = nullptr;
 };
@@ -66,17 +73,20 @@ std::optional<tenon_device_id> offered_device(const Graph& graph, const Step& st
   return fits && has_operand ? std::optional(device) : std::nullopt;
 }
 
-// Offers `count` steps to a device: the part of each, 0 for those that it does not want. Empty: the
-// device has no compiler.
-template <class Describe>
-std::vector<uint32_t> claimed_parts(tenon_device_id device, uint32_t count, Describe&& describe) {
-  const Borrowed api(device);
+std::string name_of(tenon_device_id device, const ClaimerPtr& claimer) {
+  return claimer ? claimer->name() : device_text(device);
+}
+
+// Offers steps to a compiler: the part of each, 0 for those that it does not want. Empty: the device has none.
+std::vector<uint32_t> claimed_parts(tenon_device_id device, const ClaimerPtr& claimer,
+                                    uint32_t count, const std::function<const Subgraph&()>& steps) {
+  const Compiler api(device, claimer);
   if (!api) return {};
   std::vector<uint32_t> parts(count);
   const ErrorSink err;
-  if (api->claim(api.handle(), describe()->get(), parts.data(), err) == TENON_OK) return parts;
-  const std::string text =
-      "program: " + device_text(device) + " claims nothing, as it failed: " + host->err_text(err);
+  if (api->claim(api.handle(), steps().get(), parts.data(), err) == TENON_OK) return parts;
+  const std::string text = "program: " + name_of(device, claimer) +
+                           " claims nothing, as it failed: " + host->err_text(err);
   host->log(2, text.data(), text.size());
   return {};
 }
@@ -97,12 +107,12 @@ bool is_row_major(const tenon_tensor& tensor) {
 }  // namespace
 
 struct DelegatedGroup::Executable {
-  explicit Executable(tenon_device_id device) : api(device) {}
+  Executable(tenon_device_id device, ClaimerPtr claimer) : api(device, std::move(claimer)) {}
   ~Executable() {
     // A child of a fork has no device: what its parent has made there is the parent's.
     if (executable && ::getpid() == process) api->executable_destroy(api.handle(), executable);
   }
-  Borrowed api;
+  Compiler api;
   tenon_executable executable = nullptr;
   uint64_t workspace_bytes = 0;
   std::vector<uint32_t> versions;  // of the constants that it may hold
@@ -110,8 +120,10 @@ struct DelegatedGroup::Executable {
 };
 
 DelegatedGroup::DelegatedGroup(const Graph& graph, uint32_t begin, uint32_t end,
-                               std::vector<ValueId> results, const Constants& constants)
+                               std::vector<ValueId> results, const Constants& constants,
+                               ClaimerPtr claimer)
     : Group(graph, begin, end),
+      claimer_(std::move(claimer)),
       device_(graph.values[graph.steps[begin].results[0]].device),
       inputs_(read_from_outside(graph, begin, end)),
       results_(std::move(results)) {
@@ -120,59 +132,83 @@ DelegatedGroup::DelegatedGroup(const Graph& graph, uint32_t begin, uint32_t end,
       constants_.insert(*found);
 }
 
+namespace {
+
+std::vector<ValueId> needed_results(const GroupContext& context, uint32_t begin, uint32_t end) {
+  std::vector<ValueId> results;
+  for (uint32_t i = begin; i < end; ++i)
+    for (ValueId value : context.graph.steps[i].results)
+      if (context.is_needed_after(value, end - 1)) results.push_back(value);
+  return results;
+}
+
+}  // namespace
+
 std::vector<GroupPtr> DelegatedGroup::find(const GroupContext& context, uint32_t begin,
                                            uint32_t end) {
   const Graph& graph = context.graph;
   std::vector<GroupPtr> groups;
   if (is_switched_off()) return groups;
-  auto results_of = [&](uint32_t begin, uint32_t end) {
-    std::vector<ValueId> results;
-    for (uint32_t i = begin; i < end; ++i)
-      for (ValueId value : graph.steps[i].results)
-        if (context.is_needed_after(value, end - 1)) results.push_back(value);
-    return results;
-  };
-  // A view that others look at shares memory with what it is a view of; so it is made outside, by
-  // no work at all, and divides the part.
-  auto is_view_for_others = [&](uint32_t step, uint32_t end) {
-    const auto& made = graph.steps[step].results;
-    return gives_view(graph.steps[step]) && std::any_of(made.begin(), made.end(), [&](ValueId id) {
-             return context.is_needed_after(id, end - 1);
-           });
-  };
-  std::function<void(uint32_t, uint32_t)> add = [&](uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; ++i) {
-      if (!is_view_for_others(i, end)) continue;
-      add(begin, i);
-      return add(i + 1, end);
-    }
-    if (begin == end) return;
-    std::vector<ValueId> results = results_of(begin, end);
-    const bool computes = std::any_of(graph.steps.begin() + begin, graph.steps.begin() + end,
-                                      [](const Step& step) { return !gives_view(step); });
-    if (computes && !results.empty())
-      groups.emplace_back(
-          new DelegatedGroup(graph, begin, end, std::move(results), context.constants));
-  };
   for (uint32_t first = begin; first < end;) {
     const std::optional<tenon_device_id> device = offered_device(graph, graph.steps[first]);
     uint32_t last = first + 1;
     while (device && last < end && offered_device(graph, graph.steps[last]) == device) ++last;
-    if (device) {
-      const std::vector<uint32_t> parts = claimed_parts(*device, last - first, [&] {
-        return std::make_unique<Subgraph>(graph, first, last, results_of(first, last),
-                                          context.constants);
-      });
-      for (uint32_t from = 0; from < parts.size();) {
-        uint32_t to = from + 1;
-        while (to < parts.size() && parts[to] == parts[from]) ++to;
-        if (parts[from] != 0) add(first + from, first + to);
-        from = to;
-      }
-    }
+    const size_t claimers = graph.claimers.size();
+    if (device)
+      find_claimed(context, first, last, *device, *device == host->device_host() ? 0 : claimers,
+                   groups);
     first = last;
   }
   return groups;
+}
+
+// What the claimers from `claimer` on, and behind them the device, claim of neighbouring steps.
+void DelegatedGroup::find_claimed(const GroupContext& context, uint32_t begin, uint32_t end,
+                                  tenon_device_id device, size_t claimer,
+                                  std::vector<GroupPtr>& groups) {
+  const Graph& graph = context.graph;
+  const bool is_last = claimer >= graph.claimers.size();
+  const ClaimerPtr asked = is_last ? nullptr : graph.claimers[claimer];
+  std::optional<Subgraph> offered;
+  std::vector<uint32_t> parts =
+      claimed_parts(device, asked, end - begin, [&]() -> const Subgraph& {
+        return offered.emplace(graph, begin, end, needed_results(context, begin, end),
+                               context.constants);
+      });
+  if (!is_last) parts.resize(end - begin);  // what the claimer leaves goes to the next one
+  for (uint32_t from = 0; from < parts.size();) {
+    uint32_t to = from + 1;
+    while (to < parts.size() && parts[to] == parts[from]) ++to;
+    if (parts[from] != 0)
+      add(context, begin + from, begin + to, asked, groups);
+    else if (!is_last)
+      find_claimed(context, begin + from, begin + to, device, claimer + 1, groups);
+    from = to;
+  }
+}
+
+// A view that others look at shares memory with what it is a view of; so it is made outside, by no
+// work at all, and divides the part.
+void DelegatedGroup::add(const GroupContext& context, uint32_t begin, uint32_t end,
+                         const ClaimerPtr& claimer, std::vector<GroupPtr>& groups) {
+  const Graph& graph = context.graph;
+  for (uint32_t i = begin; i < end; ++i) {
+    const auto& made = graph.steps[i].results;
+    const bool is_view_for_others =
+        gives_view(graph.steps[i]) && std::any_of(made.begin(), made.end(), [&](ValueId id) {
+          return context.is_needed_after(id, end - 1);
+        });
+    if (!is_view_for_others) continue;
+    add(context, begin, i, claimer, groups);
+    return add(context, i + 1, end, claimer, groups);
+  }
+  if (begin == end) return;
+  std::vector<ValueId> results = needed_results(context, begin, end);
+  const bool computes = std::any_of(graph.steps.begin() + begin, graph.steps.begin() + end,
+                                    [](const Step& step) { return !gives_view(step); });
+  if (computes && !results.empty())
+    groups.emplace_back(
+        new DelegatedGroup(graph, begin, end, std::move(results), context.constants, claimer));
 }
 
 bool DelegatedGroup::makes_tensor(ValueId value) const {
@@ -251,7 +287,7 @@ std::vector<uint32_t> DelegatedGroup::versions_of_constants() const {
 }
 
 std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::create() const {
-  auto made = std::make_shared<Executable>(device_);
+  auto made = std::make_shared<Executable>(device_, claimer_);
   if (!made->api) throw Error(TENON_UNSUPPORTED, "its plugin offers no sub-graphs any more");
   const Subgraph subgraph(*graph_, begin_, end_, results_, constants_);
   tenon_executable_info info = {};
@@ -353,16 +389,24 @@ bool DelegatedGroup::runs_as_one() const {
   return state_.reason.empty();
 }
 
+std::string DelegatedGroup::compiler_text() const { return name_of(device_, claimer_); }
+
+std::string DelegatedGroup::claimer(std::string* problem) const {
+  const std::lock_guard lock(state_.mutex);
+  *problem = state_.reason.empty() ? state_.failure : state_.reason;
+  return compiler_text();
+}
+
 std::string DelegatedGroup::describe() const {
   size_t made = 0;
   for (uint32_t i = begin_; i < end_; ++i) made += graph_->steps[i].results.size();
   const std::string steps = end_ - begin_ == 1 ? "step " + std::to_string(begin_) : steps_text();
-  std::string text = steps + ": one executable of " + device_text(device_) + "; " +
+  std::string text = steps + ": one executable of " + compiler_text() + "; " +
                      std::to_string(made - results_.size()) + " of " + std::to_string(made) +
                      " results stay in it";
   const std::lock_guard lock(state_.mutex);
   if (!state_.reason.empty())
-    return steps + ": claimed by " + device_text(device_) +
+    return steps + ": claimed by " + compiler_text() +
            ", and run by kernels: " + state_.reason;
   if (state_.executable && state_.executable->workspace_bytes)
     text += ", which needs " + std::to_string((state_.executable->workspace_bytes + 1023) >> 10) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group of steps that a device runs as one: its plugin has a compiler of its own (abi.h,
-// tenon_subgraph_api), was offered the steps and has claimed them.
+// tenon_subgraph_api), was offered the steps and has claimed them. Or a claimer has, that the user chose.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "groups/group.hpp"
+#include "support/claimer.hpp"
 
 namespace tenon::graph {
 
 class DelegatedGroup final : public Group {
  public:
-  // All that devices claim of the steps.
+  // All that claimers and devices claim of the steps.
   static std::vector<GroupPtr> find(const GroupContext& context, uint32_t begin, uint32_t end);
 
   bool makes_tensor(ValueId value) const override;
@@ -24,6 +25,7 @@ class DelegatedGroup final : public Group {
   bool runs_as_one() const override;
   // "steps 3 to 7: one executable of acme:0; 4 of 5 results stay in it"
   std::string describe() const override;
+  std::string claimer(std::string* problem) const override;
 
   // The first run goes step by step and is looked at. Results that share memory or are not
   // row-major would look otherwise if an executable made them.
@@ -44,7 +46,12 @@ class DelegatedGroup final : public Group {
   };
 
   DelegatedGroup(const Graph& graph, uint32_t begin, uint32_t end, std::vector<ValueId> results,
-                 const Constants& constants);
+                 const Constants& constants, ClaimerPtr claimer);
+  static void add(const GroupContext& context, uint32_t begin, uint32_t end, const ClaimerPtr&,
+                  std::vector<GroupPtr>& groups);
+  static void find_claimed(const GroupContext& context, uint32_t begin, uint32_t end,
+                           tenon_device_id device, size_t claimer, std::vector<GroupPtr>& groups);
+  std::string compiler_text() const;
   bool is_watched(const std::vector<tenon_tensor*>& values) const;
   std::shared_ptr<const Executable> executable() const;
   std::shared_ptr<const Executable> create() const;
@@ -52,6 +59,7 @@ class DelegatedGroup final : public Group {
   bool lies_as_in_trial(const tenon_tensor& tensor, size_t input) const;
   void end_trial(Strides strides, const std::vector<tenon_tensor*>& values) const;
 
+  ClaimerPtr claimer_;  // NULL: the device itself
   tenon_device_id device_;
   std::vector<ValueId> inputs_, results_;
   Constants constants_;

@@ -53,6 +53,8 @@ class Group {
   virtual bool runs_as_one() const { return true; }
   // A line without its end: which steps run how, or why they run one by one.
   virtual std::string describe() const = 0;
+  // Who has claimed the steps ("cpu:0"), or ""; `problem` receives why kernels run them all the same.
+  virtual std::string claimer(std::string* /*problem*/) const { return ""; }
 
   // A look at a run in which the steps run one by one, from before the first one until all have
   // run.

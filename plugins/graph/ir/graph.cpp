@@ -170,4 +170,10 @@ void set_numerics(Graph& graph, int32_t numerics) {
     for (Graph& region : step.regions) set_numerics(region, numerics);
 }
 
+void set_claimers(Graph& graph, const std::vector<std::shared_ptr<const Claimer>>& claimers) {
+  graph.claimers = claimers;
+  for (Step& step : graph.steps)
+    for (Graph& region : step.regions) set_claimers(region, claimers);
+}
+
 }  // namespace tenon::graph

@@ -19,6 +19,8 @@
 
 namespace tenon::graph {
 
+class Claimer;
+
 using ValueId = uint32_t;
 inline constexpr ValueId kNoValueId = ~ValueId{0};
 
@@ -136,6 +138,8 @@ struct Graph {
   std::vector<std::string> input_names, result_names;
   // How far results may be from those of the steps' own kernels: TENON_GRAPH_EXACT, ...
   int32_t numerics = 0;
+  // Who is offered its steps before devices are, in this order.
+  std::vector<std::shared_ptr<const Claimer>> claimers;
 
   ValueId add_value(Type type) {
     values.push_back(std::move(type));
@@ -175,6 +179,7 @@ void for_each_live_out(const Graph& graph, Visit&& visit) {
 
 // Of the graph and of all regions in it.
 void set_numerics(Graph& graph, int32_t numerics);
+void set_claimers(Graph& graph, const std::vector<std::shared_ptr<const Claimer>>& claimers);
 
 // Operands of the step, and values that are live at the end of the program: each becomes by[it].
 void replace_operands(Step& step, const std::vector<ValueId>& by);

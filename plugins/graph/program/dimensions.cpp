@@ -73,6 +73,7 @@ ProgramPtr instantiate(const Program& program, const Sizes& sizes) {
   }
   made->changes = program.changes;
   set_numerics(made->graph, program.graph.numerics);
+  set_claimers(made->graph, program.graph.claimers);
   return made;
 }
 
@@ -154,6 +155,10 @@ Instances::Made instance_for(const Program& program, tenon_tensor* const* inputs
       refuse(axis + dimension.name + " = " + std::to_string(known) + " as in other inputs");
     known = size;
   }
+  return instance_of(program, sizes);
+}
+
+Instances::Made instance_of(const Program& program, const Sizes& sizes) {
   return program.instances->get(sizes, [&]() -> Instances::Made {
     return {instantiate(program, sizes).release(), ReleaseProgram()};
   });

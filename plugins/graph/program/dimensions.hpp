@@ -69,6 +69,8 @@ class Instances {
 // The program for these sizes, with the leaves of `program`. Throws Error.
 std::unique_ptr<tenon_graph_program, ReleaseProgram> instantiate(const tenon_graph_program& program,
                                                                  const Sizes& sizes);
+// The kept program of these sizes, which is made where it is not there yet.
+Instances::Made instance_of(const tenon_graph_program& program, const Sizes& sizes);
 // The program of one call's inputs. Throws Error where they are of no size that the program takes.
 Instances::Made instance_for(const tenon_graph_program& program, tenon_tensor* const* inputs,
                              uint32_t ninputs);

@@ -184,6 +184,7 @@ class Unifier {
     }
     program->changes = first.changes;
     set_numerics(program->graph, first.graph.numerics);
+    set_claimers(program->graph, first.graph.claimers);
     program->refuses_gradients = first.refuses_gradients;
     return program;
   }

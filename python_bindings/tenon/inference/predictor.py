@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon.jit.claims import claimers_text
 from tenon.jit.dynamic_shapes import Dim
 
 Shapes = Mapping[str, Sequence[int]]
@@ -47,7 +48,8 @@ class Predictor:
     where that device has no kernel for a step: "allow", "warn", or "deny", with which loading fails and lists the
     steps. `warmup`: runs on zeros before loading ends: "recorded" for the recorded sizes, or a list of {input: shape}.
     `sizes` and `shapes` are of a model of ONNX, for what it leaves open: sizes by their names and shapes by those of inputs, where a
-    size is a number, or a `tenon.Dim` or (1, 64) for one that each run chooses. `settings` are other keys (`config_keys()`). Keys and values that there are not raise an error with the nearest.
+    size is a number, or a `tenon.Dim` or (1, 64) for one that each run chooses. `subgraphs`: claimers that are offered the steps before kernels
+    are, ["onnxruntime"], or with options {"onnxruntime": {"threads": 2}} (docs/inference.md). `settings` are other keys (`config_keys()`). Keys and values that there are not raise an error with the nearest.
 
     A predictor serves one thread at a time, and a call by a second one raises RuntimeError: give each its `clone()`.
     """
@@ -61,6 +63,7 @@ class Predictor:
         warmup: str | Sequence[Shapes] = (),
         sizes: str | Mapping[str, Size] = "",
         shapes: str | Mapping[str, Sequence[Size] | Sequence[Sequence[Size]]] = "",
+        subgraphs: str | Sequence[str] | Mapping[str, str | Mapping[str, Any]] = "",
         **settings: Any,
     ) -> None:
         wanted: dict[str, str] = {
@@ -68,6 +71,7 @@ class Predictor:
             "warmup": _shapes_text(warmup),
             "sizes": _sizes_text(sizes),
             "shapes": _open_shapes_text(shapes),
+            "subgraphs": claimers_text(subgraphs),
         }
         if device is not None:
             devices = [device] if isinstance(device, str | _core.device) else list(device)

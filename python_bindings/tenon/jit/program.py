@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenon import _core
 from tenon._core import Tensor
 from tenon.io import safetensors
 from tenon.jit import picture, structures
+from tenon.jit.claims import claimer_options
 from tenon.jit.dynamic_shapes import (
     Dim,
     SizeTracer,
@@ -140,6 +141,19 @@ class Program:
         """
         native = self._native.optimize(pass_list(passes, numerics, without, memory_budget))
         return Program(native, self._inputs, self._outputs)
+
+    def claim(self, claimer: str, options: str | Mapping[str, Any] = "") -> Program:
+        """A program whose steps on the host are offered to a claimer of sub-graphs, by its name: "onnxruntime" is there
+        (docs/inference.md#onnx-runtime). `plan()` says what it took; kernels run the rest, and all of the first run.
+
+        `options`: what the claimer is to do, {"exclude": ["softmax"], "threads": 2}, or the text of it. Files do not keep it.
+        Results of "onnxruntime" have other bits than kernels give, so that the program has to be one of
+        `optimize(numerics="fast")`. Raises RuntimeError for another program and where the library is missing, ValueError for options
+        that there are not.
+        """
+        return Program(
+            self._native.claim(claimer, claimer_options(options)), self._inputs, self._outputs
+        )
 
     @property
     def graph(self) -> ProgramGraph:

@@ -147,6 +147,7 @@ const Fault kFaults[] = {
     {"op_outs_none", [](Parts& p) { p.op.nouts = 0; }},
     {"op_rule_missing", [](Parts& p) { p.op.shape = TENON_SHAPE_INFER; }},
     {"op_composite_of_nothing", [](Parts& p) { p.op.flags = TENON_OP_COMPOSITE; }},
+    {"op_list_of_kernel", [](Parts& p) { p.op.flags |= TENON_OP_LIST_OUTPUT; }},
     {"param_name_null", [](Parts& p) { p.param.name = nullptr; }},
     {"param_kind_unknown", [](Parts& p) { p.param.kind = 99; }},
     {"param_flags_unknown", [](Parts& p) { p.param.flags = 1u << 30; }},

@@ -260,6 +260,37 @@ typedef struct tenon_graph_run_options {
                         uint32_t nresults, tenon_err*);
 } tenon_graph_run_options;
 
+/* -- claimers ------------------------------------------------------------------------------------------
+ * A claimer is a compiler of sub-graphs that users choose by name, where the group `subgraph` of a device is the
+ * device's own. It is offered steps that run on the host device, before that device is.
+ *
+ * Service "<name>.claimer", version 1; a plugin that is found by it stays loaded, as those of all services do. */
+#define TENON_GRAPH_CLAIMER_SUFFIX ".claimer"
+#define TENON_GRAPH_CLAIMER_VERSION 1u
+typedef struct tenon_graph_claimer_api {
+  uint32_t struct_size;
+  uint32_t version;
+  /* TENON_EXECUTABLE_EXACT: all its executables are. Without it, it serves programs alone whose results may be others
+   * (TENON_GRAPH_FAST). */
+  uint32_t flags;
+  uint32_t reserved;
+  /* Reads `options`, a text in a grammar of the claimer's own ("": none), and opens what it needs. Fails for options that
+   * there are not, and where a library is missing. `*out` is passed to the functions of `subgraphs` in the
+   * place of a device, on any thread. */
+  tenon_status (*open)(const char* options, tenon_device* out, tenon_err*);
+  void (*close)(tenon_device); /* after its last executable was destroyed */
+  const tenon_subgraph_api* subgraphs;
+} tenon_graph_claimer_api;
+
+/* Steps that a claimer or a device has claimed. Texts are borrowed while the visit lasts. */
+typedef struct tenon_graph_claim {
+  uint32_t struct_size;
+  uint32_t begin, end; /* steps [begin, end), in the order of program_each_step */
+  uint32_t reserved;
+  const char* claimer; /* "onnxruntime", "cpu:0" */
+  const char* problem; /* why kernels run the steps; "": nothing is known that keeps the executable from running */
+} tenon_graph_claim;
+
 typedef struct tenon_graph_service_api {
   uint32_t struct_size;
   uint32_t version;
@@ -486,6 +517,17 @@ typedef struct tenon_graph_service_api {
   /* The same program on another device: its inputs, results and all between; leaves are copied there. */
   tenon_status (*program_move)(const tenon_graph_program*, tenon_device_id,
                                tenon_graph_program** out, tenon_err*);
+
+  /* -- claimers (appended) ----------------------------------------------------------------------------
+   * The same program, whose steps are offered to the claimer of this name behind those that it has. Files do not keep
+   * it. TENON_NOT_FOUND: no plugin has it. TENON_FAILED_PRECONDITION: its results are not exact, and the program's
+   * have to be. Other errors are the claimer's own. */
+  tenon_status (*program_claim)(const tenon_graph_program*, const char* claimer,
+                                const char* options, tenon_graph_program** out, tenon_err*);
+  /* `visit` for what is claimed of the program, which is made ready to run; of one of many sizes, at the recorded ones. */
+  tenon_status (*program_claims)(const tenon_graph_program*,
+                                 void (*visit)(void* user, const tenon_graph_claim*), void* user,
+                                 tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/converters.hpp"
+
+#include <tenon/plugin.hpp>
+
+#include <string>
+#include <unordered_map>
+
+namespace tenon::onnxruntime {
+namespace {
+
+Convert find(std::string_view op) {
+  static const auto* const table = [] {
+    auto* made = new std::unordered_map<std::string_view, Convert>;
+    for (const auto& list : {elementwise_converters(), layer_converters(), layout_converters(),
+                             reduction_converters()})
+      for (const Converter& each : list) made->emplace(each.op, each.convert);
+    return made;
+  }();
+  const auto found = table->find(op);
+  return found == table->end() ? convert_by_line : found->second;
+}
+
+void check_dtype(const tenon_tensor& value) {
+  if (element_type(value.dtype) == 0)
+    throw Refusal(std::string("of ") + host->dtype_name(value.dtype) +
+                  ", for which ONNX Runtime has few kernels");
+}
+
+}  // namespace
+
+void convert(ModelWriter& model, const Step& step) {
+  for (size_t i = 0; i < step.results(); ++i) check_dtype(step.result(i));
+  const Names made = find(step.name())(model, step);
+  for (size_t i = 0; i < step.results(); ++i)
+    if (i < made.size() && !made[i].empty()) model.set_name(&step.result(i), made[i]);
+}
+
+}  // namespace tenon::onnxruntime
