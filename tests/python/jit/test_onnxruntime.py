@@ -151,7 +151,9 @@ OPERATORS = {
     "more_activations": lambda x: F.hardswish(x) + F.hardsigmoid(x) + F.mish(x) + F.softplus(x, 2),
     "limits": lambda x: tenon.maximum(x, -x * 2) + tenon.minimum(x, 0.5) + x.clip(-0.5, 0.7),
     "choices": lambda x: tenon.where(x > 0, x, x * 3) + tenon.where((x < 1) & (x >= -1), 1.0, x),
-    "moves": lambda x: x.transpose(0, 2).reshape(4, 6).unsqueeze(1).permute(2, 1, 0).reshape(4, 6) * 2,
+    "moves": lambda x: (
+        x.transpose(0, 2).reshape(4, 6).unsqueeze(1).permute(2, 1, 0).reshape(4, 6) * 2
+    ),
     "cuts": lambda x: x[:, 1:, ::2] * 2 + x[1, 1, 1] + x.narrow(1, 1, 2)[:, :, :2],
     "joins": lambda x: tenon.concat([x, x * 2], 1) + tenon.stack([x, x], 1).reshape(2, 6, 4),
     "sums": lambda x: x.sum() + x.mean(1) * x.max(1) + x.amin((0, 2), keepdim=True).sum(),
@@ -226,9 +228,7 @@ def test_a_provider_that_is_not_there_is_an_error():
 @needs_library
 def test_programs_of_many_sizes():
     net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
-    program = claimed(
-        net, (tenon.rand(4, 8),), dynamic_shapes=[{0: tenon.Dim("batch", max=16)}]
-    )
+    program = claimed(net, (tenon.rand(4, 8),), dynamic_shapes=[{0: tenon.Dim("batch", max=16)}])
     for count in (4, 1, 16, 7, 4, 1):
         for _ in range(3):
             x = tenon.randn(count, 8)
@@ -310,7 +310,8 @@ def test_a_predictor(model):
 def test_deny_names_the_steps_that_are_left(model):
     chosen = {"onnxruntime": {"exclude": ["softmax"]}}
     with pytest.raises(
-        tenon.PolicyError, match=r"\(onnxruntime: exclude=softmax\) takes these steps.*\n  .*softmax"
+        tenon.PolicyError,
+        match=r"\(onnxruntime: exclude=softmax\) takes these steps.*\n  .*softmax",
     ):
         inference.Predictor(model, numerics="fast", subgraphs=chosen, fallback="deny")
     p = inference.Predictor(model, numerics="fast", subgraphs=chosen, fallback="allow")
@@ -326,7 +327,8 @@ def test_deny_tells_of_sessions_that_cannot_be_made(model):
     assert "claimed by onnxruntime, and run by kernels: onnxruntime: " in p.explain()
     assert p.run({"x": tenon.rand(2, 8)})["scores"].shape == (2, 3)
     with pytest.raises(
-        tenon.PolicyError, match=r"kernels run steps that claimers(.|\n)*steps 0 to \d: onnxruntime: "
+        tenon.PolicyError,
+        match=r"kernels run steps that claimers(.|\n)*steps 0 to \d: onnxruntime: ",
     ):
         inference.Predictor(model, numerics="fast", subgraphs=chosen, fallback="deny")
 
