@@ -28,7 +28,7 @@ function(tenon_compile_quickly)
 endfunction()
 
 # Most of the time of a small file goes into templates of the standard library; files that are compiled together
-# instantiate them once. For targets of many small files: the generator takes a fifth of the time, others a half. Names in
+# instantiate them once. For targets of many small files: the generator takes a third of the time. Names in
 # anonymous namespaces have to differ in such a target. Who works on one target may prefer files alone (OFF), and the
 # presets "dev", "asan" and "tsan" compile them so: a file that lacks an include is found there.
 option(TENON_UNITY_BUILD "Compile the small files of some targets in batches: clean builds are faster" ON)
