@@ -127,10 +127,11 @@ const std::vector<Info>& config_keys() {
       available("spin_us", "",
                 "microseconds that a thread of that pool waits for work before it sleeps; empty: "
                 "as those of the process's pool; it needs `threads`"),
-      available("subgraphs", "",
-                "claimers that are offered the steps on the host before kernels are, options behind "
-                "a colon, 'onnxruntime: exclude=softmax; threads=2'; several divided by '|'; what they "
-                "leave goes by `fallback`"),
+      available(
+          "subgraphs", "",
+          "claimers that are offered the steps on the host before kernels are, options behind "
+          "a colon, 'onnxruntime: exclude=softmax; threads=2'; several divided by '|'; what they "
+          "leave goes by `fallback`"),
       planned("affinity", "bind the process to processors (taskset) instead"),
       planned("memory", "results are allocated when they are needed and kept for later runs"),
       planned("instances", "programs of the last 32 sizes are kept"),

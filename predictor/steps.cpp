@@ -144,8 +144,8 @@ std::string claim_problems(const tenon_graph_program* program,
   std::string text;
   for_each_claim(program, [&](const tenon_graph_claim& claim) {
     if (claimers.contains(claim.claimer) && *claim.problem)
-      text += "\n  steps " + std::to_string(claim.begin) + " to " +
-              std::to_string(claim.end - 1) + ": " + claim.problem;
+      text += "\n  steps " + std::to_string(claim.begin) + " to " + std::to_string(claim.end - 1) +
+              ": " + claim.problem;
   });
   return text;
 }

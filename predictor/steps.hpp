@@ -21,7 +21,7 @@ enum class Route {
 struct Step {
   std::string name, file, device, dtype;
   std::string claimer;  // that has claimed the step, "" where none of those that the user chose has
-  std::string plugin;  // of the kernel, "" where no kernel runs
+  std::string plugin;   // of the kernel, "" where no kernel runs
   int32_t line = 0, depth = 0;
   uint64_t bytes = 0;
   bool is_on_host = true;  // its device is the host itself

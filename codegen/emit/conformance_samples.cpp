@@ -46,7 +46,7 @@ OptionalText tensor(const Node& node) {
 }
 
 OptionalText list(const Node& node, const char* open, const char* separator, const char* close,
-          OptionalText (*item)(const Node&)) {
+                  OptionalText (*item)(const Node&)) {
   std::vector<std::string> items;
   for (const Node& child : node.children) {
     const OptionalText text = item(child);

@@ -188,8 +188,8 @@ std::string declare_attributes(const Signature& signature, const ScalarValue& va
   std::vector<int> params = attribute_params(signature);
   std::string result;
   for (int attribute : tested)
-    result += cat(indent, "const bool ", CppTranslator::none_name(attribute), " = ", names.attributes,
-                  "[", attribute, "].tag == TENON_VALUE_NONE;\n");
+    result += cat(indent, "const bool ", CppTranslator::none_name(attribute), " = ",
+                  names.attributes, "[", attribute, "].tag == TENON_VALUE_NONE;\n");
   for (int attribute : read) {
     const Param& param = signature.params[params[attribute]];
     std::string source = cat(names.attributes, "[", attribute, "]");

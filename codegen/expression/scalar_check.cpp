@@ -37,7 +37,8 @@ const char* name_of(const Type& type) {
 
 class ScalarChecker {
  public:
-  ScalarChecker(const Operator& op, DtypeMask mask, std::string key) : mask_(mask), key_(std::move(key)) {
+  ScalarChecker(const Operator& op, DtypeMask mask, std::string key)
+      : mask_(mask), key_(std::move(key)) {
     int attribute = 0;
     for (const Param& param : op.signature.params)
       if (!param.holds_tensors()) bind_attribute(param, attribute++);
@@ -439,7 +440,7 @@ CheckedReduction check_reduction(const Operator& op) {
   const DtypeMask integers = integer_dtypes() | bool_dtypes();
   auto checker = [&](const char* part) {
     return ScalarChecker(op, inexact ? op.dtypes.allow & ~integers : op.dtypes.allow,
-                   cat("reduce.", part));
+                         cat("reduce.", part));
   };
   CheckedReduction result;
   Type element{Type::Element, true};

@@ -343,8 +343,8 @@ tenon_status program_move(const tenon_graph_program* program, tenon_device_id de
 tenon_status program_claim(const tenon_graph_program* program, const char* name,
                            const char* options, tenon_graph_program** out, tenon_err* err) {
   return guarded(err, [&] {
-    const auto claimer = std::make_shared<const Claimer>(name, options ? options : "",
-                                                         program->graph.numerics);
+    const auto claimer =
+        std::make_shared<const Claimer>(name, options ? options : "", program->graph.numerics);
     auto claim = [&](const Program& each) {
       ProgramPtr made = copy_program(each);
       std::vector<ClaimerPtr> all = made->graph.claimers;
@@ -360,16 +360,16 @@ tenon_status program_claims(const tenon_graph_program* program,
                             void (*visit)(void* user, const tenon_graph_claim*), void* user,
                             tenon_err* err) {
   return guarded(err, [&] {
-    at_recorded_sizes(*program)->plan().for_each_claim([&](uint32_t begin, uint32_t end, const std::string& claimer,
-                                       const std::string& problem) {
-      const tenon_graph_claim claim = {.struct_size = sizeof claim,
-                                       .begin = begin,
-                                       .end = end,
-                                       .reserved = 0,
-                                       .claimer = claimer.c_str(),
-                                       .problem = problem.c_str()};
-      visit(user, &claim);
-    });
+    at_recorded_sizes(*program)->plan().for_each_claim(
+        [&](uint32_t begin, uint32_t end, const std::string& claimer, const std::string& problem) {
+          const tenon_graph_claim claim = {.struct_size = sizeof claim,
+                                           .begin = begin,
+                                           .end = end,
+                                           .reserved = 0,
+                                           .claimer = claimer.c_str(),
+                                           .problem = problem.c_str()};
+          visit(user, &claim);
+        });
   });
 }
 

@@ -61,15 +61,16 @@ void Library::open() {
                                        reasons + "); " + kFix);
   const auto base = reinterpret_cast<const ApiBase* (*)()>(::dlsym(library, "OrtGetApiBase"));
   if (!base)
-    throw Error(TENON_UNAVAILABLE,
-                std::string("onnxruntime: expected a library with OrtGetApiBase, got one that is not "
-                            "ONNX Runtime; ") +
-                    kFix);
+    throw Error(
+        TENON_UNAVAILABLE,
+        std::string("onnxruntime: expected a library with OrtGetApiBase, got one that is not "
+                    "ONNX Runtime; ") +
+            kFix);
   version_ = base()->version();
   const auto* table = static_cast<void* const*>(base()->get_api(kApiVersion));
   if (!table)
-    throw Error(TENON_UNAVAILABLE, "onnxruntime: expected ONNX Runtime 1.14 or later, got " +
-                                       version_ + "; " + kFix);
+    throw Error(TENON_UNAVAILABLE,
+                "onnxruntime: expected ONNX Runtime 1.14 or later, got " + version_ + "; " + kFix);
 #define TENON_ONNXRUNTIME_TAKE(index, name, result, parameters) \
   api_.name = reinterpret_cast<decltype(api_.name)>(table[index]);
   TENON_ONNXRUNTIME_FUNCTIONS(TENON_ONNXRUNTIME_TAKE)
@@ -91,7 +92,7 @@ void Library::check(Status* status, const char* what) const {
   constexpr int kInvalidArgument = 2, kNotImplemented = 9;
   const int code = api_.error_code(status);
   api_.release_status(status);
-  throw Error(code == kNotImplemented     ? TENON_UNSUPPORTED
+  throw Error(code == kNotImplemented    ? TENON_UNSUPPORTED
               : code == kInvalidArgument ? TENON_INVALID_ARGUMENT
                                          : TENON_UNKNOWN,
               text);

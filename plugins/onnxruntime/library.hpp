@@ -18,8 +18,10 @@ class Library {
   const Api& api() const { return api_; }
   const Env* env() const { return env_; }
   const MemoryInfo* host_memory() const { return host_memory_; }
-  const std::string& version() const { return version_; }              // "1.32.0"
-  const std::vector<std::string>& providers() const { return providers_; }  // that it was built with
+  const std::string& version() const { return version_; }  // "1.32.0"
+  const std::vector<std::string>& providers() const {
+    return providers_;
+  }  // that it was built with
 
   // Throws Error with the library's own text. `what`: the call, in our words.
   void check(Status* status, const char* what) const;

@@ -155,8 +155,7 @@ void ModelWriter::add_output(const std::string& name, const tenon_tensor& value)
 
 void ModelWriter::add_external(const std::string& name, const tenon_tensor& type) {
   constexpr int32_t kExternal = 1;  // TensorProto.DataLocation
-  std::string tensor =
-      tensor_head(name, type.dtype, {type.shape, static_cast<size_t>(type.ndim)});
+  std::string tensor = tensor_head(name, type.dtype, {type.shape, static_cast<size_t>(type.ndim)});
   std::string location;
   Writer(location).add_string(1, "location");
   Writer(location).add_string(2, "memory");

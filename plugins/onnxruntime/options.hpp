@@ -19,10 +19,11 @@ struct Provider {
 };
 
 struct Options {
-  std::vector<Provider> providers;  // in order of preference; those of the CPU come last by themselves
-  std::set<std::string> excluded;   // "tenon::softmax"
-  Settings config;                  // entries of a session's configuration
-  int threads = 0;                  // 0: as many as Tenon's kernels may use
+  std::vector<Provider>
+      providers;  // in order of preference; those of the CPU come last by themselves
+  std::set<std::string> excluded;  // "tenon::softmax"
+  Settings config;                 // entries of a session's configuration
+  int threads = 0;                 // 0: as many as Tenon's kernels may use
 
   // Throws Error (TENON_INVALID_ARGUMENT) for what there is not. Providers are not looked up.
   static Options parse(const std::string& text);

@@ -64,8 +64,8 @@ void append_provider(SessionOptions* session, const Provider& provider) {
   // Others go by a name without the ending.
   const std::string_view whole = provider.name;
   const std::string word(whole.substr(0, whole.find("ExecutionProvider")));
-  library.check(
-      api.append_provider(session, word.c_str(), keys.data(), values.data(), keys.size()), name);
+  library.check(api.append_provider(session, word.c_str(), keys.data(), values.data(), keys.size()),
+                name);
 }
 
 }  // namespace
@@ -97,11 +97,10 @@ Executable::ValuePtr Executable::value_of(const tenon_tensor& tensor) {
   const Library& library = Library::get();
   Value* made = nullptr;
   library.check(
-      library.api().create_tensor(library.host_memory(), tensor.data,
-                                  static_cast<size_t>(tensor.numel) *
-                                      host->dtype_size(tensor.dtype),
-                                  tensor.shape, static_cast<size_t>(tensor.ndim),
-                                  element_type(tensor.dtype), &made),
+      library.api().create_tensor(
+          library.host_memory(), tensor.data,
+          static_cast<size_t>(tensor.numel) * host->dtype_size(tensor.dtype), tensor.shape,
+          static_cast<size_t>(tensor.ndim), element_type(tensor.dtype), &made),
       "tensor");
   return ValuePtr(made);
 }
@@ -119,8 +118,8 @@ Executable::Executable(const tenon_subgraph& graph, const Options& options) {
   library.check(api.set_intra_op_threads(session.get(), threads), "threads");
   library.check(api.set_inter_op_threads(session.get(), 1), "threads");
   // Tenon's threads work between the runs of a session, and need the processors.
-  library.check(
-      api.add_config_entry(session.get(), "session.intra_op.allow_spinning", "0"), "config");
+  library.check(api.add_config_entry(session.get(), "session.intra_op.allow_spinning", "0"),
+                "config");
   for (const auto& [key, value] : options.config)
     library.check(api.add_config_entry(session.get(), key.c_str(), value.c_str()), key.c_str());
   for (const Provider& provider : options.providers) append_provider(session.get(), provider);

@@ -2,8 +2,8 @@
 #include "step.hpp"
 
 #include <tenon/dtypes.h>
-#include <tenon/plugin.hpp>
 #include <tenon/unbox.h>
+#include <tenon/plugin.hpp>
 
 #include <string>
 

@@ -396,8 +396,7 @@ void add_recording_functions(nb::module_& module) {
            "Whether a backward pass inside has added to some .grad.")
       .def("frees_history", &Recording::frees_history,
            "Whether a backward pass inside has freed its history.")
-      .def("replaces_grad", &Recording::replaces_grad, nb::arg("tensor"),
-           nb::arg("before").none(),
+      .def("replaces_grad", &Recording::replaces_grad, nb::arg("tensor"), nb::arg("before").none(),
            "Whether .grad of a sharded tensor was assigned while it was still `before`.")
       .def("operators_defined_in_python", &Recording::operators_defined_in_python);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");

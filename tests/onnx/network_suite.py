@@ -112,6 +112,7 @@ def timm_model(name: str) -> tuple[Any, dict[str, Any]]:
 
     model = timm.create_model(name, pretrained=False).eval()
     channels, height, width = model.default_cfg["input_size"]
+    sizes: tuple[Any, ...]
     if not model.default_cfg.get("fixed_input_size") and not hasattr(model, "patch_embed"):
         sizes = (96, 128, 160, height)
     else:

@@ -89,16 +89,14 @@ TEST(Folder, BadFilesDoNotMatter) {
 TEST(Folder, PluginsThatCannotLoadAreWarnedOf) {
   Scratch scratch;
   scratch.copy("null", "libtenon_null.so", [](tenon_note& note) {
-    note.sanitizer = note.sanitizer == TENON_SANITIZER_THREAD ? TENON_SANITIZER_ADDRESS
-                                                              : TENON_SANITIZER_THREAD;
+    note.sanitizer =
+        note.sanitizer == TENON_SANITIZER_THREAD ? TENON_SANITIZER_ADDRESS : TENON_SANITIZER_THREAD;
   });
   write_file(scratch / "text.so", "hello");
   testing::internal::CaptureStderr();
   ASSERT_TRUE(is_ok(add_folder(scratch.folder())));
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("libtenon_null.so) is built with sanitizer "),
-            std::string::npos)
-      << log;
+  EXPECT_NE(log.find("libtenon_null.so) is built with sanitizer "), std::string::npos) << log;
   EXPECT_NE(log.find("; build both alike [SANITIZER]"), std::string::npos) << log;
   EXPECT_EQ(log.find("text.so"), std::string::npos) << log;
 }

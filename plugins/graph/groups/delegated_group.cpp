@@ -170,11 +170,10 @@ void DelegatedGroup::find_claimed(const GroupContext& context, uint32_t begin, u
   const bool is_last = claimer >= graph.claimers.size();
   const ClaimerPtr asked = is_last ? nullptr : graph.claimers[claimer];
   std::optional<Subgraph> offered;
-  std::vector<uint32_t> parts =
-      claimed_parts(device, asked, end - begin, [&]() -> const Subgraph& {
-        return offered.emplace(graph, begin, end, needed_results(context, begin, end),
-                               context.constants);
-      });
+  std::vector<uint32_t> parts = claimed_parts(device, asked, end - begin, [&]() -> const Subgraph& {
+    return offered.emplace(graph, begin, end, needed_results(context, begin, end),
+                           context.constants);
+  });
   if (!is_last) parts.resize(end - begin);  // what the claimer leaves goes to the next one
   for (uint32_t from = 0; from < parts.size();) {
     uint32_t to = from + 1;
@@ -406,8 +405,7 @@ std::string DelegatedGroup::describe() const {
                      " results stay in it";
   const std::lock_guard lock(state_.mutex);
   if (!state_.reason.empty())
-    return steps + ": claimed by " + compiler_text() +
-           ", and run by kernels: " + state_.reason;
+    return steps + ": claimed by " + compiler_text() + ", and run by kernels: " + state_.reason;
   if (state_.executable && state_.executable->workspace_bytes)
     text += ", which needs " + std::to_string((state_.executable->workspace_bytes + 1023) >> 10) +
             " KiB";

@@ -15,10 +15,9 @@ Claimer::Claimer(std::string name, const std::string& options, int32_t numerics)
   service_ = static_cast<const tenon_graph_claimer_api*>(
       host->service_find(service.c_str(), TENON_GRAPH_CLAIMER_VERSION));
   if (!service_)
-    throw Error(TENON_NOT_FOUND,
-                "program: expected the name of a claimer of sub-graphs, got '" + name_ +
-                    "', of which no plugin offers the service `" + service +
-                    "`; name the plugin's folder in TENON_PLUGIN_PATH");
+    throw Error(TENON_NOT_FOUND, "program: expected the name of a claimer of sub-graphs, got '" +
+                                     name_ + "', of which no plugin offers the service `" +
+                                     service + "`; name the plugin's folder in TENON_PLUGIN_PATH");
   if (!(service_->flags & TENON_EXECUTABLE_EXACT) && numerics != TENON_GRAPH_FAST)
     throw Error(TENON_FAILED_PRECONDITION,
                 "program: expected numerics=\"fast\" for the claimer '" + name_ +

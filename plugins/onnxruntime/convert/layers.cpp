@@ -95,12 +95,12 @@ Names batch_norm(ModelWriter& model, const Step& step) {
   const std::vector<int64_t> channels = shape_of(step.tensor("mean"));
   const std::string scale = float_name(model, step, "weight"),
                     shift = float_name(model, step, "bias");
-  return {model.node("BatchNormalization",
-                     {float_name(model, step, "x"),
-                      scale.empty() ? filled(model, 1, channels) : scale,
-                      shift.empty() ? filled(model, 0, channels) : shift,
-                      float_name(model, step, "mean"), float_name(model, step, "var")},
-                     {{"epsilon", static_cast<float>(step.number("eps"))}})};
+  return {
+      model.node("BatchNormalization",
+                 {float_name(model, step, "x"), scale.empty() ? filled(model, 1, channels) : scale,
+                  shift.empty() ? filled(model, 0, channels) : shift,
+                  float_name(model, step, "mean"), float_name(model, step, "var")},
+                 {{"epsilon", static_cast<float>(step.number("eps"))}})};
 }
 
 Names layer_norm(ModelWriter& model, const Step& step) {
@@ -151,8 +151,8 @@ Names attention(ModelWriter& model, const Step& step) {
   }
   std::string weights = model.node("Softmax", {scores}, {{"axis", int64_t{-1}}});
   if (step.has("mask"))
-    weights = model.node("Where", {model.node("IsNaN", {weights}),
-                                   model.number(0, TENON_DTYPE_F32), weights});
+    weights = model.node(
+        "Where", {model.node("IsNaN", {weights}), model.number(0, TENON_DTYPE_F32), weights});
   return {model.node("MatMul", {weights, float_name(model, step, "value")}), ""};
 }
 

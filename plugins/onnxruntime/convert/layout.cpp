@@ -83,8 +83,8 @@ Names slice(ModelWriter& model, const Step& step) {
   if (step.has("steps")) by = step.integers("steps");
   if (std::any_of(by.begin(), by.end(), [](int64_t each) { return each < 1; }))
     throw Refusal("with steps backwards");
-  return {sliced(model, input(model, step), step.integers("starts"), step.integers("stops"), axes,
-                 by)};
+  return {
+      sliced(model, input(model, step), step.integers("starts"), step.integers("stops"), axes, by)};
 }
 
 Names select(ModelWriter& model, const Step& step) {
@@ -130,15 +130,15 @@ Names index_select(ModelWriter& model, const Step& step) {
 }
 
 constexpr Converter kConverters[] = {
-    {"tenon::view", reshape},           {"tenon::reshape", reshape},
-    {"tenon::flatten", reshape},        {"tenon::unflatten", reshape},
-    {"tenon::channel_view", reshape},   {"tenon::squeeze", reshape},
-    {"tenon::unsqueeze", reshape},      {"tenon::expand", expand},
-    {"tenon::transpose", transpose},    {"tenon::permute", permute},
-    {"tenon::movedim", movedim},        {"tenon::narrow", narrow},
-    {"tenon::slice", slice},            {"tenon::select", select},
-    {"tenon::concat", concat},          {"tenon::stack", stack},
-    {"tenon::embedding", embedding},    {"tenon::index_select", index_select},
+    {"tenon::view", reshape},         {"tenon::reshape", reshape},
+    {"tenon::flatten", reshape},      {"tenon::unflatten", reshape},
+    {"tenon::channel_view", reshape}, {"tenon::squeeze", reshape},
+    {"tenon::unsqueeze", reshape},    {"tenon::expand", expand},
+    {"tenon::transpose", transpose},  {"tenon::permute", permute},
+    {"tenon::movedim", movedim},      {"tenon::narrow", narrow},
+    {"tenon::slice", slice},          {"tenon::select", select},
+    {"tenon::concat", concat},        {"tenon::stack", stack},
+    {"tenon::embedding", embedding},  {"tenon::index_select", index_select},
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace {
 
 // Operators whose inputs have dtypes of their own, whose meaning changed with an opset, or that come with a later one
 // than is written.
-constexpr std::string_view kLeftOut[] = {"AffineGrid", "Concat",  "Einsum",  "Gather",
-                                         "Gelu",       "Squeeze", "Tile",    "GatherElements",
+constexpr std::string_view kLeftOut[] = {"AffineGrid", "Concat",   "Einsum", "Gather",
+                                         "Gelu",       "Squeeze",  "Tile",   "GatherElements",
                                          "Transpose",  "Unsqueeze"};
 constexpr std::string_view kLogical[] = {"And", "Or", "Xor", "Not"};
 constexpr std::string_view kComparisons[] = {"Equal", "Less", "LessOrEqual", "Greater",

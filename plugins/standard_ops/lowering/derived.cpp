@@ -70,7 +70,9 @@ Derived carried(const Move& move, const Elements& x, const More&... more) {
   return move(there(x), there(more)...).to(carrier.bits).bits_as(dtype);
 }
 
-Shape elements_shape(const Elements& x) { return x.scope().ok() ? sizes_of(x.tensor()) : Shape(3, 0); }
+Shape elements_shape(const Elements& x) {
+  return x.scope().ok() ? sizes_of(x.tensor()) : Shape(3, 0);
+}
 
 Elements zeros(const Elements& like, const Shape& shape) {
   if (!like.scope().ok()) return like;

@@ -92,7 +92,7 @@ def broadcast(x: Tensor, src: int = 0, group: ProcessGroup | None = None) -> Ten
 def send_recv(
     x: Tensor, dst: int | None, src: int | None, group: ProcessGroup | None = None
 ) -> Tensor:
-    """Send `x` to rank `dst`, and return what rank `src` sends, which has the shape and dtype of `x`. None: nobody, from whom
+    """Send `x` to rank `dst`, and return what rank `src` sends, which has the shape and dtype of `x`. None: no rank, and
     zeros come. Ranks name each other: who is the `dst` of a rank has that as `src`. Gradients go the other way round."""
     group = group or world()
     for name, rank in (("dst", dst), ("src", src)):

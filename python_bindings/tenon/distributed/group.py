@@ -225,7 +225,7 @@ class ProcessGroup:
         return self._lists(host.EXCHANGE, sends, receives, 0, None, async_op)
 
     def send_recv(self, x: Tensor, target: int, source: int) -> Tensor:
-        """Send `x` to rank `target` of this group and return what rank `source` sends; -1: nobody, from whom zeros come."""
+        """Send `x` to rank `target` of this group and return what rank `source` sends; -1: no rank, and zeros come."""
         self._begin("send_recv", x)
         x = self._input(x)
         out = tenon.empty(x.shape, dtype=x.dtype, device=x.device)

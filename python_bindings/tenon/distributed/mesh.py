@@ -254,11 +254,11 @@ def _line(
         if other != axis:
             color = color * size + coordinates[other]
     if everyone._host is not None and not everyone._host.has_others:  # they say nothing
-        places = itertools.product(*map(range, shape))
+        cells = itertools.product(*map(range, shape))
         members = [
             everyone.ranks.index(rank)
-            for rank, place in zip(ranks, places, strict=True)
-            if all(p == coordinates[a] for a, p in enumerate(place) if a != axis)
+            for rank, cell in zip(ranks, cells, strict=True)
+            if all(p == coordinates[a] for a, p in enumerate(cell) if a != axis)
         ]
         line = everyone._part(members, None, color, coordinates[axis])
     else:

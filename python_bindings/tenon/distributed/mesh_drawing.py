@@ -18,7 +18,7 @@ Blocks = list[tuple[str, list[tuple[str, list[int]]]]]  # title, and rows of ran
 
 
 def blocks_of(shape: Sequence[int], names: Sequence[str], ranks: Sequence[int]) -> Blocks:
-    """A block for each place on the axes before the last two, with a row for each of the last but one."""
+    """A block for each cell on the axes before the last two, with a row for each of the last but one."""
     width = shape[-1]
     rows = [list(ranks[i : i + width]) for i in range(0, len(ranks), width)]
     blocks: Blocks = []
@@ -33,7 +33,7 @@ def blocks_of(shape: Sequence[int], names: Sequence[str], ranks: Sequence[int]) 
 
 
 def text_of(shape: Sequence[int], names: Sequence[str], ranks: Sequence[int]) -> str:
-    """As text: a table of ranks for each place on the axes before the last two."""
+    """As text: a table of ranks for each cell on the axes before the last two."""
     head = [f"{names[-1]} {i}" for i in range(shape[-1])]
     width = max(len(str(max(ranks))), *map(len, head)) + 2
     lines = ["mesh of " + " x ".join(f"{n} {size}" for n, size in zip(names, shape, strict=True))]
@@ -77,9 +77,9 @@ def svg_of_tensor(
 ) -> str:
     """A tensor of one or two axes as a rectangle, with the ranks that have each part."""
     owners: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-    places = itertools.product(*map(range, mesh_shape))
-    for rank, place in zip(ranks, places, strict=True):
-        box = part_of_whole(shape, placements, mesh_shape, place)
+    cells = itertools.product(*map(range, mesh_shape))
+    for rank, cell in zip(ranks, cells, strict=True):
+        box = part_of_whole(shape, placements, mesh_shape, cell)
         owners.setdefault(box, []).append(rank)
     rows, columns = shape if len(shape) == 2 else (1, shape[0])
     down, along = _SIDE * 0.6 / max(rows, 1), _SIDE / max(columns, 1)

@@ -165,9 +165,9 @@ class _Recorded:
             return _all_to_all(flat, self._number, sizes, sizes).reshape(list(x.shape))
         assert out is not None
         flat = tenon.concat([part.reshape([-1]) for part in x])
-        sizes = [[part.numel() for part in parts] for parts in (x, out)]
-        received = _all_to_all(flat, self._number, *sizes)
-        for rank, part in enumerate(tenon.split(received, sizes[1])):
+        sent, taken = [[part.numel() for part in parts] for parts in (x, out)]
+        received = _all_to_all(flat, self._number, sent, taken)
+        for rank, part in enumerate(tenon.split(received, taken)):
             out[rank] = part.reshape(list(out[rank].shape))
         return out
 

@@ -309,8 +309,8 @@ class Compiled(_core.CompiledCalls):
                         raise Refused("it changes what it reads outside")
                     entry.first = None
                     return result
-                wholes = _wholes(recording, outputs, found)
-                if wholes.is_needed():
+                wholes: sharded_calls.Wholes | None = _wholes(recording, outputs, found)
+                if wholes is not None and wholes.is_needed():
                     outputs = wholes.parts
                     grads = [structures.TENSOR] * (len(outputs) - structures.count(returned))
                     returned = ["tuple", [returned, ["tuple", grads]]]

@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 import tenon
-from tenon.compat import paddle
+from tenon.compat.paddle import nn
 
-nn, F = paddle.nn, paddle.nn.functional
+F = nn.functional
 RNG = np.random.default_rng(11)
 T = tenon.tensor
 

@@ -343,10 +343,10 @@ def test_only_programs_of_fast_numerics(model):
 
 def test_a_claimer_that_there_is_not(model):
     program = tenon.export(lambda x: x * 2, (tenon.rand(3),)).optimize(numerics="fast")
-    with pytest.raises(tenon.NotFoundError, match="got 'nobody', of which no plugin offers"):
-        program.claim("nobody")
-    with pytest.raises(tenon.NotFoundError, match="`subgraphs`: .*got 'nobody'"):
-        inference.Predictor(model, numerics="fast", subgraphs={"nobody": {"threads": 1}})
+    with pytest.raises(tenon.NotFoundError, match="got 'absent', of which no plugin offers"):
+        program.claim("absent")
+    with pytest.raises(tenon.NotFoundError, match="`subgraphs`: .*got 'absent'"):
+        inference.Predictor(model, numerics="fast", subgraphs={"absent": {"threads": 1}})
     with pytest.raises(ValueError, match="names of claimers, with options behind a colon"):
         inference.Predictor(model, numerics="fast", subgraphs=": threads=1")
 

@@ -288,7 +288,8 @@ typedef struct tenon_graph_claim {
   uint32_t begin, end; /* steps [begin, end), in the order of program_each_step */
   uint32_t reserved;
   const char* claimer; /* "onnxruntime", "cpu:0" */
-  const char* problem; /* why kernels run the steps; "": nothing is known that keeps the executable from running */
+  const char*
+      problem; /* why kernels run the steps; "": nothing is known that keeps the executable from running */
 } tenon_graph_claim;
 
 typedef struct tenon_graph_service_api {

@@ -79,8 +79,11 @@ def flash_attn_qkvpacked(
             "flash_attn_qkvpacked(): expected qkv [batch, length, 3, heads, features], got shape "
             f"{tuple(qkv.shape)}; call scaled_dot_product_attention() for groups of heads"
         )
+    query, key, value = tenon.unbind(qkv, 2)
     return flash_attention(
-        *tenon.unbind(qkv, 2),
+        query,
+        key,
+        value,
         dropout,
         causal,
         return_softmax,
