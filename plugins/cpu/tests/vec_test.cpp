@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -286,7 +287,11 @@ TEST(Int16Pairs, ProductsAreAddedExactly) {
 }  // namespace
 }  // namespace tenon::cpu::TENON_CPU_ISA
 
-int main(int argc, char** argv) {
+// Objects with constructors are made before main, by instructions of the set under test: the processor is asked before them.
+__attribute__((constructor(101))) void ask_processor() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+#endif
 #if defined(__AVX512F__)
   const bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
 #elif defined(__AVX2__)
@@ -294,10 +299,13 @@ int main(int argc, char** argv) {
 #else
   const bool supported = true;
 #endif
-  if (!supported) {
-    std::puts("this processor lacks the instruction set under test");
-    return 0;
-  }
+  if (supported) return;
+  std::puts("this processor lacks the instruction set under test");
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

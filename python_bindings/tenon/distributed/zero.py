@@ -423,7 +423,7 @@ class _Paused:
         self._optimizer._is_syncing = self._before
 
 
-def _expect_same_part(param: DTensor, group: ProcessGroup) -> None:
+def _expect_same_part(param: Any, group: ProcessGroup) -> None:
     """Of a sharded parameter, on all ranks of the group."""
     mesh = param.device_mesh
     ranks = {rank for axis in range(mesh.ndim) for rank in mesh.get_group(axis).ranks}

@@ -477,6 +477,9 @@ class SpectralNorm(Layer):
     """A weight divided by its largest singular value (Miyato et al., 2018), where axis `dim` is taken as rows. The
     singular vectors are parameters that are not trained, from which each call starts its steps of the power method."""
 
+    weight_u: Tensor
+    weight_v: Tensor
+
     def __init__(
         self,
         weight_shape: Any,

@@ -59,7 +59,9 @@ class _Weights(Layer):
         names = (*_PARTS, "weight_hr")
         w_ih, w_hh, b_ih, b_hh, w_hr = (getattr(self, name + suffix, None) for name in names)
         if (b_ih is None) != (b_hh is None):  # of one that is left out there is a zero
-            b_ih, b_hh = (tenon.zeros_like(b_ih or b_hh) if b is None else b for b in (b_ih, b_hh))
+            given: Any = b_hh if b_ih is None else b_ih
+            zero = tenon.zeros_like(given)
+            b_ih, b_hh = (zero if b is None else b for b in (b_ih, b_hh))
         return [w_ih, w_hh, b_ih, b_hh, w_hr]
 
     def reset_parameters(self) -> None:

@@ -167,6 +167,10 @@ class FusedMultiHeadAttention(Layer):
             raise NotImplementedError(
                 "FusedMultiHeadAttention: expected key and value None or the query, as it attends to its own sequence"
             )
+        if cache is not None:
+            raise NotImplementedError(
+                "FusedMultiHeadAttention: expected cache None, got one; call tenon.paged_attention() for steps of decoding"
+            )
         return functional.fused_multi_head_attention(
             query,
             self.qkv_weight,
@@ -179,7 +183,6 @@ class FusedMultiHeadAttention(Layer):
             self._epsilon,
             self.qkv_bias,
             self.linear_bias,
-            cache,
             attn_mask,
             self.dropout_rate,
             self.attn_dropout_rate,
