@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """paddle.nn's recurrent layers, SpectralNorm and attention, against loops and, where it is installed, Paddle."""
 
+import importlib
+
 import numpy as np
 import pytest
 import tenon
@@ -207,7 +209,8 @@ def test_windows_and_refusals_of_attention():
 @pytest.mark.parametrize("direction", ["forward", "bidirect"])
 @pytest.mark.parametrize("lengths", [None, [3, 2]])
 def test_layers_beside_paddle(name, direction, lengths):
-    peer = pytest.importorskip("paddle")
+    pytest.importorskip("paddle.nn")  # the folder of tests is a package "paddle", too
+    peer = importlib.import_module("paddle")
     ours = getattr(nn, name)(3, 4, 2, direction)
     theirs = getattr(peer.nn, name)(3, 4, 2, direction)
     same_weights(ours, theirs)
@@ -220,7 +223,8 @@ def test_layers_beside_paddle(name, direction, lengths):
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("lengths", [None, [3, 1]])
 def test_cells_beside_paddle(name, backwards, lengths):
-    peer = pytest.importorskip("paddle")
+    pytest.importorskip("paddle.nn")  # the folder of tests is a package "paddle", too
+    peer = importlib.import_module("paddle")
     ours, theirs = getattr(nn, name)(3, 4), getattr(peer.nn, name)(3, 4)
     same_weights(ours, theirs)
     x = normal(2, 3, 3)
@@ -232,7 +236,8 @@ def test_cells_beside_paddle(name, backwards, lengths):
 
 
 def test_spectral_norm_and_attention_beside_paddle():
-    peer = pytest.importorskip("paddle")
+    pytest.importorskip("paddle.nn")  # the folder of tests is a package "paddle", too
+    peer = importlib.import_module("paddle")
     ours, theirs = nn.SpectralNorm([3, 5], 1, 2), peer.nn.SpectralNorm([3, 5], 1, 2)
     same_weights(ours, theirs)
     weight = normal(3, 5)
