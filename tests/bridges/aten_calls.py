@@ -129,6 +129,7 @@ def compare(name: str, args: Any, named: Any, result: Any) -> str | None:
             if got.dtype != wanted.dtype:  # programs convert: see Walk._fitted
                 got = got.to(wanted.dtype)
             try:
+                # Samples are of float32 and narrower, and have sums in another order.
                 torch.testing.assert_close(got, wanted, rtol=1e-3, atol=1e-4, equal_nan=True)
             except AssertionError as error:
                 return "values: " + " ".join(str(error).split())[:150]

@@ -188,6 +188,7 @@ def has_open_batch(name: str, model: Any, inputs: dict[str, Any]) -> bool | None
     program = tenon.torch.load(exported, name=name)
     expected = tensors_of(model(**larger) if is_named else model(*larger.values()))
     got = tensors_of(program(*[tenon.from_dlpack(each) for each in larger.values()]))
+    # Networks of a hundred layers add in another order than PyTorch: the tolerance is that of the largest result.
     return all(
         torch.allclose(
             torch.from_dlpack(one), other, rtol=1e-3, atol=1e-4 * float(other.abs().max())
