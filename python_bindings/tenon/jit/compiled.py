@@ -63,7 +63,7 @@ class _Entry:
         results = self.program._run(tensors)
         if self.wholes is not None:
             structure = self.program._outputs[1][0]  # gradients are behind it
-            return structures.unflatten(structure, iter(self.wholes.take(results)))
+            return structures.unflatten(structure, iter(self.wholes.assemble(results)))
         if self.program._returns_one:
             return results
         return structures.unflatten(self.program._outputs, iter(results))

@@ -100,7 +100,7 @@ class Wholes:
         """Whether a call of the program does what the function would."""
         return all(tensor.grad is None for tensor in self._from_none)
 
-    def take(self, parts: Sequence[Tensor]) -> list[Tensor]:
+    def assemble(self, parts: Sequence[Tensor]) -> list[Tensor]:
         """What the function returns, of results of its program; gradients are put where they belong."""
         count = len(self._places)
         results = list(map(whole_of, parts[:count], self._places))
