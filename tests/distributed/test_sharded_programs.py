@@ -148,6 +148,20 @@ def test_other_placements_are_another_program():
     assert in_ranks(2, work) == [3, 3]
 
 
+def test_sizes_of_sharded_tensors_stay():
+    def work():
+        mesh = dist.init_device_mesh("cpu", (2,))
+        compiled = tenon.compile(lambda x: x * 2.0, dynamic=True)
+        with tenon.no_grad():
+            for rows in (4, 4, 4, 6, 6, 6):
+                x = dist.distribute_tensor(tenon.ones([rows, 2]), mesh, [Shard(0)])
+                assert compiled(x).full_tensor().tolist() == [[2.0, 2.0]] * rows
+        return compiled.explain()
+
+    for text in in_ranks(2, work):
+        assert text.count("as parts of this rank, whose sizes are not left open:") == 2
+
+
 def test_results_that_are_sharded_though_no_argument_is():
     def work():
         mesh = dist.init_device_mesh("cpu", (2,))

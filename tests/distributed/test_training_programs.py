@@ -106,6 +106,33 @@ def test_a_step_of_a_tensor_parallel_model(plan, make):
         compare(got, want, False)
 
 
+def test_open_sizes_do_not_lose_gradients():
+    """Of a step that leaves gradients of sharded weights, each size is a signature."""
+
+    def work(dynamic):
+        mesh = dist.init_device_mesh("cpu", (2,))
+        model = dist.parallelize_module(make_model(), mesh, PLANS["tensor"])
+
+        def step(x):
+            model.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss
+
+        called = tenon.compile(step, dynamic=True) if dynamic else step
+        found = []
+        for rows in (2, 2, 2, 3, 4, 3, 1):
+            called(tenon.tensor(X[0][:rows]))
+            found.append([whole(p.grad) for p in model.parameters()])
+        return found, called.explain() if dynamic else ""
+
+    for (got, text), (want, _) in zip(in_ranks(2, work, True), in_ranks(2, work, False)):
+        for one, other in zip(got, want, strict=True):
+            for a, b in zip(one, other, strict=True):
+                np.testing.assert_array_equal(a, b)
+        assert "results or gradients of it are sharded tensors" in text
+
+
 def test_norms_and_steps_that_talk():
     def work(compiles):
         mesh = dist.init_device_mesh("cpu", (2,))

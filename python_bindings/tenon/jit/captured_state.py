@@ -402,8 +402,8 @@ class Outside:
         kind = type(value)
         if kind.__module__ == "tenon.collective":  # a Communicator, and the sockets that it holds
             self._refuse("it talks to other ranks")
-        if kind.__module__.startswith("tenon.distributed.") and kind.__name__ in rules.WHO_TALKS:
-            return Same(value)  # what they count as they talk is in no program
+        if kind.__module__.startswith("tenon.distributed.") and kind.__name__ in rules.RANK_GROUPS:
+            return Same(value)
         if isinstance(value, threading.local):
             names = sorted(self._names)
             reads = [functools.partial(getattr, value, name, _ABSENT) for name in names]
@@ -458,11 +458,8 @@ class Outside:
                 self._refuse("it asks for the time")
             return Same(cls)
         if issubclass(cls, tenon.autograd.Function):
-            self._names |= {
-                "forward",
-                "backward",
-                "setup_context",
-            }  # apply() and backward passes call them
+            # apply() and backward passes call them.
+            self._names |= {"forward", "backward", "setup_context"}
         parts = [Same(cls), self._of_classes(cls, depth)]
         if not rules.is_ours(cls):
             self._classes.append((cls, type(cls), _core.class_version(type(cls)), None))

@@ -17,6 +17,7 @@ from tenon.jit import open_sizes, sharded_calls, structures
 from tenon.jit.capture_rules import PLAIN
 from tenon.jit.captured_state import Outside
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
+from tenon.jit.sharded_results import ShardedResults, sharded_results
 from tenon.jit.signature import Refused, describe, described, modes, overlap, span
 from tenon.jit.syntax.user_code import PACKAGE
 
@@ -35,7 +36,7 @@ class _Entry:
         self.first: _core.Program | None = None
         self.returned: Any = None  # the structure of the result
         self.program: Any = None
-        self.wholes: Any = None  # sharded_calls.Wholes, where results or gradients are sharded
+        self.sharded: ShardedResults | None = None
         self.reason = ""  # why it stays without a program
         self.recordings = self.calls = self.changes = self.renewals = 0
         self.seconds = 0.0
@@ -61,9 +62,8 @@ class _Entry:
     def run(self, tensors: Sequence[Tensor]) -> Any:
         self.calls += 1
         results = self.program._run(tensors)
-        if self.wholes is not None:
-            structure = self.program._outputs[1][0]  # gradients are behind it
-            return structures.unflatten(structure, iter(self.wholes.assemble(results)))
+        if self.sharded is not None:
+            return self.sharded.take(self.program._outputs, results)
         if self.program._returns_one:
             return results
         return structures.unflatten(self.program._outputs, iter(results))
@@ -95,9 +95,7 @@ class Compiled(_core.CompiledCalls):
         self._grads: tuple[Tensor, ...] = ()  # tensors of which it reads .grad
         self._operators: tuple[str, ...] = ()  # operators with functions in Python
         self._lock = threading.Lock()
-        self._of_parts: dict[
-            Any, Compiled
-        ] = {}  # of calls with sharded tensors, by where these lie
+        self._of_local: dict[Any, Compiled] = {}  # of calls with sharded tensors, by their specs
         self._eager: dict[str, int] = {}  # calls that have no signature, by reason
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,13 +107,13 @@ class Compiled(_core.CompiledCalls):
             structure = structures.flatten((args, kwargs), tensors)
             inner = None
             if any(tensor.layout == sharded_calls.KIND for tensor in tensors):
-                inner = self._function_of_parts(structure, tensors)
+                inner = self._function_of_local_tensors(structure, tensors)
             else:
                 key, outside = self._key(structure, tensors)
         except (Refused, ValueError) as refusal:  # of `flatten`, containers that lie too deep
             return self._run_eagerly(str(refusal), args, kwargs)
         if inner is not None:  # Its errors are those of the function, and no refusals.
-            return sharded_calls.joined(inner(*map(sharded_calls.local_of, tensors)))
+            return sharded_calls.sharded_again(inner(*map(sharded_calls.local_of, tensors)))
         if self._is_dynamic and (sizes := self._open_sizes(key, outside, structure, tensors)):
             try:
                 result = sizes.entry.run(tensors)
@@ -123,7 +121,7 @@ class Compiled(_core.CompiledCalls):
                 # It writes nothing, so that the function may say what is wrong, if something is.
                 sizes.entry.calls -= 1
             else:
-                if not kwargs and len(sizes.known) < open_sizes.MOST_KNOWN:
+                if not kwargs and len(sizes.known) < open_sizes.MAX_KNOWN:
                     sizes.known.append(copy.copy(sizes.entry))
                     sizes.known[-1].calls = 0
                     self._remember(args, sizes.known[-1], outside)
@@ -136,9 +134,9 @@ class Compiled(_core.CompiledCalls):
                 )
             entry = self._renewed(key, entry, describe(structure, tensors))
         if entry.program is not None and self._mode != "check":
-            if entry.wholes is None and not kwargs:
+            if entry.sharded is None and not kwargs:
                 self._remember(args, entry, outside)
-            elif entry.wholes is not None and not entry.wholes.fits():
+            elif entry.sharded is not None and not entry.sharded.fits():
                 return self._function(*args, **kwargs)
             return entry.run(tensors)
         entry.calls += 1
@@ -149,24 +147,23 @@ class Compiled(_core.CompiledCalls):
         finally:
             self._lock.release()
 
-    def _function_of_parts(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
-        """With sharded tensors as arguments: the function of this rank's parts that is compiled in the place of this one."""
+    def _function_of_local_tensors(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
+        """With sharded tensors as arguments: the function of local tensors that is compiled in the place of this one."""
         if _core.is_grad_enabled() and any(
             tensor.layout == sharded_calls.KIND and tensor.requires_grad for tensor in tensors
         ):
             raise Refused(_SHARDED_ARGUMENTS)
         _hashable(structure)
-        layouts = tuple(map(sharded_calls.place_of, tensors))
-        key = repr(structure), layouts
-        inner = self._of_parts.get(key)
+        key = repr(structure), tuple(map(sharded_calls.spec_of, tensors))
+        inner = self._of_local.get(key)
         if inner is None:
-            if len(self._of_parts) >= self._limit:
+            if len(self._of_local) >= self._limit:
                 raise Refused(
                     f"there are {self._limit} signatures of sharded tensors already, which is the limit"
                 )
-            sharded_calls.know(structure)
-            whole = functools.partial(sharded_calls.call_with_parts, self._function, *key)
-            inner = self._of_parts.setdefault(key, Compiled(whole, self._limit, self._passes))
+            sharded_calls.register(structure)
+            local = functools.partial(sharded_calls.call_with_local_tensors, self._function, *key)
+            inner = self._of_local.setdefault(key, Compiled(local, self._limit, self._passes))
         return inner
 
     def _open_sizes(
@@ -177,12 +174,17 @@ class Compiled(_core.CompiledCalls):
         if pattern is None or not any(-1 in sizes for sizes in pattern):
             return None
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
-        described = tuple((each[0], *each[3:]) for each in key[1])
-        place = key[0], described, pattern, *key[2:], _core.kernel_generation()
-        sizes = self._open.get(place)
+        without_sizes = tuple((each[0], *each[3:]) for each in key[1])
+        generation = _core.kernel_generation()
+        open_key = key[0], without_sizes, pattern, *key[2:], generation
+        sizes = self._open.get(open_key)
         if sizes is None:
+            if (
+                len(self._open) >= self._limit
+            ):  # those of operators that are others by now do not count
+                self._open = {k: o for k, o in self._open.items() if k[-1] == generation}
             if len(self._open) < self._limit:
-                self._open[place] = open_sizes.OpenSizes(shapes, key)
+                self._open[open_key] = open_sizes.OpenSizes(shapes, key)
             return None
         if sizes.entry is not None and sizes.admits(shapes):
             return sizes
@@ -190,11 +192,13 @@ class Compiled(_core.CompiledCalls):
         if sizes.reason or key in self._entries or example is None:
             return None
         native = example.program._native if example.program is not None else example.first
-        if native is None:  # not recorded yet, or never
+        if example.reason or native is None:  # without a program, or not recorded yet
             sizes.reason = example.reason
             return None
-        writes, sets_grad, _ = native.effects()
-        if writes or sets_grad:
+        if example.sharded is not None:
+            sizes.reason = open_sizes.SHARDED
+            return None
+        if any(native.effects()[:2]):
             sizes.reason = open_sizes.WRITES
             return None
         if not sizes.widen(shapes) or not self._lock.acquire(blocking=False):
@@ -203,7 +207,7 @@ class Compiled(_core.CompiledCalls):
         try:
             _recorded.is_on = True
             program = open_sizes.record(
-                self._function, structure, tensors, sizes, self._passes, outside.is_unchanged
+                self._function, structure, tensors, sizes, self._passes, outside
             )
         except open_sizes.Unfit as unfit:
             sizes.reason = str(unfit)
@@ -309,17 +313,13 @@ class Compiled(_core.CompiledCalls):
                         raise Refused("it changes what it reads outside")
                     entry.first = None
                     return result
-                wholes: sharded_calls.Wholes | None = _wholes(recording, outputs, found)
-                if wholes is not None and wholes.is_needed():
-                    outputs = wholes.parts
-                    grads = [structures.TENSOR] * (len(outputs) - structures.count(returned))
-                    returned = ["tuple", [returned, ["tuple", grads]]]
-                else:
-                    wholes = None
-                kept = _hashable(returned), None if wholes is None else wholes.key()
+                sharded = sharded_results(recording, outputs, found)
+                if sharded is not None:
+                    outputs, returned = sharded.local, sharded.structure(returned)
+                kept = _hashable(returned), None if sharded is None else sharded.key()
                 if entry.returned not in (None, kept):
                     raise Refused("the result has another structure, or other values, each time")
-                entry.returned, entry.wholes = kept, wholes
+                entry.returned, entry.sharded = kept, sharded
                 read = {id(tensor): grad for tensor, grad in recording.grads_read()}
                 if _read_from_before(read, given):
                     raise Refused(
@@ -389,7 +389,7 @@ class Compiled(_core.CompiledCalls):
         """The programs that calls run by now (tenon.jit.Program)."""
         own = [entry.program for entry in self._entries.values() if entry.program is not None]
         own += [sizes.entry.program for sizes in self._open.values() if sizes.entry is not None]
-        return own + [program for inner in self._of_parts.values() for program in inner.programs]
+        return own + [program for inner in self._of_local.values() for program in inner.programs]
 
     def explain(self) -> str:
         """A text: each signature, whether it runs as a program, and why not."""
@@ -420,9 +420,10 @@ class Compiled(_core.CompiledCalls):
             else:
                 head += f"{entry.recordings} of 2 recordings made"
             lines.append("  " + head)
-        for (_, layouts), inner in self._of_parts.items():
+        for (_, specs), inner in self._of_local.items():
+            sizes_stay = ", whose sizes are not left open" if self._is_dynamic else ""
             lines.append(
-                f"  with {sum(map(bool, layouts))} sharded tensors, as parts of this rank:"
+                f"  with {sum(map(bool, specs))} sharded tensors, as parts of this rank{sizes_stay}:"
             )
             lines += [f"  {line}" for line in inner.explain().splitlines()[1:]]
         for reason, calls in self._eager.items():
@@ -486,7 +487,8 @@ def compile(
     second size the function is run at a handful of sizes, with the elements of the arguments again and again, as
     `tenon.export` does with `dynamic_shapes`; so it must not mind being run once more, and one that writes into tensors
     from outside or assigns `.grad` keeps a signature for each size. Sizes of 0 and 1 stay signatures, as do sizes
-    for which a comparison in the function comes out otherwise. Results and gradients are those of the function.
+    for which a comparison in the function comes out otherwise, and those of calls with sharded tensors. Results and
+    gradients are those of the function.
 
     `numerics`, `without` and `memory_budget` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
     by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass
@@ -513,10 +515,6 @@ def compile(
 _SHARDED_ARGUMENTS = (
     "an argument is a sharded tensor that requires a gradient; let the function reach it in another way, as weights of a "
     "module are reached, or call it under tenon.no_grad()"
-)
-_SHARDED_GRADIENTS = (
-    "gradients of sharded tensors are recorded, and pass to what it returns; call backward() in the function, as a whole "
-    "step of training does, or call it under tenon.no_grad()"
 )
 _recorded = threading.local()
 
@@ -549,33 +547,6 @@ def _lost_history(outputs: list[Tensor], given: list[Tensor]) -> str:
     if made and (any(t.is_leaf for t in made) or not any(t.requires_grad for t in given)):
         return "it returns what gradients pass to a tensor that it has made"
     return ""
-
-
-def _wholes(
-    recording: _core.Recording, outputs: list[Tensor], before: list[tuple[Tensor, Tensor | None]]
-) -> sharded_calls.Wholes:
-    """What became of sharded tensors in a recording; `before`: what it reaches, with the `.grad` that each had."""
-    sharded = [(t, grad) for t, grad in before if t.layout == sharded_calls.KIND]
-    trains = _core.is_grad_enabled() and any(tensor.requires_grad for tensor, _ in sharded)
-    if trains and not recording.frees_history() and any(t.requires_grad for t in outputs):
-        raise Refused(_SHARDED_GRADIENTS)
-    if any(t is tensor for t in outputs for tensor, _ in sharded):
-        raise Refused("it returns a sharded tensor that it has not made; return a clone()")
-    wholes = sharded_calls.Wholes(outputs)
-    for tensor, grad in sharded:
-        if not tensor.requires_grad:
-            continue
-        last = tensor.grad
-        if recording.replaces_grad(tensor, grad):
-            wholes.add_grad(tensor, last)
-        elif recording.accumulates():
-            if grad is not None or last is not None:
-                raise Refused(
-                    "it adds to .grad of a sharded tensor that it has not assigned; set it to None first in the function, "
-                    "as optimizer.zero_grad() does"
-                )
-            wholes.expect_none(tensor)
-    return wholes
 
 
 def _read_from_before(

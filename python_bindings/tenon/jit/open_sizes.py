@@ -15,6 +15,7 @@ from typing import Any
 from tenon import _core, random
 from tenon._core import Tensor
 from tenon.jit import structures
+from tenon.jit.captured_state import Outside
 from tenon.jit.dynamic_shapes import (
     Dim,
     SizeTracer,
@@ -26,14 +27,15 @@ from tenon.jit.dynamic_shapes import (
 from tenon.jit.program import Program, name_leaves
 from tenon.jit.syntax.user_code import PACKAGE
 
-_LEAST = 64  # up to which sizes are recorded at the first time, where the function can run them
-MOST_KNOWN = 16  # calls, by their shapes, that are made without looking for the program in Python
-_MOST_RECORDED = 8  # times that more sizes are left open, or larger ones
+_MIN_UPPER_BOUND = 64  # of sizes, where the function can run them
+MAX_KNOWN = 16  # calls, by their shapes, that are made without looking for the program in Python
+_MAX_RECORDED = 8  # times that more sizes are left open, or larger ones
 
 WRITES = (
     "it writes into tensors from outside, or assigns .grad, and other sizes are recorded by running it; each size is a "
     "signature"
 )
+SHARDED = "results or gradients of it are sharded tensors, whose sizes programs do not leave open; each size is a signature"
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -77,7 +79,7 @@ class OpenSizes:
 
     def widen(self, shapes: Shapes) -> bool:
         """Takes another example. False: there were too many."""
-        if self.reason or self.recorded >= _MOST_RECORDED:
+        if self.reason or self.recorded >= _MAX_RECORDED:
             return False
         self.seen.append(shapes)
         return True
@@ -99,7 +101,7 @@ class OpenSizes:
                 if sizes not in named:
                     low, high = min(sizes), max(sizes)
                     if not is_tight:
-                        low, high = 2, 1 << (max(high, _LEAST) - 1).bit_length()
+                        low, high = 2, 1 << (max(high, _MIN_UPPER_BOUND) - 1).bit_length()
                     named[sizes] = Dim(f"size{len(named)}", min=low, max=high)
                 axes[-1][axis] = named[sizes]
         return axes
@@ -121,7 +123,7 @@ def record(
     tensors: Sequence[Tensor],
     open_sizes: OpenSizes,
     passes: str,
-    is_unchanged: Callable[[], bool],
+    outside: Outside,
 ) -> Program:
     """A program of many sizes, of which those of `tensors` are an example; `open_sizes.axes` are what it leaves open.
     Raises Unfit."""
@@ -131,9 +133,7 @@ def record(
     for axes in open_sizes.proposals():
         dimensions = dimensions_of(axes, tensors)
         try:
-            program = _record_at(
-                function, structure, tensors, axes, dimensions, passes, is_unchanged
-            )
+            program = _record_at(function, structure, tensors, axes, dimensions, passes, outside)
         except Unfit as error:
             unfit = error
             continue
@@ -153,7 +153,7 @@ def _record_at(
     axes: list[dict[int, Dim]],
     dimensions: list[tuple[str, int, int, int, int]],
     passes: str,
-    is_unchanged: Callable[[], bool],
+    outside: Outside,
 ) -> Program:
     names = [dimension[0] for dimension in dimensions]
     samples: list[_core.Program] = []
@@ -165,12 +165,12 @@ def _record_at(
         at = resized(tensors, axes, sizes)
         try:
             with SizeTracer() as tracer:
-                first, _ = _recording(function, structure, at)
-                second, outputs = _recording(function, structure, at)
+                first, _ = _recording(function, structure, at, outside)
+                second, outputs = _recording(function, structure, at, outside)
                 settled = name_leaves(first.settle(second), function)
         except Exception as error:
             raise Unfit(f"at {text_of(sizes)}: {error}") from None
-        if not is_unchanged():
+        if not outside.is_unchanged():
             raise Unfit("it changes what it reads outside")
         outputs = plain(outputs)
         if not samples:
@@ -196,7 +196,7 @@ def _record_at(
 
 
 def _recording(
-    function: Callable[..., Any], structure: list[Any], tensors: list[Tensor]
+    function: Callable[..., Any], structure: list[Any], tensors: list[Tensor], outside: Outside
 ) -> tuple[_core.Program, list[Any]]:
     recording = _core.Recording(tensors, PACKAGE)
     try:
@@ -208,6 +208,15 @@ def _recording(
             raise Unfit("it reads the state of random numbers")
         if any(native.effects()[:2]):
             raise Unfit(WRITES)
+        # What it reads at some sizes alone is not watched: only what the example of the signature read.
+        grads = {id(tensor) for tensor in outside.grads}
+        operators = recording.operators_defined_in_python()
+        if any(id(tensor) not in grads for tensor, _ in recording.grads_read()):
+            raise Unfit("it reads .grad that it did not read at another size")
+        if not set(operators) <= set(outside.operators):
+            raise Unfit(
+                f"it calls operators that it did not call at another size: {', '.join(operators)}"
+            )
         return native, returned
     finally:
         recording.abandon()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of compiled functions with sharded tensors: a program of each rank has its parts as arguments and results, and
-makes the parts of what the function leaves in `.grad` of sharded tensors."""
+"""Calls of compiled functions with sharded tensors as arguments: the program of each rank has local tensors as arguments and
+results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenon import _core
@@ -13,13 +13,12 @@ from tenon._core import Tensor
 from . import structures
 
 KIND = "sharded"
-Place = tuple[
-    int, ...
-]  # of a sharded tensor: its words and the shape of the whole; nothing of a plain one
-_WORDS = 10
+# Of a sharded tensor the number of its mesh, its placements and its global shape; empty of a plain tensor.
+Spec = tuple[int, ...]
+_WORDS = 10  # before the shape
 
 
-def place_of(tensor: Tensor) -> Place:
+def spec_of(tensor: Tensor) -> Spec:
     if tensor.layout != KIND:
         return ()
     return (*_core.words_of(tensor), *tensor.shape)
@@ -29,82 +28,38 @@ def local_of(tensor: Tensor) -> Tensor:
     return _core.parts_of(tensor)[0].detach() if tensor.layout == KIND else tensor
 
 
-def whole_of(local: Tensor, place: Place) -> Tensor:
-    if not place:
+def tensor_of(local: Tensor, spec: Spec) -> Tensor:
+    """The inverse of local_of and spec_of."""
+    if not spec:
         return local
-    return _core.shard_tensor(place[0], list(place[_WORDS:]), local, list(place[1:9]))
+    return _core.shard_tensor(spec[0], list(spec[_WORDS:]), local, list(spec[1:9]))
 
 
-def call_with_parts(
-    function: Callable[..., Any], structure: str, layouts: tuple[Place, ...], *parts: Tensor
+def call_with_local_tensors(
+    function: Callable[..., Any], structure: str, specs: tuple[Spec, ...], *local: Tensor
 ) -> Any:
-    """function, whose sharded arguments come as parts; what it returns is taken apart in the same way, but for wholes with
-    a history of gradients, which parts have not."""
-    wholes: Iterator[Tensor] = map(whole_of, parts, layouts)
-    args, kwargs = structures.unflatten(_structures[structure], wholes)
+    """function, whose sharded arguments come as local tensors. Its sharded results become local tensors, except those that
+    record gradients, as local tensors have no history."""
+    given: Iterator[Tensor] = map(tensor_of, local, specs)
+    args, kwargs = structures.unflatten(_structures[structure], given)
     found: list[Tensor] = []
     returned = structures.flatten(function(*args, **kwargs), found)
     results = structures.unflatten(returned, (t if t.requires_grad else local_of(t) for t in found))
-    return results, tuple(() if t.requires_grad else place_of(t) for t in found)
+    return results, tuple(() if t.requires_grad else spec_of(t) for t in found)
 
 
-# Of functions that are compiled, by their texts, which stand in keys; values in them are plain.
+# Of arguments of compiled functions, by their texts, which are part of keys; values in them are plain.
 _structures: dict[str, Any] = {}
 
 
-def know(structure: list[Any]) -> None:
-    """Keep a structure for `call_with_parts`, for ever: only of what is compiled, whose number has a limit."""
+def register(structure: list[Any]) -> None:
+    """Keep a structure for `call_with_local_tensors`, for ever: only of what is compiled, whose number has a limit."""
     _structures.setdefault(repr(structure), structure)
 
 
-def joined(result: Any) -> Any:
-    """What `call_with_parts` returned, with wholes again."""
-    results, layouts = result
-    parts: list[Tensor] = []
-    structure = structures.flatten(results, parts)
-    return structures.unflatten(structure, map(whole_of, parts, layouts))
-
-
-class Wholes:
-    """Of a recording in which sharded tensors are: which results of its program are parts of wholes, and of which sharded
-    tensors it leaves another `.grad`. Programs have the parts of these as further results."""
-
-    def __init__(self, outputs: list[Tensor]) -> None:
-        self._places = tuple(map(place_of, outputs))
-        self._grads: list[tuple[Tensor, Place | None]] = []  # None: no gradient
-        self._from_none: list[Tensor] = []  # without a gradient before and after
-        self.parts = list(map(local_of, outputs))
-
-    def add_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
-        """`tensor` has `grad` behind a call, whatever it had before."""
-        self._grads.append((tensor, None if grad is None else place_of(grad)))
-        if grad is not None:
-            self.parts.append(local_of(grad))
-
-    def expect_none(self, tensor: Tensor) -> None:
-        """A call begins without a gradient of `tensor`, and leaves none."""
-        self._from_none.append(tensor)
-
-    def is_needed(self) -> bool:
-        return any(self._places) or bool(self._grads) or bool(self._from_none)
-
-    def key(self) -> Any:
-        """Equal for recordings that treat the same tensors in the same way."""
-        return (
-            self._places,
-            tuple((id(tensor), place) for tensor, place in self._grads),
-            tuple(map(id, self._from_none)),
-        )
-
-    def fits(self) -> bool:
-        """Whether a call of the program does what the function would."""
-        return all(tensor.grad is None for tensor in self._from_none)
-
-    def assemble(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        """What the function returns, of results of its program; gradients are put where they belong."""
-        count = len(self._places)
-        results = list(map(whole_of, parts[:count], self._places))
-        following = iter(parts[count:])
-        for tensor, place in self._grads:
-            tensor.grad = None if place is None else whole_of(next(following), place)
-        return results
+def sharded_again(result: Any) -> Any:
+    """What the function returned, of what `call_with_local_tensors` did."""
+    results, specs = result
+    local: list[Tensor] = []
+    structure = structures.flatten(results, local)
+    return structures.unflatten(structure, map(tensor_of, local, specs))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tenon.compile(dynamic=True): calls of many sizes run few programs, and give what the function gives."""
 
+import ctypes
 import random
 
 import numpy as np
@@ -159,6 +160,48 @@ def test_a_function_that_writes_is_never_run_once_more():
         assert_same(compiled(x), (before + x.sum(0)) * 2)
         assert_same(weight, before + x.sum(0))
     assert len(runs) <= 5
+
+
+def test_a_function_without_a_program_is_not_run_at_other_sizes():
+    runs = ctypes.c_int(0)  # state that is not seen
+
+    def function(x):
+        runs.value += 1
+        return x * float(runs.value)
+
+    compiled = tenon.compile(function, dynamic=True)
+    for call, rows in enumerate((3, 3, 3, 5, 4, 5), 1):
+        x = rand(rows, 2)
+        assert_same(compiled(x), x * float(call))
+    assert not open_lines(compiled)
+
+
+def test_gradients_that_only_other_sizes_read():
+    weight = nn.Parameter(rand(2))
+    weight.grad = tenon.ones([2])
+
+    def function(x):
+        return x if x.shape[0] == 7 else x * weight.grad
+
+    compiled = tenon.compile(function, dynamic=True)
+    with tenon.no_grad():
+        for call, rows in enumerate((7, 30, 40, 20, 40)):
+            weight.grad = tenon.full([2], float(call))
+            x = rand(rows, 2)
+            assert_same(compiled(x), function(x))
+    assert "it reads .grad that it did not read at another size" in compiled.explain()
+
+
+def test_operators_that_are_defined_anew_leave_room():
+    """Sizes that were left open for operators of before do not count for the limit."""
+    compiled = tenon.compile(lambda x: x * 2, dynamic=True, limit=1)
+    for name, sizes in (("first", (3, 5, 8)), ("second", (3, 5, 8, 9))):
+        tenon.op(f"test_open_sizes::{name}(Tensor x) -> Tensor")(lambda x: x)
+        for rows in sizes:
+            x = rand(rows, 2)
+            assert_same(compiled(x), x * 2)
+        (line,) = open_lines(compiled)
+        assert f": {len(sizes) - 1} calls" in line
 
 
 def test_training_steps_keep_a_signature_for_each_size():
