@@ -6,7 +6,7 @@ import pytest
 import tenon
 import tenon.distributed as dist
 from tenon import nn, optim
-from tenon.distributed import ColwiseParallel, RowwiseParallel, SequenceParallel, checkpoint
+from tenon.distributed import ColwiseParallel, RowwiseParallel, SequenceParallel, Shard, checkpoint
 
 STEPS, WIDTH = 4, 6
 X = np.random.default_rng(0).normal(size=(STEPS, 8, WIDTH)).astype("f4")
@@ -207,3 +207,26 @@ def test_sequence_parallel_parameters():
         assert norm == pytest.approx(want, rel=1e-5)
         for name, value in wholes(model).items():
             np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_ranks_that_have_other_parts():
+    """Also one that is on no line of the mesh with this one, or on another mesh."""
+
+    def work():
+        groups = [dist.world().part(ranks) for ranks in ([0, 3], [1, 2])]
+        group = next(each for each in groups if each is not None)
+        _, model = meshed()  # on mesh["tp"], which rank 3 shares with rank 2
+        with pytest.raises(ValueError, match="whose ranks have the same part of each sharded"):
+            dist.ZeroRedundancyOptimizer(model.parameters(), optim.SGD, lr=0.1, process_group=group)
+        with pytest.raises(ValueError, match="DistributedDataParallel: expected the same param"):
+            dist.DistributedDataParallel(model, group)
+        with pytest.raises(ValueError, match="fully_shard: expected the same parameters on all"):
+            dist.fully_shard(model.up, group)
+        mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+        parameter = nn.Parameter(
+            dist.distribute_tensor(tenon.ones([4, 4]), mesh, [Shard(0), Shard(1)])
+        )
+        with pytest.raises(ValueError, match="without other ranks of the mesh of a sharded"):
+            dist.ZeroRedundancyOptimizer([parameter], optim.SGD, lr=0.1, process_group=group)
+
+    in_ranks(work)

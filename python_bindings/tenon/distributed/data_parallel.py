@@ -13,7 +13,7 @@ from tenon.nn import Module
 
 from .buckets import MEGABYTE
 from .calls import all_gather_object
-from .dtensor import DTensor, local_of
+from .dtensor import DTensor, local_of, part_of
 from .experts import ExpertParallel, ExpertPlace, place_of
 from .fully_shard import ShardedParameter
 from .group import ProcessGroup
@@ -137,8 +137,7 @@ class DistributedDataParallel(Module):
             if not isinstance(tensor, DTensor):
                 continue
             mesh, group = tensor.device_mesh, self.process_group
-            ranks = {rank for axis in range(mesh.ndim) for rank in mesh.get_group(axis).ranks}
-            if ranks & set(group.ranks) != {group.ranks[group.rank]}:
+            if set(mesh.ranks) & set(group.ranks) != {group.ranks[group.rank]}:
                 raise ValueError(
                     f"DistributedDataParallel: expected a process_group without other ranks of the mesh of {name}, {mesh!r}, "
                     f"such as mesh.get_group('dp') of a mesh with one more axis, got ranks {list(group.ranks)}"
@@ -202,7 +201,7 @@ class DistributedDataParallel(Module):
             if group is None:
                 continue
             own = [
-                (name, tuple(p.shape), p.dtype.name, *_placements(p))
+                (name, tuple(p.shape), p.dtype.name, *_part(p))
                 for name, p in self._named_parameters()
                 if place_of(p) == place
             ]
@@ -256,5 +255,6 @@ class DistributedDataParallel(Module):
             reducer.finish()
 
 
-def _placements(param: Tensor) -> list[str]:
-    return [repr(param.placements)] if isinstance(param, DTensor) else []
+def _part(param: Tensor) -> list[Any]:
+    """Of a sharded parameter, which lies on another mesh["tp"] on each rank: its placements, and which part is here."""
+    return [repr(param.placements), *part_of(param)] if isinstance(param, DTensor) else []

@@ -14,7 +14,15 @@ from tenon._tensor import printing
 
 from . import between_meshes
 from .mesh import DeviceMesh, mesh_with, number_of
-from .placements import Partial, Placement, Replicate, Shard, placement_of, words_of
+from .placements import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    part_of_whole,
+    placement_of,
+    words_of,
+)
 
 _KIND = "sharded"
 
@@ -260,6 +268,13 @@ def _gradient_words(words: Sequence[int]) -> list[int]:
 
 
 # -- what a tensor says
+
+
+def part_of(tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of a sharded tensor: where this rank's part begins, and its shape."""
+    mesh = _mesh_of(tensor, "part_of")
+    at = placements_of(tensor)
+    return part_of_whole(tuple(tensor.shape), at, mesh.shape, mesh.get_coordinate())
 
 
 def local_of(tensor: Tensor) -> Tensor:

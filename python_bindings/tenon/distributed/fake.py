@@ -44,7 +44,8 @@ def fake(world_size: int, rank: int = 0) -> Iterator[ProcessGroup]:
         )
     if getattr(_thread_world, "group", None) is not None:
         raise RuntimeError(
-            "fake: expected a thread that is no rank of another job, got one that is"
+            "fake: expected a thread that is no rank of another job, got one that is; call it outside of dist.local and of "
+            "other dist.fake, or in a thread of its own"
         )
     group = ProcessGroup(FakeHost(rank, world_size), "world", range(world_size), rank)
     _thread_world.group = group

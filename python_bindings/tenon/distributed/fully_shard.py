@@ -24,7 +24,7 @@ from tenon.nn import Module, Parameter
 
 from . import host_group as host
 from .calls import all_gather_object
-from .dtensor import DTensor, from_local, local_of
+from .dtensor import DTensor, from_local, local_of, part_of
 from .experts import place_of
 from .group import ProcessGroup
 from .mesh import DeviceMesh
@@ -330,7 +330,7 @@ def fully_shard(
                         "expert, which is divided over ranks already; shard the modules around ExpertParallel"
                     )
                 if id(value) not in slots:
-                    said = (tuple(value.shape), value.dtype.name, _placements_text(value, group))
+                    said = (tuple(value.shape), value.dtype.name, _part_text(value, group))
                     _agree((f"{path}.{name}".strip("."), *said), group)
                     group.broadcast(local_of(value))
                     slots[id(value)] = _Slot(value, group)
@@ -347,7 +347,7 @@ def fully_shard(
     return module
 
 
-def _placements_text(param: Tensor, group: ProcessGroup) -> str:
+def _part_text(param: Tensor, group: ProcessGroup) -> str:
     """Of a sharded tensor, of which all ranks of the group have to have the same part."""
     if not isinstance(param, DTensor):
         return ""
@@ -358,7 +358,8 @@ def _placements_text(param: Tensor, group: ProcessGroup) -> str:
             f"{tuple(param.shape)} in {param.placements}, such as mesh.get_group('dp') beside mesh['tp'], got one of ranks "
             f"{list(group.ranks)}, of which {shared} are on the parameter's mesh"
         )
-    return repr(param.placements)
+    offset, shape = part_of(param)
+    return f"{param.placements}, here {shape} from {offset}"
 
 
 def _agree(own: tuple, group: ProcessGroup) -> None:

@@ -42,12 +42,12 @@ class ParallelStyle:
             return args
         x = args[0]
         if not isinstance(x, DTensor):
-            x = from_local(x, mesh, [self.input_layouts], shape=self._whole_shape(module, x))
+            x = from_local(x, mesh, [self.input_layouts], shape=self._global_shape(module, x))
         return (x.redistribute([self.desired_input_layouts]), *args[1:])
 
-    def _whole_shape(self, module: nn.Module, x: Tensor) -> list[int] | None:
-        """Of the whole of which a plain input is a part, where that is known: ranks need not tell each other, and programs
-        can hold it. None: they do."""
+    def _global_shape(self, module: nn.Module, x: Tensor) -> list[int] | None:
+        """Of the tensor of which a plain input is this rank's part, where the module tells it: ranks need not tell each other,
+        and programs can hold it. None: they do."""
         at = self.input_layouts
         if isinstance(at, Shard) and at.dim in (-1, x.ndim - 1) and isinstance(module, nn.Linear):
             return [*x.shape[:-1], module.in_features]

@@ -12,12 +12,11 @@ from tenon.optim import LookAhead, Optimizer
 
 from .buckets import MEGABYTE, buckets_of
 from .calls import all_gather_object
-from .dtensor import DTensor, distribute_tensor, from_local, local_of, redistribute
+from .dtensor import DTensor, distribute_tensor, from_local, local_of, part_of, redistribute
 from .experts import place_of
 from .failed_pass import settle_failed_pass
 from .group import ProcessGroup
 from .mesh import DeviceMesh
-from .placements import part_of_whole
 from .work import Work
 from .world import world
 
@@ -64,9 +63,7 @@ class _Shard:
         start = (self.rows[rank].start, *[0] * (self.param.ndim - 1))
         if not isinstance(self.param, DTensor):
             return start
-        mesh, shape = self.param.device_mesh, tuple(self.param.shape)
-        at = mesh.get_coordinate()
-        part = part_of_whole(shape, self.param.placements, mesh.shape, at)[0]
+        part, _ = part_of(self.param)
         return tuple(own + before for own, before in zip(start, part, strict=True))
 
     def whole(self, part: Tensor) -> Tensor:
@@ -143,7 +140,7 @@ class ZeroRedundancyOptimizer:
             given = [given] if isinstance(given, Tensor) else list(given)
             for param in given:
                 if isinstance(param, DTensor):
-                    _expect_same_part(param, self.group)
+                    _expect_no_other_rank_of_mesh(param, self.group)
             shards = [_Shard(param, self.group) for param in given]
             experts = [s for s in shards if place_of(s.param) is not None]
             if experts:
@@ -160,6 +157,7 @@ class ZeroRedundancyOptimizer:
                 )
             self._shards += shards
             inner_groups.append({**group, "params": [shard.mine for shard in shards]})
+        _expect_equal_parts(self._shards, self.group)
         self.inner = optimizer_class(inner_groups, **defaults)
         tensors = [shard.part for shard in self._shards]
         order = list(range(len(tensors)))[::-1]
@@ -423,11 +421,24 @@ class _Paused:
         self._optimizer._is_syncing = self._before
 
 
-def _expect_same_part(param: Any, group: ProcessGroup) -> None:
-    """Of a sharded parameter, on all ranks of the group."""
+def _expect_equal_parts(shards: list[_Shard], group: ProcessGroup) -> None:
+    """Of sharded parameters the ranks of the group have the same parts: those of mesh["tp"] lie on different meshes, so that
+    ranks have to tell each other."""
+    own = [part_of(s.param) for s in shards if isinstance(s.param, DTensor)]
+    if not own:
+        return
+    for rank, theirs in enumerate(all_gather_object(own, group)):
+        if theirs != own:
+            raise ValueError(
+                "ZeroRedundancyOptimizer: expected a process_group whose ranks have the same part of each sharded parameter, "
+                f"such as mesh.get_group('dp'), got (offset, shape) {own} on rank {group.rank} of it and {theirs} on "
+                f"rank {rank}"
+            )
+
+
+def _expect_no_other_rank_of_mesh(param: Any, group: ProcessGroup) -> None:
     mesh = param.device_mesh
-    ranks = {rank for axis in range(mesh.ndim) for rank in mesh.get_group(axis).ranks}
-    if ranks & set(group.ranks) != {group.ranks[group.rank]}:
+    if set(mesh.ranks) & set(group.ranks) != {group.ranks[group.rank]}:
         raise ValueError(
             f"ZeroRedundancyOptimizer: expected a process_group without other ranks of the mesh of a sharded parameter of "
             f"shape {tuple(param.shape)}, {mesh!r}, such as mesh.get_group('dp') of a mesh with one more axis, got ranks "
