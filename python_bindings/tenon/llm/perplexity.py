@@ -48,14 +48,20 @@ def divergence(
     sizes = [each.decoder.config.vocab_size for each in (model, beside)]
     if sizes[0] != sizes[1]:
         raise ValueError(
-            f"divergence: expected models of the same tokens, got {sizes[0]} and {sizes[1]}"
+            f"divergence: expected two models of one vocabulary, got {sizes[0]} and {sizes[1]} tokens; take a model "
+            "that was trained with the same tokenizer"
         )
+    most = model.decoder.config.max_positions
+    if context > most:
+        raise ValueError(f"divergence: expected a context of 2 to {most} tokens, got {context}")
     total = squares = same = 0.0
     count = 0
-    for window, scored in _windows(beside, text, context, None):
+    for window, scored in _windows("divergence", beside, text, context, None):
         ours = tenon.log_softmax(_logits(model, window, scored, kv_dtype).to(tenon.float64), 1)
         theirs = tenon.log_softmax(_logits(beside, window, scored).to(tenon.float64), 1)
-        each = (tenon.exp(theirs) * (theirs - ours)).sum(1)
+        # A token that the other model excludes adds nothing, and not 0 * inf.
+        terms = tenon.where(theirs > -math.inf, tenon.exp(theirs) * (theirs - ours), 0.0)
+        each = terms.sum(1)
         total += float(each.sum())
         squares += float((each * each).sum())
         same += float((ours.argmax(1) == theirs.argmax(1)).to(tenon.float64).sum())
@@ -83,7 +89,7 @@ def perplexity(
     `progress(done, windows)` is called after each.
     """
     total = squares = 0.0
-    windows = _windows(model, text, context, stride)
+    windows = _windows("perplexity", model, text, context, stride)
     for done, (window, scored) in enumerate(windows, 1):
         lost = _lost(model, window, scored, kv_dtype)
         total += sum(lost)
@@ -98,26 +104,28 @@ def perplexity(
 
 
 def _windows(
-    model: LanguageModel, text: str | Sequence[int], context: int, stride: int | None
+    caller: str,
+    model: LanguageModel,
+    text: str | Sequence[int],
+    context: int,
+    stride: int | None,
 ) -> list[tuple[list[int], int]]:
     """Windows of tokens, and how many of the last of each count."""
     tokens, begin = _tokens_of(model, text)
     most = model.decoder.config.max_positions
     if not 2 <= context <= most:
-        raise ValueError(f"perplexity: expected a context of 2 to {most} tokens, got {context}")
+        raise ValueError(f"{caller}: expected a context of 2 to {most} tokens, got {context}")
     if stride is not None and not 1 <= stride < context:
-        raise ValueError(f"perplexity: expected a stride of 1 to {context - 1}, got {stride}")
+        raise ValueError(f"{caller}: expected a stride of 1 to {context - 1}, got {stride}")
     if len(tokens) < context:
         raise ValueError(
-            f"perplexity: expected at least one window of {context} tokens, got {len(tokens)}; give a "
+            f"{caller}: expected at least one window of {context} tokens, got {len(tokens)}; give a "
             "longer text or a smaller context"
         )
     # A window's first half is there for what the second sees.
     scored = context - context // 2 - 1 if stride is None else stride
     if not scored:
-        raise ValueError(
-            f"perplexity: a context of {context} tokens scores none; give a larger one"
-        )
+        raise ValueError(f"{caller}: a context of {context} tokens scores none; give a larger one")
     starts = range(0, len(tokens) - context + 1, context if stride is None else stride)
     windows = []
     for start in starts:

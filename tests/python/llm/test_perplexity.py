@@ -2,9 +2,11 @@
 """Perplexity beside a plain computation by hand."""
 
 import json
+import sys
 
 import numpy
 import pytest
+import tenon
 from tenon.cli import main
 from tenon.llm import Decoder, LanguageModel, divergence, load, perplexity
 from test_gguf_models import logits_of
@@ -110,6 +112,25 @@ def test_divergence(folder):
     assert divergence(model, model, TEXT, context=12)[:3] == (0.0, 0.0, 1.0)
     small = divergence(model, model, TEXT, context=12, kv_dtype="int8")
     assert 0 < small.mean < 1e-2
+
+
+def test_divergence_of_tokens_that_a_model_excludes(folder, monkeypatch):
+    model = load(folder)
+    excluded = tenon.arange(model.decoder.config.vocab_size) < 9
+    module = sys.modules["tenon.llm.perplexity"]
+    logits = module._logits
+    monkeypatch.setattr(
+        module, "_logits", lambda *args: tenon.where(excluded, -numpy.inf, logits(*args))
+    )
+    assert divergence(model, model, TEXT, context=12)[:3] == (0.0, 0.0, 1.0)
+
+
+def test_errors_of_divergence(folder):
+    model = load(folder)
+    with pytest.raises(ValueError, match="divergence: expected a context of 2 to "):
+        divergence(model, model, TEXT, context=10**6)
+    with pytest.raises(ValueError, match="divergence: expected at least one window of 12 tokens"):
+        divergence(model, model, [1, 2], context=12)
 
 
 def test_chunks_change_nothing(folder, monkeypatch):

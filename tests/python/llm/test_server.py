@@ -328,8 +328,13 @@ def test_bad_requests(client, path, change, status, text):
         (b'{"a":' + b"[" * 100_000, "body: expected JSON"),
         (b'{"seed":' + b"9" * 10_000 + b"}", "body: expected JSON"),
         (b'{"prompt": "a\\uD800"}', "body: expected texts of Unicode, got half a surrogate pair"),
+        (b'{"prompt": "a\xed\xa0\x80"}', "body: expected JSON, got something else: 'utf-8' codec"),
+        (
+            '{"prompt": "a"}'.encode("utf-16"),
+            "body: expected JSON, got something else: 'utf-8' codec",
+        ),
     ],
-    ids=["cut", "list", "bytes", "nan", "deep", "digits", "surrogate"],
+    ids=["cut", "list", "bytes", "nan", "deep", "digits", "surrogate", "bytes of one", "utf-16"],
 )
 def test_bodies_that_are_no_json(client, raw, text):
     status, _, answer = client("POST", "/v1/completions", raw=raw)

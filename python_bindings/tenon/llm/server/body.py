@@ -21,7 +21,8 @@ def parse_json(body: bytes) -> dict:
         raise ValueError(f"{name} is no number of JSON")
 
     try:
-        value = json.loads(body, parse_constant=refuse)
+        # Of bytes json.loads would also take UTF-16, and halves of surrogate pairs.
+        value = json.loads(body.decode("utf-8-sig"), parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise ApiError(400, f"body: expected JSON, got something else: {error}") from None
     if b"\\u" in body:
