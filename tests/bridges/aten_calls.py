@@ -4,8 +4,8 @@
     python -m tests.bridges.aten_calls [--only NAME] [--samples 8] [--each 40] [--show]
 
 While the samples of PyTorch's own table of operators, op_db, run forward and backward, every call of ATen that they make is
-written down, and each of another kind is told by its line, run as a program, and compared: values, dtypes, shapes. Prints the
-calls that differ, then three tables: ATen's core set, the public names without a backward or a write in them, and the calls. A
+written down, and each of another kind is told by its line, run as a program, and compared: values and shapes (programs convert
+results to the dtypes that PyTorch recorded). Prints the calls that differ, then three tables: ATen's core set, the public names without a backward or a write in them, and the calls. A
 name is told if it has a line, or if PyTorch takes it apart into others before a program sees it.
 """
 
@@ -116,8 +116,10 @@ def compare(name: str, args: Any, named: Any, result: Any) -> str | None:
         ours = list(told) if isinstance(told, (list, tuple)) else [told]
         theirs = list(result) if isinstance(result, (list, tuple)) else [result]
         found = [each for each in ours if isinstance(each, tenon.Tensor)]
+        if len(ours) != len(theirs):
+            return f"{len(ours)} results, and {len(theirs)} of PyTorch's"
         made = iter(builder.finish(found).run(given)) if found else iter(())
-        for one, other in zip(ours, theirs, strict=False):
+        for one, other in zip(ours, theirs, strict=True):
             if one is None or not isinstance(other, torch.Tensor):
                 continue  # None: a result that only gradients read
             if not isinstance(one, tenon.Tensor):

@@ -10,6 +10,7 @@ and, last, how many agree within 1e-4.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 import traceback
@@ -163,8 +164,10 @@ def distance(name: str, model: Any, inputs: dict[str, Any]) -> tuple[float, str]
             )
         result, other = result.double(), other.double()
         largest = float(other.abs().max()) if other.numel() else 0.0
-        if largest == 0.0:
-            raise ValueError("PyTorch's result is zero, which says nothing")
+        if largest == 0.0 or not math.isfinite(largest):
+            raise ValueError("PyTorch's result is zero or not finite, and says nothing")
+        if not result.isfinite().all():  # of NaN max() keeps what was before
+            raise ValueError("a result is not finite, PyTorch's is")
         worst = max(worst, float((result - other).abs().max()) / largest)
     return worst, f"loaded in {loaded:.1f} s, {tenon.torch.report()[-1].steps} steps"
 

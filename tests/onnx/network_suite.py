@@ -182,6 +182,8 @@ def distance(got: list[Any], want: list[Any]) -> float:
         largest = float(np.abs(theirs).max())
         if not np.isfinite(largest) or largest == 0:
             raise ValueError("the result of ONNX Runtime is zero or not finite, and says nothing")
+        if not np.isfinite(ours).all():  # of NaN max() keeps what was before
+            raise ValueError("a result is not finite, that of ONNX Runtime is")
         worst = max(worst, float(np.abs(ours - theirs).max()) / largest)
     return worst
 
