@@ -33,14 +33,16 @@ def _times(call: Record, *factors: Any) -> Any:
     return result
 
 
-def _slope_of_sigmoid(call: Record, y: Value) -> Value:
-    slope: Value = call("multiply", y, call("subtract", 1.0, y))
-    return slope
+def _sigmoid_grad(call: Record, y: Value) -> Value:
+    """The derivative, of the result y."""
+    grad: Value = call("multiply", y, call("subtract", 1.0, y))
+    return grad
 
 
-def _slope_of_tanh(call: Record, y: Value) -> Value:
-    slope: Value = call("subtract", 1.0, call("multiply", y, y))
-    return slope
+def _tanh_grad(call: Record, y: Value) -> Value:
+    """The derivative, of the result y."""
+    grad: Value = call("subtract", 1.0, call("multiply", y, y))
+    return grad
 
 
 def _lstm_cell(
@@ -51,16 +53,16 @@ def _lstm_cell(
     input_bias: Any,
     hidden_bias: Any,
 ) -> list[Value]:
-    """hy, cy and the four gates after their functions: of the input, of what is kept, of the cell, of the result."""
+    """hy, cy and the workspace: the input, forget, cell and output gates after their activations."""
     gates = call(
         "add", _with(call, input_gates, input_bias), _with(call, hidden_gates, hidden_bias)
     )
-    enter, keep, cell, leave = _split(call, gates, 4)
-    enter, keep, leave = (call("sigmoid", each) for each in (enter, keep, leave))
-    cell = call("tanh", cell)
-    cy = call("add", call("multiply", keep, cx), call("multiply", enter, cell))
-    hy = call("multiply", leave, call("tanh", cy))
-    return [hy, cy, _joined(call, [enter, keep, cell, leave])]
+    i, f, g, o = _split(call, gates, 4)
+    i, f, o = (call("sigmoid", gate) for gate in (i, f, o))
+    g = call("tanh", g)
+    cy = call("add", call("multiply", f, cx), call("multiply", i, g))
+    hy = call("multiply", o, call("tanh", cy))
+    return [hy, cy, _joined(call, [i, f, g, o])]
 
 
 def _lstm_cell_backward(
@@ -72,23 +74,23 @@ def _lstm_cell_backward(
     workspace: Value,
     has_bias: bool,
 ) -> list[Any]:
-    enter, keep, cell, leave = _split(call, workspace, 4)
-    shown = call("tanh", cy)
-    hy = grad_hy if grad_hy is not None else call("zeros_like", cy)
-    of_cell = _times(call, hy, leave, _slope_of_tanh(call, shown))
+    i, f, g, o = _split(call, workspace, 4)
+    activated = call("tanh", cy)
+    grad_hy = grad_hy if grad_hy is not None else call("zeros_like", cy)
+    grad_cell = _times(call, grad_hy, o, _tanh_grad(call, activated))
     if grad_cy is not None:
-        of_cell = call("add", of_cell, grad_cy)
-    grads = _joined(
+        grad_cell = call("add", grad_cell, grad_cy)
+    grad_gates = _joined(
         call,
         [
-            _times(call, of_cell, cell, _slope_of_sigmoid(call, enter)),
-            _times(call, of_cell, cx, _slope_of_sigmoid(call, keep)),
-            _times(call, of_cell, enter, _slope_of_tanh(call, cell)),
-            _times(call, hy, shown, _slope_of_sigmoid(call, leave)),
+            _times(call, grad_cell, g, _sigmoid_grad(call, i)),
+            _times(call, grad_cell, cx, _sigmoid_grad(call, f)),
+            _times(call, grad_cell, i, _tanh_grad(call, g)),
+            _times(call, grad_hy, activated, _sigmoid_grad(call, o)),
         ],
     )
-    of_bias = call("sum", grads, [0]) if has_bias else None
-    return [grads, call("multiply", of_cell, keep), of_bias]
+    grad_bias = call("sum", grad_gates, [0]) if has_bias else None
+    return [grad_gates, call("multiply", grad_cell, f), grad_bias]
 
 
 def _gru_cell(
@@ -99,26 +101,26 @@ def _gru_cell(
     input_bias: Any,
     hidden_bias: Any,
 ) -> list[Value]:
-    """hy, and the gates of reset and of update, the new state, hx and what the state before gives the new one."""
-    from_input = _split(call, _with(call, input_gates, input_bias), 3)
-    from_state = _split(call, _with(call, hidden_gates, hidden_bias), 3)
-    reset = call("sigmoid", call("add", from_input[0], from_state[0]))
-    update = call("sigmoid", call("add", from_input[1], from_state[1]))
-    new = call("tanh", call("add", from_input[2], call("multiply", reset, from_state[2])))
+    """hy and the workspace: the reset, update and new gates after their activations, hx, and what hx gives the new gate."""
+    of_input = _split(call, _with(call, input_gates, input_bias), 3)
+    of_hidden = _split(call, _with(call, hidden_gates, hidden_bias), 3)
+    reset = call("sigmoid", call("add", of_input[0], of_hidden[0]))
+    update = call("sigmoid", call("add", of_input[1], of_hidden[1]))
+    new = call("tanh", call("add", of_input[2], call("multiply", reset, of_hidden[2])))
     hy = call("add", new, call("multiply", update, call("subtract", hx, new)))
-    return [hy, _joined(call, [reset, update, new, hx, from_state[2]])]
+    return [hy, _joined(call, [reset, update, new, hx, of_hidden[2]])]
 
 
 def _gru_cell_backward(call: Record, grad_hy: Value, workspace: Value, has_bias: bool) -> list[Any]:
-    reset, update, new, hx, from_state = _split(call, workspace, 5)
-    stays = call("multiply", grad_hy, update)
-    of_update = _times(call, grad_hy, call("subtract", hx, new), _slope_of_sigmoid(call, update))
-    of_new = _times(call, call("subtract", grad_hy, stays), _slope_of_tanh(call, new))
-    of_reset = _times(call, of_new, from_state, _slope_of_sigmoid(call, reset))
-    of_input = _joined(call, [of_reset, of_update, of_new])
-    of_state = _joined(call, [of_reset, of_update, call("multiply", of_new, reset)])
-    biases = [call("sum", each, [0]) if has_bias else None for each in (of_input, of_state)]
-    return [of_input, of_state, stays, *biases]
+    reset, update, new, hx, hidden_of_new = _split(call, workspace, 5)
+    grad_hx = call("multiply", grad_hy, update)
+    grad_update = _times(call, grad_hy, call("subtract", hx, new), _sigmoid_grad(call, update))
+    grad_new = _times(call, call("subtract", grad_hy, grad_hx), _tanh_grad(call, new))
+    grad_reset = _times(call, grad_new, hidden_of_new, _sigmoid_grad(call, reset))
+    grad_input = _joined(call, [grad_reset, grad_update, grad_new])
+    grad_hidden = _joined(call, [grad_reset, grad_update, call("multiply", grad_new, reset)])
+    biases = [call("sum", grad, [0]) if has_bias else None for grad in (grad_input, grad_hidden)]
+    return [grad_input, grad_hidden, grad_hx, *biases]
 
 
 CALLS: Final[dict[str, Callable[..., Any]]] = {
