@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import sys
+from pathlib import Path
 
 from _protocol import FOREIGN, Times, use_by_others
 
@@ -46,6 +47,19 @@ def parser(
     result.add_argument("--strict", action="store_true", help="refuse to measure on a busy machine")
     result.add_argument("--json", help="write the results to this file")
     return result
+
+
+def row_parser(doc: str, quick: str) -> argparse.ArgumentParser:
+    """For benchmarks whose rows have columns of their own; write_rows() keeps them. `quick`: what --quick leaves."""
+    result = argparse.ArgumentParser(description=doc.splitlines()[0])
+    result.add_argument("--quick", action="store_true", help=quick)
+    result.add_argument("--json", type=Path, help="write the results to this file")
+    return result
+
+
+def write_rows(options: argparse.Namespace, rows: object) -> None:
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 def peers(options: argparse.Namespace) -> list[str]:

@@ -10,14 +10,13 @@ alone. Both engines answer with the same tokens, or the program fails. They take
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
 import time
 from pathlib import Path
 
 import tenon
+from _report import row_parser, write_rows
 from tenon.llm import Engine, PromptLookup
 
 ROUNDS, ANSWER, PASSAGE, BEGINNING = 7, 64, 64, 16
@@ -37,11 +36,9 @@ def seconds(engine: Engine, prompts: list[list[int]]) -> tuple[float, list]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = row_parser(__doc__, "two rounds")
     parser.add_argument("--model", type=Path, required=True, help="a folder of language_quality.py")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="two rounds")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     tenon.set_num_threads(options.threads)
     model = tenon.llm.load(options.model / "model.gguf")
@@ -74,8 +71,7 @@ def main() -> None:
                 f"{len(prompts) * ANSWER / two:.0f}: {one / two:.2f} times; {share:.0%} were right",
                 flush=True,
             )
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    write_rows(options, rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ them share, of a file that has been read before.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import tenon
+from _report import row_parser, write_rows
 from tenon.llm import Decoder, DecoderConfig, LanguageModel, Tokenizer
 from tenon.llm.models import LayerOptions, Rotary
 
@@ -170,15 +170,13 @@ def times(call, prompt: list[int], clock) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = row_parser(__doc__, "the small model, two rounds")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--quick", action="store_true", help="the small model, two rounds")
     parser.add_argument("--only", default="", help="a size: 25M, 125M or 1B")
     parser.add_argument("--start", action="store_true", help="of new processes, without peers")
     parser.add_argument("--formats", default="f32,q8_0,q4_0", help="f32,q8_0,q4_0")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rounds = 2 if options.quick else options.rounds
     clock = time.perf_counter if options.clock == "wall" else time.process_time
@@ -231,8 +229,7 @@ def main() -> None:
                     f"then {row['tokens/s']:7.1f} tokens/s",
                     flush=True,
                 )
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    write_rows(options, rows)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ int8 have a scale for each token and head. The table of perplexities in docs/qua
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 import sysconfig
@@ -21,6 +19,7 @@ import time
 from pathlib import Path
 
 import tenon
+from _report import row_parser, write_rows
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CONTEXT = 256
@@ -128,11 +127,9 @@ def measure(folder: Path, quick: bool) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tiny network, two formats")
+    parser = row_parser(__doc__, "a tiny network, two formats")
     parser.add_argument("--steps", type=int, help="of training (600)")
     parser.add_argument("--model", type=Path, help="a folder that keeps the trained network")
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
     with tempfile.TemporaryDirectory() as temporary:
@@ -141,8 +138,7 @@ def main() -> None:
         if not (folder / "model.gguf").exists():
             trained(folder, options.steps or (60 if options.quick else 600), options.quick)
         rows = measure(folder, options.quick)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    write_rows(options, rows)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ It is trained here for several seeds. The table of accuracies in docs/quantizati
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 
 import tenon
+from _report import row_parser, write_rows
 from tenon import nn
 from tenon import quantization as q
 
@@ -81,14 +80,11 @@ def digits(seeds: int) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    parser.add_argument("--json", type=Path)
+    parser = row_parser(__doc__, "one seed")
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
     results = {"digits": digits(1 if options.quick else 3)}
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    write_rows(options, results)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
+from _report import row_parser, write_rows
 from generation import SIZES, model_of
 
 PROMPT, ANSWER = 64, 32
@@ -193,14 +193,12 @@ class EngineAlone:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = row_parser(__doc__, "the small model, one round")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", default="1,8,32")
-    parser.add_argument("--quick", action="store_true", help="the small model, one round")
     parser.add_argument("--only", default="125M", help="a size: 25M or 125M")
     parser.add_argument("--formats", default="q8_0")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--serve-llama", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -247,8 +245,7 @@ def main() -> None:
                         f"engine {best['engine']['tokens/s'] / one['tokens/s'] - 1:+.1%} (bar 3 %)",
                         flush=True,
                     )
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
+    write_rows(options, rows)
 
 
 if __name__ == "__main__":
