@@ -108,16 +108,18 @@ def test_bits_of_accumulation_on_one_rank(name):
 @pytest.mark.parametrize("name", ["1F1B", "ZB-H1"])
 def test_micro_batches_that_differ_by_a_sample(name):
     losses, grads, _ = whole(rows=9, steps=1)
-    model = make_model()
-    squared(model(tenon.tensor(INPUTS[0])), tenon.tensor(TARGETS[0])).backward()
+    exact = make_model().to(tenon.float64)
+    x, y = (tenon.tensor(each[0].astype("f8")) for each in (INPUTS, TARGETS))
+    squared(exact(x), y).backward()
     with dist.local(2) as ranks:
         for rank_losses, rank_grads, _ in ranks.run(train, name, rows=9, steps=1):
             np.testing.assert_allclose(rank_losses, losses, rtol=1e-6)
             for key, grad in rank_grads.items():
                 np.testing.assert_allclose(grad, grads[key], rtol=1e-5, atol=1e-7)
-                # In other products, whose sums have another order on each processor: 1e-5 of the largest of 0.4.
-                of_batch = model.get_parameter(key).grad.numpy()
-                np.testing.assert_allclose(grad, of_batch, rtol=1e-4, atol=4e-6)
+                # Of the whole batch. Backward through eight layers the rounding of float32 grows from 1e-7 of the largest
+                # gradient to 7e-6 on AVX-512, AVX2 and baseline, for one batch in float32 as for its parts.
+                of_batch = exact.get_parameter(key).grad.numpy()
+                assert np.abs(grad - of_batch).max() < 1e-5 * np.abs(of_batch).max()
 
 
 @pytest.mark.parametrize("size, transport", [(2, "tcp"), (4, "shared memory")])
