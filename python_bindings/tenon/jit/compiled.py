@@ -212,6 +212,11 @@ class Compiled(_core.CompiledCalls):
         except open_sizes.Unfit as unfit:
             sizes.reason = str(unfit)
             return None
+        except open_sizes.Changed:
+            sizes.changes += 1
+            if sizes.changes >= open_sizes.MAX_CHANGES:
+                sizes.reason = "it changes what it reads outside"
+            return None
         finally:
             _recorded.is_on = False
             self._lock.release()

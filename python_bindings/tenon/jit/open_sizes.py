@@ -29,6 +29,7 @@ from tenon.jit.syntax.user_code import PACKAGE
 
 _MIN_UPPER_BOUND = 64  # of sizes, where the function can run them
 MAX_KNOWN = 16  # calls, by their shapes, that are made without looking for the program in Python
+MAX_CHANGES = 4  # of what it reads, during recordings: methods of tensors are made when they are first used
 _MAX_RECORDED = 8  # times that more sizes are left open, or larger ones
 
 WRITES = (
@@ -42,6 +43,10 @@ Shapes = tuple[tuple[int, ...], ...]
 
 class Unfit(Exception):
     """Why a function has no program of many sizes."""
+
+
+class Changed(Exception):
+    """What the function reads outside was changed meanwhile, by itself or by another thread."""
 
 
 def pattern(tensors: Sequence[Tensor]) -> Any:
@@ -61,7 +66,7 @@ class OpenSizes:
         self.entry: Any = None  # of the program
         self.axes: list[dict[int, Dim]] = []  # that the program leaves open, of each tensor
         self.reason = ""  # why there is none, or none for more sizes
-        self.recorded = 0
+        self.recorded = self.changes = 0
         self.known: list[Any] = []  # entries of calls that need not come here
 
     def admits(self, shapes: Shapes) -> bool:
@@ -126,7 +131,7 @@ def record(
     outside: Outside,
 ) -> Program:
     """A program of many sizes, of which those of `tensors` are an example; `open_sizes.axes` are what it leaves open.
-    Raises Unfit."""
+    Raises Unfit and Changed."""
     open_sizes.recorded += 1
     state = random.get_state()
     unfit: Unfit | None = None
@@ -171,7 +176,7 @@ def _record_at(
         except Exception as error:
             raise Unfit(f"at {text_of(sizes)}: {error}") from None
         if not outside.is_unchanged():
-            raise Unfit("it changes what it reads outside")
+            raise Changed
         outputs = plain(outputs)
         if not samples:
             recorded, results = sizes, outputs

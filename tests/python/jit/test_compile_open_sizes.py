@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tenon
 from tenon import nn
+from tenon.jit import open_sizes
 
 
 def rand(*shape, seed=0):
@@ -190,6 +191,27 @@ def test_gradients_that_only_other_sizes_read():
             x = rand(rows, 2)
             assert_same(compiled(x), function(x))
     assert "it reads .grad that it did not read at another size" in compiled.explain()
+
+
+class Scale:
+    factor = 2.0
+
+
+def test_what_another_thread_changes_once_is_no_reason(monkeypatch):
+    """Such as the methods of tensors, which are made when they are first used."""
+    compiled = tenon.compile(lambda x: x * Scale.factor, dynamic=True)
+    resized = open_sizes.resized
+
+    def changing(*args):
+        Scale.other = None
+        monkeypatch.setattr(open_sizes, "resized", resized)
+        return resized(*args)
+
+    monkeypatch.setattr(open_sizes, "resized", changing)
+    for rows in (3, 5, 8, 9):
+        x = rand(rows, 2)
+        assert_same(compiled(x), x * 2)
+    assert open_lines(compiled), compiled.explain()
 
 
 def test_operators_that_are_defined_anew_leave_room():
