@@ -29,7 +29,7 @@ from tenon.jit.syntax.user_code import PACKAGE
 
 _MIN_UPPER_BOUND = 64  # of sizes, where the function can run them
 MAX_KNOWN = 16  # calls, by their shapes, that are made without looking for the program in Python
-MAX_CHANGES = 4  # of what it reads, during recordings: methods of tensors are made when they are first used
+MAX_CHANGES = 4  # of what it reads, during recordings: tensors get methods on first use
 _MAX_RECORDED = 8  # times that more sizes are left open, or larger ones
 
 WRITES = (

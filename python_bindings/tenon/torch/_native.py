@@ -380,6 +380,28 @@ def embedding(
     return call("embedding", weight, indices)
 
 
+def embedding_bag(
+    call: Add,
+    weight: Value,
+    indices: Value,
+    offsets: Value,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Value | None,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> list[Value]:
+    """The rows of all bags, without the three results that gradients alone read; they alone ask for `scale_grad_by_freq` and
+    `sparse`."""
+    if not include_last_offset:  # where the last bag ends
+        count = call("sum", call("ones_like", indices), [0], True)
+        offsets = call("concat", [offsets, _cast(call, count, offsets.dtype)], 0)
+    reduce, padding = ("sum", "mean", "max")[mode], padding_idx if padding_idx >= 0 else None
+    bags = call("embedding_bag", weight, indices, offsets, per_sample_weights, reduce, padding)
+    return [bags]
+
+
 def _cut_to(call: Add, source: Value, shape: Any) -> Value:
     for axis, length in enumerate(shape):
         if source.shape[axis] != length:

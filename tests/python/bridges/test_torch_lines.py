@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tenon
+from tenon import _core
 from tenon.jit.foreign_calls import Refused, bound
 from tenon.torch import _lines
 from tenon.torch._lines import CALLS, CORE, NATIVE, PARAMETERS
@@ -43,6 +45,22 @@ def test_functions_of_the_bridge_are_there_and_take_the_lines_parameters():
             inspect.signature(NATIVE[case.native]).bind(None, **dict.fromkeys(call.names))
             assert {parameter.name for parameter in PARAMETERS[name]} >= set(call.names)
     assert set(NATIVE) == used
+
+
+@pytest.mark.parametrize("includes_last", [False, True])
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_bags_of_rows(mode, includes_last):
+    weight = np.random.default_rng(0).normal(size=(6, 3)).astype("f4")
+    indices, offsets = np.array([0, 2, 2, 5, 1]), np.array([0, 3, 3, *[5] * includes_last])
+    builder = _core.ProgramBuilder(None)
+    inputs = [builder.input(str(x.dtype), list(x.shape)) for x in (weight, indices, offsets)]
+    (bags,) = _lines.tell(
+        builder.call, "_embedding_bag", [*inputs, False, mode, False, None, includes_last, 5], {}
+    )
+    (got,) = builder.finish([bags]).run([tenon.tensor(x) for x in (weight, indices, offsets)])
+    reduce = (np.sum, np.mean, np.max)[mode]
+    want = [reduce(weight[[0, 2, 2]], 0), np.zeros(3), weight[1]]  # 5 does not count
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
 
 
 def test_a_line_by_position_and_by_case():
