@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the sources with another compiler: what build/release compiles, without code for a processor.
 
     .venv/bin/python scripts/compile_with.py g++-14 --root ~/.cache/tenon/compilers
