@@ -17,6 +17,7 @@ template <class V>
 struct Packed {
   Complex<V>* data;
   int64_t width;
+  Packed from(int64_t column) const { return {data + column, width}; }
   TENON_FFT_INLINE Complex<V> operator()(int64_t row, int64_t column) const {
     return data[row * width + column];
   }

@@ -117,26 +117,18 @@ class LineTransform {
     for (int64_t begin = 0; begin < across2; begin += panel_) {
       const int64_t width = std::min(panel_, across2 - begin);
       Value *data = panels_.data(), *work = data + n1 * width, *result = work + n1 * width;
-      const auto memory = Memory<T, V>::packed(in, nullptr, treatment, n2);
-      transform_columns<T, V>(
-          *plan_->first, width,
-          [&](int64_t row, int64_t column)
-              __attribute__((always_inline)) { return memory(row, begin + column); },
-          Packed<V>{result, width}, data, work);
+      const auto memory = Memory<T, V>::packed(in, out, treatment, n2);
+      transform_columns<T, V>(*plan_->first, width, memory.from(begin), Packed<V>{result, width},
+                              data, work);
       transpose_panel(result, begin, width);
     }
     for (int64_t begin = 0; begin < across1; begin += panel_) {
       const int64_t width = std::min(panel_, across1 - begin);
       Value *data = panels_.data(), *work = data + n2 * width;
-      const auto memory = Memory<T, V>::packed(nullptr, out, treatment, n1);
+      const auto memory = Memory<T, V>::packed(in, out, treatment, n1);
       const Packed<V> transposed{transposed_.data(), transposed_row_};
-      transform_columns<T, V>(
-          *plan_->second, width,
-          [&](int64_t row, int64_t column)
-              __attribute__((always_inline)) { return transposed(row, begin + column); },
-          [&](int64_t row, int64_t column, Value z)
-              __attribute__((always_inline)) { memory(row, begin + column, z); },
-          data, work);
+      transform_columns<T, V>(*plan_->second, width, transposed.from(begin), memory.from(begin),
+                              data, work);
     }
   }
 

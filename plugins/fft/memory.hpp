@@ -17,20 +17,12 @@ struct Treatment {
 template <class T>
 TENON_FFT_INLINE Complex<Vector<T>> load_columns(const T* at, int64_t count) {
   if (count >= kLanes<T>) return load_interleaved(at);
-  Complex<Vector<T>> z{};
-  for (int64_t l = 0; l < count; ++l) {
-    z.re[l] = at[2 * l];
-    z.im[l] = at[2 * l + 1];
-  }
-  return z;
+  return load_interleaved(at, count);
 }
 template <class T>
 TENON_FFT_INLINE void store_columns(T* at, Complex<Vector<T>> z, int64_t count) {
   if (count >= kLanes<T>) return store_interleaved(at, z);
-  for (int64_t l = 0; l < count; ++l) {
-    at[2 * l] = z.re[l];
-    at[2 * l + 1] = z.im[l];
-  }
+  store_interleaved(at, z, count);
 }
 
 // Rows whose numbers lie one after another; the distances of rows are in bytes. V is T, for a column at a time,
@@ -42,6 +34,12 @@ struct Memory {
   int64_t in_stride, out_stride;
   Treatment<T> treatment;
   int64_t columns;  // numbers in a row
+
+  // From vector `column` on.
+  Memory from(int64_t column) const {
+    const int64_t first = column * kLanes<T>, bytes = 2 * first * int64_t{sizeof(T)};
+    return {in + bytes, out + bytes, in_stride, out_stride, treatment, columns - first};
+  }
 
   // Rows that lie one after another, too.
   static Memory packed(const T* in, T* out, Treatment<T> treatment, int64_t columns) {

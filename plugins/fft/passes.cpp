@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled once per instruction set: the lines of a pass, as many at a time as a vector has elements, and the
+// Compiled once per instruction set and element type: the lines of a pass, as many at a time as a vector has elements, and the
 // rest of them one by one.
 #include "passes.hpp"
 
@@ -181,13 +181,8 @@ bool run_as_columns(const Pass& pass) {
                               {!pass.forward, static_cast<T>(pass.scale)},
                               columns};
     for (int64_t begin = 0; begin < vectors_of<T>(columns); begin += panel)
-      transform_columns<T, V>(
-          *plan, std::min(panel, vectors_of<T>(columns) - begin),
-          [&](int64_t row, int64_t column)
-              __attribute__((always_inline)) { return memory(row, begin + column); },
-          [&](int64_t row, int64_t column, Value z)
-              __attribute__((always_inline)) { memory(row, begin + column, z); },
-          data.data(), work.data());
+      transform_columns<T, V>(*plan, std::min(panel, vectors_of<T>(columns) - begin),
+                              memory.from(begin), memory.from(begin), data.data(), work.data());
     for (int64_t i = 0; i < columns; ++i) lines.advance();
   }
   return true;
@@ -223,6 +218,12 @@ struct Numbers {
   Complex<V>* data;
   Complex<V> operator()(int64_t k) const { return data[k]; }
   void operator()(int64_t k, Complex<V> z) const { data[k] = z; }
+};
+// Writes it with its parts swapped: the inverse transform is one between such numbers.
+template <class V>
+struct SwappedNumbers : Numbers<V> {
+  using Numbers<V>::operator();
+  void operator()(int64_t k, Complex<V> z) const { this->data[k] = swapped(z); }
 };
 
 template <class T>
@@ -283,17 +284,21 @@ void complex_to_real(const Pass& pass) {
         auto* const rows = rooms.data.data();
         load_complex(in, half + 1, rows);
         if (even) {
-          put_together(n, *roots, Numbers<Vector<T>>{rows});
+          put_together(n, *roots, SwappedNumbers<Vector<T>>{{rows}});
         } else {
-          rows[0].im = Vector<T>{};
-          for (int64_t k = 1; k <= half; ++k) rows[n - k] = {rows[k].re, -rows[k].im};
+          rows[0] = {Vector<T>{}, rows[0].re};
+          for (int64_t k = 1; k <= half; ++k) {
+            const auto z = rows[k];
+            rows[k] = swapped(z);
+            rows[n - k] = {-z.im, z.re};
+          }
         }
-        auto* const result = rooms.run(true);
+        auto* const result = rooms.run(false);  // whose parts are swapped, too
         if (even) {
           const Vector<T>* const from = parts<T>(result);
-          store_real(out, n, [&](int64_t i) { return from[i] * scale; });
+          store_real(out, n, [&](int64_t i) { return from[i ^ 1] * scale; });
         } else {
-          store_real(out, n, [&](int64_t i) { return result[i].re * scale; });
+          store_real(out, n, [&](int64_t i) { return result[i].im * scale; });
         }
       },
       [&](const char* in, char* out) {
@@ -324,8 +329,11 @@ void complex_to_real(const Pass& pass) {
 
 }  // namespace
 
-const Passes passes = {{complex_to_complex<float>, complex_to_complex<double>},
-                       {real_to_complex<float>, real_to_complex<double>},
-                       {complex_to_real<float>, complex_to_real<double>}};
+template <>
+const Passes& passes<TENON_FFT_ELEMENT>() {
+  using T = TENON_FFT_ELEMENT;
+  static constexpr Passes kPasses = {complex_to_complex<T>, real_to_complex<T>, complex_to_real<T>};
+  return kPasses;
+}
 
 }  // namespace tenon::fft::TENON_FFT_ISA

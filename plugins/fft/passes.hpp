@@ -25,21 +25,22 @@ struct Pass {
 };
 using PassFunction = void (*)(const Pass&);
 
-// Each for float32, then for float64.
 struct Passes {
-  PassFunction complex_to_complex[2];
-  PassFunction real_to_complex[2];
-  PassFunction complex_to_real[2];
+  PassFunction complex_to_complex, real_to_complex, complex_to_real;
 };
 
+// T: float or double, each in an object file of its own.
 namespace baseline {
-extern const Passes passes;
+template <class T>
+const Passes& passes();
 }
 namespace avx2 {
-extern const Passes passes;
+template <class T>
+const Passes& passes();
 }
 namespace avx512 {
-extern const Passes passes;
+template <class T>
+const Passes& passes();
 }
 
 }  // namespace tenon::fft

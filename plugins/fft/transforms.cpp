@@ -30,7 +30,11 @@ struct Side {
   int64_t strides[TENON_MAX_NDIM] = {};
 };
 
-const Passes& choose_passes() {
+struct PassesOfWidths {
+  const Passes &single, &wide;
+};
+
+PassesOfWidths choose_passes() {
 #ifdef TENON_FFT_HAS_AVX512
   // The levels x86-64-v3 and v4, which not every compiler knows by name here.
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -38,19 +42,19 @@ const Passes& choose_passes() {
   // As for the kernels of plugins/cpu, which refuses other names.
   const char* const wanted = std::getenv("TENON_CPU_ISA");
   const std::string_view isa = wanted == nullptr ? "" : wanted;
-  if (isa == "baseline") return baseline::passes;
+  if (isa == "baseline") return {baseline::passes<float>(), baseline::passes<double>()};
   if (has_avx2 && isa != "avx2" && __builtin_cpu_supports("avx512f") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return avx512::passes;
-  if (has_avx2) return avx2::passes;
+    return {avx512::passes<float>(), avx512::passes<double>()};
+  if (has_avx2) return {avx2::passes<float>(), avx2::passes<double>()};
 #endif
-  return baseline::passes;
+  return {baseline::passes<float>(), baseline::passes<double>()};
 }
 
-const Passes& passes() {
-  static const Passes& best = choose_passes();
-  return best;
+const Passes& passes(bool wide) {
+  static const PassesOfWidths best = choose_passes();
+  return wide ? best.wide : best.single;
 }
 
 Side side_of(const tenon_tensor* x) {
@@ -163,7 +167,7 @@ tenon_status run(const Job& job, bool wide, const char* op, tenon_err* err) {
 tenon_status run_complex(int dtype, int32_t ndim, const int64_t* shape, const Side& in,
                          const Side& out, std::span<const int32_t> axes, bool forward, double scale,
                          const char* op, tenon_err* err) {
-  Job job = {.function = passes().complex_to_complex[is_double(dtype)],
+  Job job = {.function = passes(is_double(dtype)).complex_to_complex,
              .ndim = ndim,
              .shape = shape,
              .in = in,
@@ -225,7 +229,7 @@ tenon_status fft_r2c(tenon_ctx*, const tenon_tensor* x, const int64_t* axes, uin
   const Axes on(x, axes, axes_count);
   const bool wide = is_double(x->dtype);
   const Side to = side_of(out);
-  Job job = {.function = passes().real_to_complex[wide],
+  Job job = {.function = passes(wide).real_to_complex,
              .ndim = x->ndim,
              .shape = x->shape,
              .in = side_of(x),
@@ -266,7 +270,7 @@ tenon_status fft_c2r(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axes,
     from = between;
   }
   const bool wide = is_double(x->dtype);
-  Job job = {.function = passes().complex_to_real[wide],
+  Job job = {.function = passes(wide).complex_to_real,
              .ndim = out->ndim,
              .shape = out->shape,
              .in = from,

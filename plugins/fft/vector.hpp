@@ -2,6 +2,12 @@
 // Vectors of the instruction set that this is compiled for, and complex numbers of them.
 #pragma once
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -55,6 +61,18 @@ TENON_FFT_INLINE Complex<V> swapped(Complex<V> a) {
   return {a.im, a.re};
 }
 
+#if defined(__AVX__) && !defined(__AVX512F__)
+// kLanes elements with all bits, then as many with none.
+template <class T>
+using MaskElement = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+template <class T>
+inline constexpr auto kMask = [] {
+  std::array<MaskElement<T>, 2 * kLanes<T>> mask{};
+  for (int l = 0; l < kLanes<T>; ++l) mask[static_cast<size_t>(l)] = -1;
+  return mask;
+}();
+#endif
+
 // Memory need not be aligned to vectors.
 template <class T>
 TENON_FFT_INLINE Vector<T> load(const T* at) {
@@ -65,6 +83,53 @@ TENON_FFT_INLINE Vector<T> load(const T* at) {
 template <class T>
 TENON_FFT_INLINE void store(T* at, Vector<T> v) {
   std::memcpy(at, &v, sizeof v);
+}
+
+// The first `count` elements, which may be none or more than there are; the others are zeros, or stay. Masks where the
+// instruction set has them: a loop here would be compiled into every load of every butterfly.
+template <class T>
+TENON_FFT_INLINE Vector<T> load_first(const T* at, int64_t count) {
+  constexpr int n = kLanes<T>;
+  count = std::clamp<int64_t>(count, 0, n);
+#if defined(__AVX512F__)
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  if constexpr (n == 16)
+    return (Vector<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), at);
+  else
+    return (Vector<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), at);
+#elif defined(__AVX__)
+  const __m256i mask =
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask<T>.data() + n - count));
+  if constexpr (n == 8)
+    return (Vector<T>)_mm256_maskload_ps(at, mask);
+  else
+    return (Vector<T>)_mm256_maskload_pd(at, mask);
+#else
+  Vector<T> v{};
+  for (int64_t l = 0; l < count; ++l) v[l] = at[l];
+  return v;
+#endif
+}
+template <class T>
+TENON_FFT_INLINE void store_first(T* at, Vector<T> v, int64_t count) {
+  constexpr int n = kLanes<T>;
+  count = std::clamp<int64_t>(count, 0, n);
+#if defined(__AVX512F__)
+  const uint32_t mask = (uint32_t{1} << count) - 1;
+  if constexpr (n == 16)
+    _mm512_mask_storeu_ps(at, static_cast<__mmask16>(mask), (__m512)v);
+  else
+    _mm512_mask_storeu_pd(at, static_cast<__mmask8>(mask), (__m512d)v);
+#elif defined(__AVX__)
+  const __m256i mask =
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMask<T>.data() + n - count));
+  if constexpr (n == 8)
+    _mm256_maskstore_ps(at, mask, (__m256)v);
+  else
+    _mm256_maskstore_pd(at, mask, (__m256d)v);
+#else
+  for (int64_t l = 0; l < count; ++l) at[l] = v[l];
+#endif
 }
 
 // Element i of the result is element index(i) of `a` followed by `b`.
@@ -88,6 +153,22 @@ TENON_FFT_INLINE void store_interleaved(T* at, Complex<Vector<T>> z) {
   constexpr int n = kLanes<T>;
   store(at, shuffle<T>(z.re, z.im, [](int i) { return i / 2 + i % 2 * n; }));
   store(at + n, shuffle<T>(z.re, z.im, [](int i) { return (n + i) / 2 + i % 2 * n; }));
+}
+
+// The first `count` of them.
+template <class T>
+TENON_FFT_INLINE Complex<Vector<T>> load_interleaved(const T* at, int64_t count) {
+  constexpr int n = kLanes<T>;
+  const Vector<T> low = load_first(at, 2 * count), high = load_first(at + n, 2 * count - n);
+  return {shuffle<T>(low, high, [](int i) { return 2 * i; }),
+          shuffle<T>(low, high, [](int i) { return 2 * i + 1; })};
+}
+template <class T>
+TENON_FFT_INLINE void store_interleaved(T* at, Complex<Vector<T>> z, int64_t count) {
+  constexpr int n = kLanes<T>;
+  store_first(at, shuffle<T>(z.re, z.im, [](int i) { return i / 2 + i % 2 * n; }), 2 * count);
+  store_first(at + n, shuffle<T>(z.re, z.im, [](int i) { return (n + i) / 2 + i % 2 * n; }),
+              2 * count - n);
 }
 
 // Exchanges element j of vector i and element i of vector j: blocks of half the size, then of a quarter, ...
