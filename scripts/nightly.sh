@@ -15,7 +15,7 @@
 #               holds the library beside them for NIGHTLY_PEER_MINUTES (5) for each part, with a new seed every day
 #   bridges     on the peers: PyTorch's own samples on the guide's plugin as a device of PyTorch (560 of 703 entries at least), models that
 #               train there, calls of ATen beside their lines, 160 exported models (152 at least),
-#               suites of einops, opt_einsum and the packages of the array API (those of SciPy and scikit-learn are told), methods beside
+#               suites of einops, opt_einsum, the packages of the array API, SciPy and scikit-learn, methods beside
 #               PyTorch's, and damaged models of Paddle and PyTorch for NIGHTLY_FUZZ_MINUTES
 #   asan, tsan  the tests under sanitizers
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
@@ -115,9 +115,7 @@ stage_bridges() {
   "$python" -m tests.bridges.torch_device build/custom_device/libtenon_toy.so --models || failed=1
   "$python" -m tests.bridges.aten_calls --samples 4 --each 10 || failed=1
   "$python" -m tests.bridges.torch_models --timm 100 --transformers 40 --own 20 --at-least 0.95 || failed=1
-  "$python" -m tests.bridges.array_suites einops opt_einsum array_api_extra array_api_compat || failed=1
-  # Their own tests ask for more than arrays have to give: what fails is told and not judged.
-  "$python" -m tests.bridges.array_suites scipy sklearn --most 1000000 || failed=1
+  "$python" -m tests.bridges.array_suites || failed=1
   "$python" -m tests.fuzz.peers.methods || failed=1
   "$python" -m tests.fuzz.saved_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" || failed=1
   return $failed

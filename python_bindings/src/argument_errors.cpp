@@ -44,6 +44,12 @@ bool wants_numbers(int32_t kind) {
   return kKinds >> kind & 1;
 }
 
+bool takes_correction(const OperatorObject& self) {
+  for (uint32_t i = 0; i < self.parameter_count; ++i)
+    if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, "correction") == 0) return true;
+  return false;
+}
+
 }  // namespace
 
 bool wrong_type(const OperatorObject& self, const Parameter& parameter, PyObject* got) {
@@ -60,6 +66,8 @@ bool wrong_item(const OperatorObject& self, const Parameter& parameter, PyObject
     fix = "; convert it with tenon.tensor(...)";
   else if (is_tensor(item) && wants_numbers(parameter.kind))
     fix = "; read its value with .item()";
+  else if (PyBool_Check(item) && takes_correction(self))
+    fix = "; `unbiased` of PyTorch is correction=1 or correction=0 here";
   PyObject* place = index < 0
                         ? PyUnicode_FromString("")
                         : PyUnicode_FromFormat(" with %s at index %zd", type_name(item), index);

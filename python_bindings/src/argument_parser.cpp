@@ -213,12 +213,20 @@ bool box_list_argument(int32_t kind, PyObject* object, const OperatorObject& sel
                   self, value, arena);
 }
 
+// True is no axis, as in NumPy: PyTorch's `unbiased` and `keepdim` come where an axis would.
+bool is_bool_as_axis(const Parameter& parameter, PyObject* object) {
+  return PyBool_Check(object) &&
+         (parameter.kind == TENON_PARAM_INT || parameter.kind == TENON_PARAM_INTS) &&
+         PyUnicode_CompareWithASCIIString(parameter.name, "axis") == 0;
+}
+
 bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObject* object,
                   tenon_value& value, ArgumentArena& arena) {
   if (object == Py_None && parameter.flags & TENON_PARAM_FLAG_OPTIONAL) {
     value = {};
     return true;
   }
+  if (is_bool_as_axis(parameter, object)) return wrong_type(self, parameter, object);
   value.aux = 0;
   bool ok = false;
   switch (parameter.kind) {

@@ -131,6 +131,38 @@ nb::object from_dlpack(nb::handle producer, nb::handle device, nb::handle copy) 
   return give(std::move(tensor));
 }
 
+// from_dlpack() without options, which each input of a compiled step passes.
+PyObject* general_from_dlpack;
+
+PyObject* call_from_dlpack(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                           PyObject* keyword_names) {
+  if (count == 1 && !keyword_names) [[likely]]
+    return to_python(tensor_from_dlpack(*arguments));
+  return PyObject_Vectorcall(general_from_dlpack, arguments, static_cast<size_t>(count),
+                             keyword_names);
+}
+
+PyMethodDef from_dlpack_function = {
+    "from_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_from_dlpack)),
+    METH_FASTCALL | METH_KEYWORDS,
+    "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
+    "A tensor that shares the memory of an object with __dlpack__."};
+
+PyObject* call_dlpack_exchange(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+  if (count == 2) [[likely]]
+    return object_by_exchange(arguments[0], arguments[1]);
+  return raise_error(PyExc_TypeError,
+                     "dlpack_exchange(): expected a tensor and a type, got %zd arguments", count);
+}
+
+PyMethodDef dlpack_exchange_function = {
+    "dlpack_exchange",
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_dlpack_exchange)),
+    METH_FASTCALL,
+    "dlpack_exchange(tensor, type, /)\n--\n\n"
+    "The tensor's memory as a tensor of another library, of this type, by its DLPack table; None: "
+    "it has none."};
+
 // What pickle and deepcopy call.
 nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple shape,
                    nb::handle device, bool requires_grad) {
@@ -200,19 +232,14 @@ void add_conversion_functions(nb::module_& module) {
              nb::arg("shape").none() = nb::none(), nb::arg("offset") = 0,
              "A tensor over the bytes of any buffer, from byte `offset` on. Without `shape`, all "
              "that is there.");
-  module.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(),
-             nb::arg("device").none() = nb::none(), nb::arg("copy").none() = nb::none(),
-             "A tensor that shares the memory of an object with __dlpack__.");
-  module.def(
-      "dlpack_exchange",
-      [](nb::handle tensor, nb::handle type) {
-        PyObject* object = object_by_exchange(tensor.ptr(), type.ptr());
-        if (!object) throw nb::python_error();
-        return nb::steal(object);
-      },
-      nb::arg("tensor"), nb::arg("type"),
-      "The tensor's memory as a tensor of another library, of this type, by its DLPack table; "
-      "None: it has none.");
+  general_from_dlpack =
+      nb::cpp_function(&from_dlpack, nb::name("from_dlpack"), nb::arg("x"), nb::kw_only(),
+                       nb::arg("device").none() = nb::none(), nb::arg("copy").none() = nb::none())
+          .release()
+          .ptr();
+  for (PyMethodDef* function : {&from_dlpack_function, &dlpack_exchange_function})
+    module.attr(function->ml_name) =
+        nb::steal(PyCFunction_NewEx(function, nullptr, nb::object(module.attr("__name__")).ptr()));
   module.def("pinned_empty", &pinned_empty, nb::arg("device"), nb::arg("dtype"), nb::arg("shape"));
   module.def("_rebuild", &rebuild);
 }

@@ -99,10 +99,7 @@ def tell(name: str, arguments: tuple[Any, ...], keywords: tuple[str, ...] | None
         if "unbiased" in given or "ddof" in given or len(arguments) > 2:
             return
         if len(arguments) == 2 and isinstance(arguments[1], bool):
-            raise TypeError(
-                f"{name}(): expected an axis, got {arguments[1]}, which is `unbiased` in PyTorch; write "
-                f"correction={int(arguments[1])}"
-            )
+            return  # is `unbiased`
     if name in _WITHOUT_AXIS and len(arguments) == 1 and "dim" not in given:
         return
     frame = sys._getframe(1)
@@ -145,6 +142,8 @@ def _called_by(code: CodeType, offset: int) -> str | None:
 
 # -- calls that operators refuse -------------------------------------------------------------------------
 
+_SPREADS: Final = ("std", "var", "std_mean", "var_mean")
+
 
 def call(name: str, *arguments: Any, **keywords: Any) -> Any:
     """The operator called `name`, as PyTorch has it, where only PyTorch has such a call; else NotImplemented."""
@@ -156,6 +155,8 @@ def call(name: str, *arguments: Any, **keywords: Any) -> Any:
         return _divided(name, *arguments, **keywords)
     if name == "topk" and ("sorted" in keywords or len(arguments) == 5):
         return _largest(*arguments, **keywords)
+    if name in _SPREADS and len(arguments) == 2 and isinstance(arguments[1], bool) and not keywords:
+        return _operator(name)(arguments[0], correction=int(arguments[1]))  # x.std(unbiased)
     if name in ("full", "full_like"):
         return _filled(name, *arguments, **keywords)
     if name == "repeat" and arguments and isinstance(arguments[0], Tensor) and not keywords:

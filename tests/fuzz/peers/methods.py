@@ -46,8 +46,8 @@ DECIDED: dict[str, tuple[str | tuple[str, ...], str]] = {
     "sort": (_VALUES_ALONE, "the values alone"),
     "median": ("values", "the mean of the middle two, as in NumPy"),
     "nanmedian": ("values", "as median"),
-    "std": (("values", "shape"), "divides by n, as in NumPy; a bool is an axis, and not unbiased="),
-    "var": (("values", "shape"), "as std"),
+    "std": ("values", "divides by n, as in NumPy"),
+    "var": ("values", "as std"),
     "istft": ("values", "a complex window is conjugated, so that the result is the nearest signal"),
 }
 MEDIANS = {"median": np.median, "nanmedian": np.nanmedian}

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 X = torch.arange(6.0).view(2, 3)
+Q = torch.tensor([1.0, 3.0])
 
 
 def test_a_second_call_does_nothing():
@@ -36,6 +37,13 @@ METHODS = {
     "min by keyword": (lambda: X.min(dim=0, keepdim=True).indices, [[0, 0, 0]]),
     "std of a sample": (lambda: torch.Tensor([1, 3]).std() ** 2, pytest.approx(2.0)),
     "var": (lambda: torch.Tensor([1, 3]).var(unbiased=False), 1.0),
+    "var and std by position": (
+        lambda: [
+            each.item()
+            for each in (Q.var(True), Q.var(False), Q.std(True) ** 2, Q.var(0, False), Q.var((0,), True, True), Q.var(None, False))
+        ],
+        pytest.approx([2.0, 1.0, 2.0, 1.0, 2.0, 1.0]),
+    ),
     "repeat": (lambda: torch.tensor([1, 2]).repeat(2, 2), [[1, 2, 1, 2], [1, 2, 1, 2]]),
     "split": (lambda: torch.arange(5).split(2), ([0, 1], [2, 3], [4])),
     "split by sizes": (lambda: torch.arange(5).split([4, 1]), ([0, 1, 2, 3], [4])),

@@ -33,6 +33,13 @@ x.std(unbiased=False)
 x.std(dim=0, unbiased=True)
 x.std(1, unbiased=False)
 x.std(1, True)
+x.std(True)
+x.std(False)
+x.var(True)
+x.var(False)
+x.std(0, False, True)
+x.var((0, 1), False)
+x.var(0, unbiased=True, keepdim=True)
 x.std(dim=1, correction=2, keepdim=True)
 x.var(unbiased=True)
 x.var(dim=(0, 1), unbiased=False)
@@ -203,11 +210,23 @@ def test_what_is_meant_is_not_told():
     assert indices.tolist() == [2, 2]
 
 
-def test_a_bool_for_the_axis_is_pytorchs_unbiased():
+@pytest.mark.parametrize("name", ["std", "var"])
+def test_a_bool_for_the_axis_is_pytorchs_unbiased(name):
+    x = tenon.tensor(X)
+    for unbiased in (True, False):
+        wanted = getattr(np, name)(x.numpy(), ddof=int(unbiased))
+        np.testing.assert_allclose(getattr(x, name)(unbiased).numpy(), wanted, rtol=1e-6)
     with pytest.raises(
-        TypeError, match="got False, which is `unbiased` in PyTorch; write correction=0"
+        TypeError,
+        match="'axis': expected int or list of ints or None, got bool; `unbiased` of PyTorch is correction=1 or",
     ):
-        tenon.tensor(X).std(False)
+        getattr(x, name)(True, keepdim=True)
+
+
+@pytest.mark.parametrize("name", ["sum", "argmax", "softmax"])
+def test_a_bool_is_no_axis(name):
+    with pytest.raises(TypeError, match="argument 'axis': expected int.*, got bool"):
+        getattr(tenon.tensor(X), name)(True)
 
 
 def test_taken_apart_in_a_port_is_told_once():
