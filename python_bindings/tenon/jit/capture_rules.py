@@ -38,7 +38,7 @@ BESIDE: dict[str, set[str]] = {
 }
 # Settings of this package that no signature holds, as functions that tell them.
 SETTINGS = (_core.get_num_threads,)
-WHO_TALKS = {"ProcessGroup", "DeviceMesh"}  # of tenon.distributed
+WHO_TALKS = {"ProcessGroup", "DeviceMesh", "PassState"}  # of tenon.distributed
 LOCK_STATE = {"acquire", "locked", "_is_owned"}
 # Methods that no reading calls.
 UNREAD = {
