@@ -18,20 +18,24 @@ import tenon, tenon.distributed as dist
 from tenon.distributed import checkpoint
 dist.init_process_group(timeout=20)
 rank, size = dist.get_rank(), dist.get_world_size()
-folder, way = sys.argv[1], sys.argv[2] == "asynchronous"
+folder, way = sys.argv[1:]
 for n in range(1, 10_000):
     x = tenon.full([20_000], float(n))
     state = {"x": checkpoint.Piece(x, (20_000 * size,), (20_000 * rank,)), "y": tenon.full([9_000], float(n)), "n": n}
-    checkpoint.save(state, folder, asynchronous=way)
+    if n <= 2 or not way.startswith("load"):
+        checkpoint.save(state, folder, asynchronous=way == "asynchronous")
+    else:
+        assert checkpoint.load(state, folder)["n"] == 2
     if n == 2:
         print("saves", flush=True)
 """
 KILLS = int(os.environ.get("TENON_TEST_KILLS", "2"))
 
 
-@pytest.mark.parametrize("way", ["now", "asynchronous"])
+@pytest.mark.parametrize("way", ["now", "asynchronous", "load"])
 def test_kills_leave_the_old_or_the_new(tmp_path, way):
-    """The whole job is killed, or one of its ranks, at random moments; the next job saves into the same folder."""
+    """The whole job is killed, or one of its ranks, at random moments of saves and of loads; the next job saves into the same
+    folder."""
     rng = random.Random(way + os.environ.get("TENON_TEST_SEED", ""))
     script = tmp_path / "saver.py"
     script.write_text(SAVER)

@@ -142,6 +142,34 @@ print(attempt, dist.all_reduce(tenon.ones([1])).item())
         ) in process.stderr
 
 
+def test_ranks_become_fewer(tmp_path):
+    """One less at each restart, and not fewer than it was said."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import os, sys, tenon.distributed as dist
+dist.init_process_group(timeout=30)
+dist.barrier()
+if dist.get_rank() == 0:
+    print(os.environ["TENON_ATTEMPT"], dist.get_world_size(), os.environ["WORLD_SIZE"])
+if os.environ["TENON_ATTEMPT"] != "3":
+    dist.barrier()
+    sys.exit(3)
+"""
+    )
+    process = subprocess.run(
+        [sys.executable, "-m", "tenon", "run", "-n", "1:3", "--max-restarts", "3", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert process.returncode == 0, process.stderr
+    told = sorted(line.removeprefix("[0] ") for line in process.stdout.splitlines())
+    assert told == ["0 3 3", "1 2 2", "2 1 1", "3 1 1"]
+    assert "; 2 ranks start again, restart 1 of 3" in process.stderr
+    assert "; all ranks start again, restart 3 of 3" in process.stderr
+
+
 def test_a_job_that_the_user_ends_is_not_started_again(tmp_path):
     script = tmp_path / "train.py"
     script.write_text("import time; print('ready', flush=True); time.sleep(60)")
@@ -165,6 +193,9 @@ def test_a_job_that_the_user_ends_is_not_started_again(tmp_path):
     [
         (["--max-restarts", "-1", "x.py"], "expected --max-restarts of 0 or more, got -1"),
         (["--max-restarts", "1", "--nnodes", "2", "x.py"], "restarts the ranks of one machine"),
+        (["-n", "2:4", "x.py"], "expected --max-restarts, as ranks become fewer at a restart"),
+        (["-n", "4:2", "--max-restarts", "1", "x.py"], "FEWEST:MOST, as in -n 4 and -n 2:4"),
+        (["-n", "0", "x.py"], "expected one rank at least"),
     ],
 )
 def test_wrong_arguments(arguments, text, capsys):

@@ -14,6 +14,8 @@ SCRIPTS = [
     ("character_gpt", "nats per character", []),
     ("mixture_gpt", "nats per character", []),
     ("gpt_2x2x2", "losses and weights differ by", []),
+    ("ddp_digits", "accuracy on 359 images, with 1 ranks", ["sklearn"]),
+    ("elastic_digits", "accuracy on 359 images, with 1 ranks", ["sklearn"]),
     ("lstm_modules", "accuracy on", []),
     ("vae_digits", "evidence lower bound on 359 images", ["sklearn"]),
     ("graph_network", "nodes in their group", []),
@@ -49,6 +51,41 @@ def test_ranks_of_one_script_share_its_experts():
     assert result.returncode == 0, result.stdout + result.stderr
     for line in ("rank 0 of 2: 27072 parameters, experts [0, 1, 2, 3]", "experts [4, 5, 6, 7]"):
         assert line in result.stdout
+
+
+def launched(options, name, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tenon", "run", *options, EXAMPLES / f"{name}.py", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_the_ranks_of_a_batch():
+    pytest.importorskip("sklearn", reason="this script uses it")
+    result = launched(["-n", "2"], "ddp_digits", "--quick")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "[0] accuracy on 359 images, with 2 ranks" in result.stdout
+
+
+def test_a_job_that_goes_on_with_fewer_ranks(tmp_path):
+    """A rank kills itself behind step 35; the others begin again behind a step that was saved, and end as one less."""
+    pytest.importorskip("sklearn", reason="this script uses it")
+    options = ["-n", "1:3", "--max-restarts", "1"]
+    arguments = ["--quick", "--folder", tmp_path / "run", "--kill", "35"]
+    result = launched(options, "elastic_digits", *arguments)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "rank 2 was ended by SIGKILL; 2 ranks start again, restart 1 of 1" in result.stderr
+    begins = [line for line in result.stdout.splitlines() if "ranks begin behind step" in line]
+    assert begins[0] == "[0] 3 ranks begin behind step 0"
+    # The save of step 30 may have been under way.
+    assert begins[1] in [f"[0] 2 ranks begin behind step {step}" for step in (20, 30)]
+    assert "[0] accuracy on 359 images, with 2 ranks" in result.stdout
+    # The job is over: one that is started again has nothing left to do but to test.
+    result = launched(["-n", "1"], "elastic_digits", "--quick", "--folder", tmp_path / "run")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "1 ranks begin behind step 90" in result.stdout
 
 
 def test_a_script_that_misses_its_goal_fails():

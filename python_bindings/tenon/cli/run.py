@@ -10,7 +10,8 @@ With several machines, start this on each of them, with one secret of 32 hexadec
 
 Output lines begin with the rank. Signals are passed on. When one rank fails, the others are ended, and the first failure
 is printed last; the exit code is that of the rank. With --max-restarts 3 all ranks start again up to three times; the
-variable TENON_ATTEMPT counts from 0, and programs go on from their last checkpoint (tenon.distributed.checkpoint).
+variable TENON_ATTEMPT counts from 0, and programs go on from their last checkpoint (tenon.distributed.checkpoint). With
+-n 2:4 there are four ranks at first, and each time one less, but two at least.
 """
 
 import argparse
@@ -21,7 +22,12 @@ HELP = "start a program once for each rank"
 
 
 def add_arguments(parser):
-    parser.add_argument("-n", type=int, default=1, metavar="RANKS", help="ranks on this machine")
+    parser.add_argument(
+        "-n",
+        default="1",
+        metavar="RANKS",
+        help="ranks on this machine; 2:4 with --max-restarts: four, and one less at each restart, down to two",
+    )
     parser.add_argument("--nnodes", type=int, default=1, help="machines")
     parser.add_argument("--node-rank", type=int, default=0, help="the number of this one, from 0")
     parser.add_argument(
@@ -45,8 +51,7 @@ def run(arguments):
     from tenon.distributed.launch import Job
     from tenon.distributed.launch import run as run_job
 
-    if arguments.n < 1:
-        raise CommandError(f"expected one rank at least, got -n {arguments.n}")
+    least, count = _ranks(arguments.n)
     if not 0 <= arguments.node_rank < arguments.nnodes:
         raise CommandError(
             f"expected --node-rank from 0 to {arguments.nnodes - 1}, got {arguments.node_rank}"
@@ -56,6 +61,10 @@ def run(arguments):
     if arguments.max_restarts and arguments.nnodes > 1:
         raise CommandError(
             "--max-restarts restarts the ranks of one machine; start a job of several machines again as a whole"
+        )
+    if least < count and not arguments.max_restarts:
+        raise CommandError(
+            f"expected --max-restarts, as ranks become fewer at a restart, got -n {arguments.n} alone"
         )
     program = arguments.program
     if not program and not arguments.module:
@@ -67,10 +76,11 @@ def run(arguments):
     command = [sys.executable, *(["-m", arguments.module] if arguments.module else []), *program]
     job = Job(
         command,
-        arguments.n,
+        count,
         arguments.nnodes,
         arguments.node_rank,
         restarts=arguments.max_restarts,
+        least=least,
     )
     if arguments.rendezvous:
         host, _, port = arguments.rendezvous.rpartition(":")
@@ -90,3 +100,16 @@ def run(arguments):
             "several machines need --rendezvous HOST:PORT, and the same TENON_JOB_SECRET on all of them"
         )
     return run_job(job)
+
+
+def _ranks(text):
+    """Of -n: how few ranks the job goes on with, and how many it begins with."""
+    from tenon.cli.errors import CommandError
+
+    least, colon, most = text.partition(":")
+    most = most if colon else least
+    if not least.isdecimal() or not most.isdecimal() or not 1 <= int(least) <= int(most):
+        raise CommandError(
+            f"expected one rank at least, or FEWEST:MOST, as in -n 4 and -n 2:4, got -n {text}"
+        )
+    return int(least), int(most)

@@ -9,7 +9,7 @@ Ranks that differ in a call, and ranks that died, hang or failed, are named on a
 What a rank says is neither encrypted nor hidden from other users of the network: trusted networks only.
 """
 
-from . import checkpoint, functional
+from . import checkpoint, comm_hooks, functional
 from .calls import (
     P2POp,
     ReduceOp,
@@ -45,6 +45,7 @@ from .errors import (
 from .experts import ExpertParallel, MoELayer
 from .fake import fake
 from .fully_shard import fully_shard, whole_parameters
+from .futures import Future
 from .grad_scaler import GradScaler
 from .group import ProcessGroup
 from .local import LocalRanks, local
@@ -92,6 +93,7 @@ __all__ = [
     "DistributedDataParallel",
     "ExpertParallel",
     "FileStore",
+    "Future",
     "GradScaler",
     "LocalRanks",
     "LocalStore",
@@ -127,6 +129,7 @@ __all__ = [
     "broadcast_object",
     "checkpoint",
     "clip_grad_norm_",
+    "comm_hooks",
     "destroy_process_group",
     "distribute_tensor",
     "dump",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tenon
@@ -13,10 +13,13 @@ from tenon.nn import Module
 
 from .buckets import MEGABYTE
 from .calls import all_gather_object
+from .comm_hooks import GradBucket
 from .dtensor import DTensor, local_of, part_of
 from .experts import ExpertParallel, ExpertPlace, place_of
 from .fully_shard import ShardedParameter
 from .group import ProcessGroup
+from .join import Join
+from .recorded_calls import recordable
 from .reducer import Reducer
 from .world import world
 
@@ -45,6 +48,9 @@ class DistributedDataParallel(Module):
     Gradients of rows (docs/sparse.md) travel as rows behind all others: those of tables of Embedding(sparse=True). They
     are gathered and added up in the order of ranks, so that they have the bits of dense ones.
 
+    `register_comm_hook` has gradients travel in another way (comm_hooks.py); inside `join()` ranks may have differently many
+    batches.
+
     After a pass that raised at the same place on all ranks the next one is as any other; gradients that the failed one
     left in parameters are this rank's own, so call zero_grad(). If it raised on some ranks only, all ranks get a
     CollectiveError at their next gradients.
@@ -72,6 +78,8 @@ class DistributedDataParallel(Module):
         self._places = self._places_of_experts()
         self._is_syncing = True
         self._pass: int | None = None  # the backward pass that what follows belongs to
+        self._joining: Join | None = None
+        self._has_comm_hook = False
         with tenon.no_grad():
             self._agree_on_shapes()
             for tensor in (*(p for _, p in self._named_parameters()), *module.buffers()):
@@ -100,10 +108,12 @@ class DistributedDataParallel(Module):
                 p.register_post_accumulate_grad_hook(self._hook(reducer, index))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        if self.training and self.broadcast_buffers and self._is_syncing:
-            with tenon.no_grad():
-                for buffer in self.module.buffers():
-                    self._broadcast(buffer)
+        sends_buffers = self.training and self.broadcast_buffers and self._is_syncing
+        first = 0
+        if self._joining is not None and tenon.is_grad_enabled():
+            first = self._joining.go_on(self._is_syncing, sends_buffers)
+        if sends_buffers:
+            self._send_buffers(first)
         return self.module(*args, **kwargs)
 
     @contextlib.contextmanager
@@ -114,6 +124,51 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self._is_syncing = before
+
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Any]) -> None:
+        """From now on `hook(state, bucket)` makes the mean of each bucket of gradients, as those of
+        tenon.distributed.comm_hooks do. Every rank registers the same one, once. Gradients of rows travel as they are."""
+        if self._has_comm_hook:
+            raise RuntimeError(
+                "DistributedDataParallel: expected no hook of gradients, got a second one; wrap the module anew"
+            )
+        if not callable(hook):
+            raise TypeError(
+                f"DistributedDataParallel: expected a callable hook(state, bucket), got {type(hook).__name__}"
+            )
+        self._has_comm_hook = True
+        for reducer in self._reducers:
+            reducer.set_comm_hook(state, hook)
+
+    @contextlib.contextmanager
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Iterator[None]:
+        """Inside, ranks may have differently many batches: one that has no more takes part in the others' calls with zeros,
+        until all are done. Then parameters and buffers become those of a rank that was last.
+
+        Gradients are sums divided by the number of all ranks, or of those that go on where `divide_by_initial_world_size`
+        is False. With `throw_on_early_termination` all ranks get a RuntimeError when the first one is done.
+        """
+        if not enable:
+            yield
+            return
+        if self._joining is not None:
+            raise RuntimeError("DistributedDataParallel: expected one join() at a time")
+        self._expect_joinable()
+        self._joining = joining = Join(
+            self, divide_by_initial_world_size, throw_on_early_termination
+        )
+        try:
+            yield
+            joining.wait_for_others()
+        finally:
+            self._joining = None
+            for reducer in self._reducers:
+                reducer.join_with(1.0, 0)
 
     # -- what ranks have
 
@@ -186,13 +241,34 @@ class DistributedDataParallel(Module):
                     f"DistributedDataParallel: expected parameters of experts that no other module has, got {full}"
                 )
 
-    def _broadcast(self, tensor: Tensor) -> None:
+    def _expect_joinable(self) -> None:
+        if self._places or any(reducer.has_rows for reducer in self._reducers):
+            what = "experts" if self._places else "gradients of rows"
+            raise NotImplementedError(
+                f"DistributedDataParallel.join: expected a model without {what}, as a rank that is done has none to take part "
+                "with; give ranks equally many batches (dist.DistributedBatchSampler)"
+            )
+        if any(isinstance(param, ShardedParameter) for param in self.module.parameters()):
+            raise NotImplementedError(
+                "DistributedDataParallel.join: expected a model that is not fully_shard'ed, whose parameters all ranks gather "
+                "in each pass; give ranks equally many batches (dist.DistributedBatchSampler)"
+            )
+
+    def _broadcast(self, tensor: Tensor, root: int = 0) -> None:
         place = place_of(tensor)
         group = self.process_group if place is None else place.replicas
         if group is not None:
             own = local_of(tensor)
-            if own.numel():
-                group.broadcast(own)
+            calls = recordable(group)
+            if own.numel() and calls is group:
+                group.broadcast(own, root)
+            elif own.numel():  # a step of a program
+                own.copy_(calls.broadcast(own, root))
+
+    def _send_buffers(self, root: int) -> None:
+        with tenon.no_grad():
+            for buffer in self.module.buffers():
+                self._broadcast(buffer, root)
 
     def _agree_on_shapes(self) -> None:
         """Models that differ would be taken for each other where only the numbers of elements are equal."""

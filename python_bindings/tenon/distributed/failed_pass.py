@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import tenon
 
 from .errors import CollectiveError, CollectiveMismatch
+from .futures import Future
 from .group import ProcessGroup
 from .work import Work
 
 
-def settle_failed_pass(owner: str, group: ProcessGroup, works: Sequence[Work]) -> None:
+def settle_failed_pass(owner: str, group: ProcessGroup, works: Sequence[Work | Future]) -> None:
     """Called by the pass behind one that raised after it had started `works`.
 
     Where the pass raised on all ranks, at the same place, their calls agree and training goes on. A rank on which it did

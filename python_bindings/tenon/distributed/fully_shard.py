@@ -112,8 +112,20 @@ class _Slot:
 class Unit:
     """The parameters that are gathered together."""
 
-    def __init__(self, name: str, slots: list[_Slot], group: ProcessGroup, reshards: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        slots: list[_Slot],
+        group: ProcessGroup,
+        reshards: bool,
+        dtype: Any = None,
+        reduce_dtype: Any = None,
+    ) -> None:
         self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
+        # Of whole tensors, and of gradients on their way; None: those of parameters, and of whole tensors.
+        self.dtype, self.reduce_dtype = dtype, reduce_dtype
+        self.sends_gradients = True
+        self._kept: list[Tensor | None] = [None] * len(slots)  # whole gradients of this rank alone
         self.gathers = self.gathers_ahead = 0  # how often, for those who count
         self._wholes: list[Tensor] | None = None  # while backward needs them
         self._owed = 0  # saved tensors that backward has not requested yet
@@ -131,14 +143,15 @@ class Unit:
         self.gathers += 1
         self.gathers_ahead += ahead
         wholes = [
-            tenon.empty(list(slot.rows_shape), dtype=slot.dtype, device=slot.device)
+            tenon.empty(list(slot.rows_shape), dtype=self._dtype_of(slot), device=slot.device)
             for slot in self.slots
         ]
         size = self.group.size
         works: list[Work] = []
         with tenon.no_grad():
             for members in _of_one_kind(self.slots):
-                sends = [(self.slots[i].shard.detach(), r) for r in range(size) for i in members]
+                own = {i: self._sent(self.slots[i]) for i in members}
+                sends = [(own[i], r) for r in range(size) for i in members]
                 receives = [
                     (wholes[i][self.slots[i].rows[r]], r) for r in range(size) for i in members
                 ]
@@ -153,6 +166,15 @@ class Unit:
 
         return finish
 
+    def _dtype_of(self, slot: _Slot, dtype: Any = None) -> Any:
+        """Of a parameter's whole tensor; numbers that are no floating-point ones stay what they are."""
+        dtype = dtype or self.dtype
+        return dtype if dtype is not None and slot.dtype.is_floating_point else slot.dtype
+
+    def _sent(self, slot: _Slot) -> Tensor:
+        rows, dtype = slot.shard.detach(), self._dtype_of(slot)
+        return rows if rows.dtype == dtype else rows.to(dtype)
+
     def gather(self, is_in_pass: bool = True) -> list[Tensor]:
         """Whole tensors; in a pass, the next unit is gathered while the program goes on with these."""
         return order_of(self.group).gather(self) if is_in_pass else self.start()()
@@ -161,9 +183,16 @@ class Unit:
         return [slot.shard._version for slot in self.slots]
 
     def scatter(self, grads: list[Tensor | None]) -> list[Tensor | None]:
-        """The mean over the ranks of this rank's rows of each gradient, as ZeRO's stage 2 makes it."""
+        """The mean over the ranks of this rank's rows of each gradient, as ZeRO's stage 2 makes it; None of all of them while
+        gradients stay on this rank."""
         size, rank = self.group.size, self.group.rank
         result: list[Tensor | None] = [None] * len(grads)
+        with tenon.no_grad():
+            grads = [self._with_kept(i, grad) for i, grad in enumerate(grads)]
+        if not self.sends_gradients:
+            self._kept = grads
+            return result
+        self._kept = [None] * len(grads)
         trained = [i for i, slot in enumerate(self.slots) if slot.shard.requires_grad]
         with tenon.no_grad():
             for members in _of_one_kind([self.slots[i] for i in trained]):
@@ -176,8 +205,18 @@ class Unit:
                     shard = self.slots[i].shard
                     part = flat[start : start + shard.numel()].reshape(list(shard.shape))
                     start += shard.numel()
-                    result[i] = part.clone() if size > 1 or rank else part
+                    if part.dtype != shard.dtype:
+                        result[i] = part.to(shard.dtype)
+                    else:
+                        result[i] = part.clone() if size > 1 or rank else part
         return result
+
+    def _with_kept(self, index: int, grad: Tensor | None) -> Tensor | None:
+        dtype = self._dtype_of(self.slots[index], self.reduce_dtype)
+        if grad is not None and grad.dtype != dtype:
+            grad = grad.to(dtype)
+        kept = self._kept[index]
+        return grad if kept is None else kept if grad is None else kept + grad
 
     def _padded(self, chosen: list[int], grads: list[Tensor | None]) -> Tensor:
         """[ranks, numbers]: for each rank its rows of the gradients, one behind the other, and zeros to equal length."""
@@ -189,7 +228,8 @@ class Unit:
             for i in chosen:
                 slot, grad = self.slots[i], grads[i]
                 if grad is None:  # not used on this rank
-                    grad = tenon.zeros(list(slot.shape), dtype=slot.dtype, device=slot.device)
+                    dtype = self._dtype_of(slot, self.reduce_dtype)
+                    grad = tenon.zeros(list(slot.shape), dtype=dtype, device=slot.device)
                 parts.append(grad.reshape(list(slot.rows_shape))[slot.rows[rank]].reshape([-1]))
             rows_of_ranks.append(parts)
             lengths.append(sum(part.numel() for part in parts))
@@ -197,7 +237,8 @@ class Unit:
         rows = []
         for parts, length in zip(rows_of_ranks, lengths, strict=True):
             missing = max(lengths) - length
-            zeros = tenon.zeros([missing], dtype=like.dtype, device=like.device)
+            dtype = self._dtype_of(like, self.reduce_dtype)
+            zeros = tenon.zeros([missing], dtype=dtype, device=like.device)
             rows.append(tenon.concat([*parts, zeros]).reshape([1, max(lengths)]))
         return tenon.concat(rows, 0)
 
@@ -288,12 +329,38 @@ class FullyShardedModule(Module):
     _unit: Unit
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self._unit.dtype is not None:
+            args, kwargs = _converted((args, kwargs), self._unit.dtype)
         with self._unit.whole():
             return super().forward(*args, **kwargs)
 
+    def set_requires_gradient_sync(
+        self, requires_gradient_sync: bool, *, recurse: bool = True
+    ) -> None:
+        """Whether backward passes from now on send gradients. While they do not, this rank keeps whole gradients of its own,
+        to which the first pass that sends adds: micro-batches then take one call. With `recurse` also of units below."""
+        for unit in units_of(self) if recurse else [self._unit]:
+            unit.sends_gradients = requires_gradient_sync
+
+
+def _converted(value: Any, dtype: Any) -> Any:
+    """What a module is called with, its floating-point tensors in another dtype."""
+    if isinstance(value, Tensor):
+        return value.to(dtype) if value.dtype.is_floating_point else value
+    if type(value) in (tuple, list):
+        return type(value)(_converted(each, dtype) for each in value)
+    if type(value) is dict:
+        return {key: _converted(each, dtype) for key, each in value.items()}
+    return value
+
 
 def fully_shard(
-    module: Module, process_group: ProcessGroup | None = None, reshard_after_forward: bool = True
+    module: Module,
+    process_group: ProcessGroup | None = None,
+    reshard_after_forward: bool = True,
+    *,
+    dtype: Any = None,
+    reduce_dtype: Any = None,
 ) -> Module:
     """Keep this rank's rows of the parameters of a module alone, outside of its forward and backward passes: ZeRO stage 3.
 
@@ -307,6 +374,10 @@ def fully_shard(
     rank's rows; with n ranks a parameter takes, in float32 with Adam, 16 / n bytes and room for a unit or two. With
     `reshard_after_forward=False` whole parameters stay from forward to backward, which saves gathering them again.
 
+    With `dtype`, such as tenon.bfloat16, whole parameters are of that dtype, travel so, and the module gets its
+    floating-point arguments in it; gradients are added up in it as well, or in `reduce_dtype`. Rows, and so what the
+    optimizer updates, keep theirs. `module.set_requires_gradient_sync(False)` keeps gradients of micro-batches to the rank.
+
     Parameters that are sharded tensors already, as parallelize_module makes them on mesh["tp"], are cut once more: of this
     rank's part, whose ranks in `process_group`, mesh.get_group("dp"), have the same one. Modules see sharded tensors.
 
@@ -314,6 +385,11 @@ def fully_shard(
     refused. `dist.clip_grad_norm_` takes rows into account; inside `dist.whole_parameters(module)` all are whole.
     """
     group = process_group or world()
+    for name, each in (("dtype", dtype), ("reduce_dtype", reduce_dtype)):
+        if each is not None and not each.is_floating_point:
+            raise TypeError(
+                f"fully_shard: expected {name} to be a floating-point dtype, got {each}"
+            )
     if isinstance(module, FullyShardedModule):
         raise ValueError(
             f"fully_shard: expected a module that is not sharded, got {type(module).__name__}"
@@ -342,7 +418,8 @@ def fully_shard(
     for slot in slots.values():
         slot.put(slot.shard)
     kind = type(module)
-    module._unit = Unit(kind.__name__, list(slots.values()), group, reshard_after_forward)
+    taken = list(slots.values())
+    module._unit = Unit(kind.__name__, taken, group, reshard_after_forward, dtype, reduce_dtype)
     module.__class__ = type(kind.__name__, (FullyShardedModule, kind), {})
     return module
 

@@ -39,10 +39,13 @@ class Job:
     port: int = 0
     secret: bytes | None = None
     restarts: int = 0  # how often all ranks are started again when one has failed
+    least: int | None = (
+        None  # of ranks, of which there is one less at each restart; None: as many as before
+    )
 
 
 def run(job: Job) -> int:
-    """Start all ranks, pass their output on, and wait; start all of them again if one fails and restarts are left. The
+    """Start all ranks, pass their output on, and wait; start all of them, or one less, again if one fails and restarts are left. The
     result is that of the rank that failed first, 128 and the signal if that ended it, or 0."""
     secret = job.secret or secrets.token_bytes(16)
     # The store lives here, so that no rank's end takes it along.
@@ -61,8 +64,11 @@ def run(job: Job) -> int:
             print(f"tenon run: {text}", file=sys.stderr)
             break
         attempt += 1
+        before = job.count
+        job.count = max(before - 1, min(before, job.least or before))
+        ranks = "all ranks start" if job.count == before else f"{job.count} ranks start"
         print(
-            f"tenon run: {text}; all ranks start again, restart {attempt} of {job.restarts}",
+            f"tenon run: {text}; {ranks} again, restart {attempt} of {job.restarts}",
             file=sys.stderr,
             flush=True,
         )

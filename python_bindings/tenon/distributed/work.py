@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .futures import Future
+
 if TYPE_CHECKING:
     from tenon import _core
 
@@ -62,6 +64,15 @@ class Work:
         """What the call without `async_op` returns; waits for it."""
         self.wait()
         return self._result
+
+    def get_future(self) -> Future:
+        """Of a list of the result's tensors."""
+
+        def make() -> Any:
+            result = self.result()
+            return result if isinstance(result, list) else [result]
+
+        return Future(make)
 
     def exception(self) -> BaseException | None:
         """What the call raised, or None; waits for it."""

@@ -39,7 +39,7 @@ BESIDE: dict[str, set[str]] = {
 # Settings of this package that no signature holds, as functions that tell them.
 SETTINGS = (_core.get_num_threads,)
 # Classes of tenon.distributed whose counters change as ranks talk, which is in no program.
-RANK_GROUPS = {"ProcessGroup", "DeviceMesh"}
+RANK_GROUPS = {"ProcessGroup", "DeviceMesh", "PassState"}
 LOCK_STATE = {"acquire", "locked", "_is_owned"}
 # Methods that no reading calls.
 UNREAD = {

@@ -58,9 +58,10 @@ def main() -> None:
     rows.add(
         f"{SAVES} checkpoints loaded in another layout", f"{right} right", "all", right == SAVES
     )
-    # Half of the kills while ranks save, half while a thread does. A run of the test has a time limit, so some at a time.
+    # A third of the kills while ranks save, one while a thread does, one while they load. A run of the test has a time limit, so
+    # some at a time.
     status, each = 0, 2
-    for seed in range((KILLS + 2 * each - 1) // (2 * each)):
+    for seed in range((KILLS + 3 * each - 1) // (3 * each)):
         command = [
             "-m",
             "pytest",
@@ -81,7 +82,7 @@ def main() -> None:
         if done.returncode:
             print(done.stdout[-2000:])
     rows.add(
-        f"{KILLS} jobs killed while they save",
+        f"{KILLS} jobs killed while they save or load",
         "the old or the new" if status == 0 else "lost",
         "none lost",
         status == 0,

@@ -38,7 +38,7 @@ _FUNCTIONS = " ".join(
     for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
     _moments _sparse _state""".split()
 )
-_LATE = ("distributed", "nested", "sparse")
+_LATE = ("distributed", "futures", "nested", "sparse")
 _SUBMODULES = ("fft", "linalg", "masked", "nn", "signal", "special")
 _namespace = Namespace("torch", _FUNCTIONS, adapt=_signatures.adapted)
 

@@ -67,7 +67,11 @@ from tenon.distributed import (
 )
 from tenon.distributed import TcpStore as _TcpStore
 
+from . import algorithms as algorithms
+from . import checkpoint as checkpoint
 from . import device_mesh as device_mesh
+from . import fsdp as fsdp
+from . import optim as optim
 from . import tensor as tensor
 from .device_mesh import DeviceMesh, init_device_mesh
 
