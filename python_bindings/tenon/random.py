@@ -11,6 +11,7 @@ and `tenon.randint` are operators, and do so as well.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -110,6 +111,23 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"Generator(device={str(self.device)!r}, seed={self.initial_seed()})"
+
+
+def stream_of(generator: Generator | None, device: Any, caller: str) -> Any:
+    """A block in which the numbers of `device` are those of `generator`, and if there is none its own. `caller` begins
+    the error about a generator of another device."""
+    if generator is None:
+        return contextlib.nullcontext()
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            f"{caller}: expected a tenon.random.Generator as generator, got {type(generator).__name__}"
+        )
+    if generator.device != device:
+        raise ValueError(
+            f"{caller}: expected a generator of the device {device} that draws, got one of "
+            f"{generator.device}"
+        )
+    return generator
 
 
 class fork_rng:

@@ -8,6 +8,7 @@ the sources and row 1 the targets.
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from .conv import GATConv, GCNConv, GINConv, SAGEConv
+from .draws import negative_sampling, random_walk
 from .message_passing import MessagePassing
 from .pool import global_add_pool, global_max_pool, global_mean_pool
 from .sampling import LayerSampler, NeighborSampler, SampledLayer, SampledNeighbors
@@ -32,6 +33,8 @@ __all__ = [
     "global_add_pool",
     "global_max_pool",
     "global_mean_pool",
+    "negative_sampling",
+    "random_walk",
     "remove_self_loops",
     "segment_max",
     "segment_mean",

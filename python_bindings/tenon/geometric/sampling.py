@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import tenon
 from tenon import Tensor
+from tenon.random import Generator, stream_of
 
 from .message_passing import check_edges, is_csr
 
@@ -41,7 +43,7 @@ class SampledLayer:
 
 class NeighborSampler:
     """For nodes up to `sizes[0]` of those that send to them, for these up to `sizes[1]`, and so on,
-    without repetition; -1 takes all. Draws from Tenon's generator.
+    without repetition; -1 takes all. Draws from the device's stream, or from the `generator` of a call.
 
     The graph is edges [2, count] and `num_nodes`, or a matrix of layout 'csr', [targets, sources]:
     `NeighborSampler(graph, sizes)`. With `edge_weight`, one of at least 0 for each edge, draws follow
@@ -84,28 +86,43 @@ class NeighborSampler:
                 edge_weight = tenon.index_select(edge_weight, self._order, 0)
         self._weights = None if edge_weight is None else edge_weight.detach().to(tenon.float32)
 
-    def sample(self, nodes: Tensor) -> SampledNeighbors:
-        """The part around `nodes` [n], which are different."""
-        source, target, old_nodes, edges = tenon.sample_subgraph(
-            self._sources, self._starts, nodes, self.sizes, self._weights
-        )
+    @property
+    def device(self) -> tenon.device:
+        """Where the graph is, and what is drawn."""
+        return self._sources.device
+
+    def sample(self, nodes: Any, generator: Generator | None = None) -> SampledNeighbors:
+        """The part around `nodes` [n], which are different: a tensor, an array or a list."""
+        nodes = tenon.asarray(nodes, device=self.device)
+        with stream_of(generator, self.device, "NeighborSampler"):
+            source, target, old_nodes, edges = tenon.sample_subgraph(
+                self._sources, self._starts, nodes, self.sizes, self._weights
+            )
         if self._order is not None:
             edges = tenon.index_select(self._order, edges, 0)
         return SampledNeighbors(old_nodes, tenon.stack([source, target]), nodes.shape[0], edges)
 
-    def batches(self, nodes: Tensor, batch_size: int, shuffle: bool = False) -> Iterator:
+    def batches(
+        self,
+        nodes: Any,
+        batch_size: int,
+        shuffle: bool = False,
+        generator: Generator | None = None,
+    ) -> Iterator[SampledNeighbors]:
         """Parts around `batch_size` of the nodes at a time, in random order if `shuffle`."""
+        nodes = tenon.asarray(nodes, device=self.device)
         if shuffle:
-            order = tenon.randperm(nodes.shape[0]).to(nodes.device)
+            with stream_of(generator, self.device, "NeighborSampler"):
+                order = tenon.randperm(nodes.shape[0], device=self.device)
             nodes = tenon.index_select(nodes, order, 0)
         for start in range(0, nodes.shape[0], batch_size):
-            yield self.sample(nodes[start : start + batch_size])
+            yield self.sample(nodes[start : start + batch_size], generator)
 
 
 class LayerSampler:
     """For all nodes of a layer together `sizes[0]` of the nodes that send to them, for these `sizes[1]`, and so on: layers grow by no
     more than that, however many layers there are (LADIES; Zou et al., 2019). A node is drawn with the probability of the sum of
-    the squares of `1 / degree` over the edges to the layer. Draws from Tenon's generator.
+    the squares of `1 / degree` over the edges to the layer. Draws from the device's stream, or from the `generator` of a call.
 
     The graph is edges [2, count] and `num_nodes`, or a matrix of layout 'csr', as for NeighborSampler.
     """
@@ -127,8 +144,13 @@ class LayerSampler:
         if any(size < 1 for size in self.sizes):
             raise ValueError(f"LayerSampler: expected sizes of at least 1, got {self.sizes}")
 
-    def sample(self, nodes: Tensor) -> list[SampledLayer]:
-        """The layers around `nodes` [n], which are different, from them outwards."""
+    def sample(self, nodes: Any, generator: Generator | None = None) -> list[SampledLayer]:
+        """The layers around `nodes` [n], which are different, from them outwards: a tensor, an array or a list."""
+        nodes = tenon.asarray(nodes, device=self._all.device)
+        with stream_of(generator, nodes.device, "LayerSampler"):
+            return self._layers(nodes)
+
+    def _layers(self, nodes: Tensor) -> list[SampledLayer]:
         layers = []
         for size in self.sizes:
             around = self._all.sample(nodes)

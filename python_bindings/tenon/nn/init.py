@@ -7,26 +7,12 @@ they use; without one the numbers are those of the device's stream.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from typing import Any
 
 import tenon
 from tenon import Tensor
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
-from tenon.random import Generator
-
-
-def _stream(generator: Generator | None, device: tenon.device) -> Any:
-    """A block in which the numbers of a device are those of `generator`."""
-    if generator is None:
-        return contextlib.nullcontext()
-    if generator.device != device:
-        raise ValueError(
-            f"init: expected a generator of the device {device} that draws, got one of "
-            f"{generator.device}"
-        )
-    return generator
+from tenon.random import Generator, stream_of
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -45,7 +31,7 @@ def ones_(tensor: Tensor) -> Tensor:
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    with tenon.no_grad(), _stream(generator, tensor.device):
+    with tenon.no_grad(), stream_of(generator, tensor.device, "init"):
         return tenon.uniform(
             tensor.shape, a, b, dtype=tensor.dtype, device=tensor.device, out=tensor
         )
@@ -54,7 +40,7 @@ def uniform_(
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    with tenon.no_grad(), _stream(generator, tensor.device):
+    with tenon.no_grad(), stream_of(generator, tensor.device, "init"):
         return tenon.normal(
             tensor.shape, mean, std, dtype=tensor.dtype, device=tensor.device, out=tensor
         )
@@ -114,7 +100,7 @@ def trunc_normal_(
             f"{mean} and standard deviation {std}, got a share of {inside:.1e}"
         )
     normal_(tensor, mean, std, generator)
-    with tenon.no_grad(), _stream(generator, tensor.device):
+    with tenon.no_grad(), stream_of(generator, tensor.device, "init"):
         while True:
             outside = (tensor < a) | (tensor > b)
             if not tenon.any(outside).item():
@@ -157,7 +143,7 @@ def sparse_(
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     normal_(tensor, 0.0, std, generator)
-    with tenon.no_grad(), _stream(generator, tensor.device):
+    with tenon.no_grad(), stream_of(generator, tensor.device, "init"):
         order = tenon.uniform([rows, columns], device=tensor.device)
         rank = tenon.argsort(tenon.argsort(order, 0), 0)
         keep = (rank >= zeros).cast(tensor.dtype)

@@ -48,14 +48,16 @@ class _Solve(tenon.autograd.Function):
         return None, None, stored, back, None
 
 
-def solve(a: Tensor, b: Tensor) -> Tensor:
+def solve(a: Tensor, b: Any) -> Tensor:
     """The solution of `a @ x = b`, where `a` is a square sparse matrix and `b` a dense vector or matrix of the same dtype,
-    float32 or float64, on the host. Needs SciPy. Gradients pass to both, and to `a` in its structure."""
+    float32 or float64, on the host; a list becomes one of the dtype of `a`. Needs SciPy. Gradients pass to both, and to
+    `a` in its structure."""
     if not is_sparse(a):
         raise TypeError(
             f"sparse.linalg.solve(): expected a sparse matrix, got layout {a.layout}; "
             "tenon.linalg.solve takes dense ones"
         )
+    b = tenon.tensor(b, dtype=a.dtype) if isinstance(b, list | tuple) else tenon.asarray(b)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise ValueError(
             f"sparse.linalg.solve(): expected a square matrix and as many rows of b, got shapes "

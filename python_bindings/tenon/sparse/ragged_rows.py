@@ -71,9 +71,11 @@ def ragged_from_offsets(offsets: Any, values: Any, longest: int | None = None) -
     return _core.compose("ragged", [rows, longest, *values.shape[1:]], [offsets, values])
 
 
-def ragged_from_dense(x: Tensor, lengths: Any) -> Tensor:
-    """The first `lengths[i]` elements of each row of `x` [rows, longest, ...]. Gradients pass."""
-    lengths = tenon.asarray(lengths)
+def ragged_from_dense(x: Any, lengths: Any) -> Tensor:
+    """The first `lengths[i]` elements of each row of `x` [rows, longest, ...]; both tensors, arrays or lists. Gradients
+    pass."""
+    x = tenon.asarray(x)
+    lengths = tenon.asarray(lengths, device=x.device)
     values = tenon.sequence_unpad(x, lengths)
     zero = tenon.zeros([1], dtype=tenon.int64, device=x.device)
     offsets = tenon.concat([zero, tenon.cumsum(lengths.to(tenon.int64))])

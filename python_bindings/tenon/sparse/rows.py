@@ -54,14 +54,15 @@ def distinct(x: Tensor) -> Tensor:
     return _core.convert_layout(_core.convert_layout(x, "coo"), x.layout)
 
 
-def sddmm(pattern: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def sddmm(pattern: Tensor, x: Any, y: Any) -> Tensor:
     """The elements of x @ y.T where `pattern`, a matrix of layout 'csr', has stored elements, whose values do not matter:
-    `x` is [rows, features] and `y` [columns, features]."""
+    `x` is [rows, features] and `y` [columns, features], tensors, arrays or lists."""
     if pattern.layout != "csr":
         raise NotImplementedError(
             f"sparse.sddmm(): expected a pattern of layout csr, got {pattern.layout}; use "
             "to_sparse('csr')"
         )
+    x, y = (tenon.asarray(each, device=pattern.device) for each in (x, y))
     if x.ndim != 2 or y.ndim != 2 or (x.shape[0], y.shape[0]) != tuple(pattern.shape):
         raise ValueError(
             f"sparse.sddmm(): expected x and y of as many rows as the pattern of shape "

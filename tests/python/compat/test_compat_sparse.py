@@ -79,6 +79,12 @@ def nested_cases(torch):
     yield "nested padded", torch.nested.to_padded_tensor(jagged, 7.0)
     yield "nested larger", torch.nested.to_padded_tensor(jagged, 7.0, (2, 5, 2))
     yield "nested sin", torch.sin(nested) * 2.0
+    dense = torch.tensor(np.arange(24, dtype=np.float32).reshape(3, 4, 2))
+    parts = torch.tensor([1, 0, 3]), torch.tensor([2, 4, 1])
+    narrow = torch.nested.narrow(dense, 1, *parts, layout=torch.jagged)
+    yield "nested narrow", narrow.contiguous()
+    yield "nested masked", torch.nested.masked_select(torch.tensor(DENSE), torch.tensor(DENSE != 0))
+    yield "nested none", torch.nested.masked_select(dense[:, :, 0], torch.tensor([False]))
 
 
 def test_torch_names_against_dense_results():
@@ -97,6 +103,14 @@ def test_torch_names_against_dense_results():
     nested = {name: array(value) for name, value in nested_cases(C)}
     assert nested["nested"].tolist() == [[1.0, 2.0, 3.0], [4.0, 0.0, 0.0]]
     assert nested["nested larger"].shape == (2, 5, 2)
+    rows = np.arange(24).reshape(3, 4, 2)
+    assert nested["nested narrow"][0, :2].tolist() == rows[0, 1:3].tolist()
+    assert nested["nested narrow"][2, :1].tolist() == rows[2, 3:].tolist()
+    assert nested["nested masked"].tolist() == [[3.0], [4.0], [-3.0]]
+    x = C.ones(2, 3, requires_grad=True)
+    part = C.nested.narrow(x, 1, C.tensor([0, 2]), 1, layout=C.jagged)
+    part.values().sum().backward()
+    assert x.grad.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 def test_torch_names_beside_the_library():
@@ -121,6 +135,12 @@ def test_torch_refusals():
         C.sparse_coo_tensor(INDICES, VALUES, (3, 3), is_coalesced=True)
     with pytest.raises(NotImplementedError, match="left=True"):
         C.sparse.spsolve(coo, tenon.ones([3]), left=False)
+    with pytest.raises(ValueError, match="rows of 3 elements, got start 2 and length 2 of row 1"):
+        C.nested.narrow(C.ones(2, 3), 1, C.tensor([0, 2]), 2, layout=C.jagged)
+    with pytest.raises(NotImplementedError, match="narrow.*expected a dense tensor .* and dim=2"):
+        C.nested.narrow(C.ones(2, 3, 4), 2, 0, 1, layout=C.jagged)
+    with pytest.raises(NotImplementedError, match="a mask of float32"):
+        C.nested.masked_select(C.ones(2, 3), C.ones(3))
     with pytest.raises(NotImplementedError, match="jagged_dim=1"):
         C.nested.nested_tensor_from_jagged(tenon.ones([2]), tenon.tensor([0, 2]), jagged_dim=2)
 

@@ -5,6 +5,8 @@
 
 #include <tenon/signatures/indexing.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -50,9 +52,37 @@ void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int6
   });
 }
 
+// to[j] = from[index[j]] of `length` single elements. Indices of int32 are checked and widened block by block, in cache,
+// where reading all of them before would take memory for twice as many bytes as there are elements. False: one is outside.
+bool pick_elements(const tenon_tensor* x, const tenon_tensor* index, int64_t length,
+                   tenon_tensor* out) {
+  std::atomic<bool> outside = false;
+  with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
+    parallel(index->numel, 3, [&, to = data_of<T>(out), from = data_of<T>(x)](int64_t begin,
+                                                                              int64_t end) {
+      int64_t buffer[kIndexBlock];
+      for (int64_t at = begin; at < end; at += kIndexBlock) {
+        const int64_t count = std::min(kIndexBlock, end - at);
+        const int64_t* block =
+            checked_indices(data_of<int32_t>(index) + at, count, length, buffer);
+        if (!block) {
+          outside = true;
+          return;
+        }
+        for (int64_t k = 0; k < count; ++k) to[at + k] = from[block[k]];
+      }
+    });
+  });
+  return !outside;
+}
+
 tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                           int64_t axis, tenon_tensor* out, tenon_err* err) {
   const AxisView view(x, axis);
+  if (index->dtype == TENON_DTYPE_I32 && view.outer == 1 && view.inner == 1)
+    return pick_elements(x, index, view.length, out)
+               ? TENON_OK
+               : fail_indices("index_select", index, view.length, err);
   const int64_t* offsets;
   TRY(read_indices(ctx, "index_select", index, view.length, &offsets, err));
   if (out->numel > 0)

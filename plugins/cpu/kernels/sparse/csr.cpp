@@ -10,6 +10,7 @@
 #include <tenon/signatures/sparse.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -49,18 +50,36 @@ void add_vectors(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t j
   for (int i = 0; i < N; ++i) V::store(out + i * V::count, sums[i]);
 }
 
-// One element of a row: four sums side by side, because each would wait for the one before it.
-template <class T, class I>
-T add_products(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t j) {
-  const auto product = [&](int64_t k) {
-    return terms.y[static_cast<int64_t>(terms.columns[k]) * terms.stride + j] * terms.values[k];
-  };
-  T sums[4] = {};
+// A load by itself. Of loads from columns beside each other compilers make an instruction that gathers, with which rows of
+// 16 and more elements took 1.4 to 2.6 times as long on a Sapphire Rapids, and 2.3 to 3.4 times on a Zen 3.
+template <class T>
+T load_alone(const T* from) {
+  T x = *from;
+#if defined(__x86_64__)
+  asm("" : "+x"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#endif
+  return x;
+}
+
+// One element of a row: four sums side by side, because each would wait for the one before it. place(k) is where the
+// element of y for values[k] is.
+template <class T, class Place>
+T add_products(const T* values, int64_t begin, int64_t end, Place place) {
+  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+  Four sums = {};
   int64_t k = begin;
-  for (; k + 4 <= end; k += 4)
-    for (int i = 0; i < 4; ++i) sums[i] += product(k + i);
-  for (; k < end; ++k) sums[0] += product(k);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (; k + 4 <= end; k += 4) {
+    Four scale;
+    std::memcpy(&scale, values + k, sizeof scale);
+    const Four terms = {load_alone(place(k)), load_alone(place(k + 1)), load_alone(place(k + 2)),
+                        load_alone(place(k + 3))};
+    sums += terms * scale;
+  }
+  T first = sums[0];
+  for (; k < end; ++k) first += load_alone(place(k)) * values[k];
+  return (first + sums[1]) + (sums[2] + sums[3]);
 }
 
 template <class T, class I>
@@ -72,24 +91,19 @@ void multiply_row(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t 
   if (j + 4 * kCount <= features) add_vectors<4>(terms, begin, end, j, out + j), j += 4 * kCount;
   if (j + 2 * kCount <= features) add_vectors<2>(terms, begin, end, j, out + j), j += 2 * kCount;
   if (j + kCount <= features) add_vectors<1>(terms, begin, end, j, out + j), j += kCount;
-  for (; j < features; ++j) out[j] = add_products(terms, begin, end, j);
+  for (; j < features; ++j)
+    out[j] = add_products(terms.values, begin, end, [&terms, j](int64_t k) {
+      return terms.y + static_cast<int64_t>(terms.columns[k]) * terms.stride + j;
+    });
 }
 
 // Rows times a vector, which lies in caches more often than not.
 template <class T, class I>
 void multiply_vector(const Terms<T, I>& terms, const int64_t* offsets, int64_t first, int64_t last,
                      T* out) {
-  const T *values = terms.values, *y = terms.y;
-  const I* columns = terms.columns;
-  for (int64_t row = first; row < last; ++row) {
-    const int64_t end = offsets[row + 1];
-    T sums[4] = {};
-    int64_t k = offsets[row];
-    for (; k + 4 <= end; k += 4)
-      for (int i = 0; i < 4; ++i) sums[i] += y[columns[k + i]] * values[k + i];
-    for (; k < end; ++k) sums[0] += y[columns[k]] * values[k];
-    out[row] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  }
+  const auto place = [y = terms.y, columns = terms.columns](int64_t k) { return y + columns[k]; };
+  for (int64_t row = first; row < last; ++row)
+    out[row] = add_products(terms.values, offsets[row], offsets[row + 1], place);
 }
 
 // The columns of the matrix and the rows of `y` are the same.
@@ -165,48 +179,104 @@ TENON_BOX_csr_matmul_transposed(csr_matmul_transposed_boxed, csr_matmul_transpos
 
 constexpr int kTogether = 4;  // products that are added up side by side
 
-// The sums of the elements of vectors, pair by pair: every step adds neighbours, and leaves those of x and then those of y.
-template <class Vector, size_t... I>
-Vector add_neighbours(const Vector& x, const Vector& y, std::index_sequence<I...>) {
-  return __builtin_shufflevector(x, y, (2 * I)...) + __builtin_shufflevector(x, y, (2 * I + 1)...);
+// The sums of neighbours in each lane of 16 bytes, those of x before those of y: a shuffle that leaves no lane takes one
+// instruction of one cycle.
+template <class T, class Vector, int... I>
+Vector add_neighbours(const Vector& x, const Vector& y, std::integer_sequence<int, I...>) {
+  constexpr int kCount = sizeof...(I), kLane = 16 / sizeof(T), kPairs = kLane / 2;
+  constexpr auto kFrom = [](int i) {
+    return i / kLane * kLane + i % kPairs * 2 + (i % kLane < kPairs ? 0 : kCount);
+  };
+  return __builtin_shufflevector(x, y, kFrom(I)...) +
+         __builtin_shufflevector(x, y, (kFrom(I) + 1)...);
 }
-template <class T>
-void sum_each(const typename Vec<T>::Vector* sums, T* out) {
-  using V = Vec<T>;
-  constexpr auto kAll = std::make_index_sequence<V::count>();
-  const auto add = [&](const auto& x, const auto& y) { return add_neighbours(x, y, kAll); };
-  typename V::Vector low = add(sums[0], sums[1]), high = add(sums[2], sums[3]);
-  if constexpr (V::count == 2) {
-    out[0] = low[0], out[1] = low[1], out[2] = high[0], out[3] = high[1];
+
+// The sum of the lanes of x, neighbours first, in one lane.
+template <class T, class Vector, int... I>
+auto add_neighbouring_lanes(const Vector& x, std::integer_sequence<int, I...>) {
+  constexpr int kLane = 16 / sizeof(T);
+  constexpr auto kFrom = [](int i) { return i / kLane * 2 * kLane + i % kLane; };
+  return __builtin_shufflevector(x, x, kFrom(I)...) +
+         __builtin_shufflevector(x, x, (kFrom(I) + kLane)...);
+}
+template <class T, class Vector>
+auto add_lanes(const Vector& x) {
+  if constexpr (sizeof x == 16) {
+    return x;
   } else {
-    low = add(low, high);
-    for (int left = V::count / 4; left > 1; left /= 2) low = add(low, low);
-    for (int i = 0; i < kTogether; ++i) out[i] = low[i];
+    constexpr auto kHalf = std::make_integer_sequence<int, sizeof x / sizeof(T) / 2>();
+    return add_lanes<T>(add_neighbouring_lanes<T>(x, kHalf));
   }
 }
 
-// Products of x and `count` rows of y, at most kTogether. Each is added up in the same order whatever is beside it.
+// The sums of the elements of four vectors, pair by pair.
 template <class T>
-void dots(const T* x, const T* const* rows, int count, int64_t features, T* out) {
+void sum_each(const typename Vec<T>::Vector* sums, T* out) {
+  constexpr auto kAll = std::make_integer_sequence<int, Vec<T>::count>();
+  const auto low = add_neighbours<T>(sums[0], sums[1], kAll),
+             high = add_neighbours<T>(sums[2], sums[3], kAll);
+  if constexpr (sizeof(T) == 8) {
+    const auto first = add_lanes<T>(low), second = add_lanes<T>(high);
+    std::memcpy(out, &first, sizeof first);
+    std::memcpy(out + 2, &second, sizeof second);
+  } else {
+    const auto all = add_lanes<T>(add_neighbours<T>(low, high, kAll));
+    std::memcpy(out, &all, sizeof all);
+  }
+}
+
+// Products of x and kTogether rows of y, of which the last may be the same one. Each is added up in the same order
+// whatever is beside it. N is the number of vectors in a row, or 0 for any.
+template <int N, class T>
+void dots(const T* x, const T* const* rows, int64_t features, T* out) {
   using V = Vec<T>;
   typename V::Vector sums[kTogether] = {};
-  int64_t j = 0;
-  if (count == kTogether) {
-    for (; j + V::count <= features; j += V::count) {
-      const auto own = V::load(x + j);
-      for (int i = 0; i < kTogether; ++i) sums[i] += own * V::load(rows[i] + j);
-    }
-  } else {
-    for (int i = 0; i < count; ++i)
-      for (j = 0; j + V::count <= features; j += V::count)
-        sums[i] += V::load(x + j) * V::load(rows[i] + j);
+  const int64_t vectors = N > 0 ? N : features / V::count;
+  for (int64_t j = 0; j < vectors; ++j) {
+    const auto own = V::load(x + j * V::count);
+    for (int i = 0; i < kTogether; ++i) sums[i] += own * V::load(rows[i] + j * V::count);
   }
-  T totals[kTogether];
-  sum_each<T>(sums, totals);
-  for (int i = 0; i < count; ++i) {
+  sum_each<T>(sums, out);
+  if constexpr (N > 0) return;
+  for (int i = 0; i < kTogether; ++i) {
     T rest{};
-    for (int64_t k = features / V::count * V::count; k < features; ++k) rest += x[k] * rows[i][k];
-    out[i] = totals[i] + rest;
+    for (int64_t k = vectors * V::count; k < features; ++k) rest += x[k] * rows[i][k];
+    out[i] += rest;
+  }
+}
+
+// What is sampled: rows of x times rows of y.
+template <class T, class I>
+struct Factors {
+  const T *x, *y;
+  const I* columns;
+  int64_t features, stored;
+};
+
+template <int N, class T, class I>
+void sample_rows(const Factors<T, I>& f, const int64_t* offsets, int64_t first, int64_t last,
+                 T* out) {
+  constexpr int64_t kFurther = 16;  // stored elements between a request and its use
+  const int64_t features = N > 0 ? N * Vec<T>::count : f.features;
+  const auto other = [&](int64_t k) {
+    return f.y + static_cast<int64_t>(f.columns[k]) * features;
+  };
+  for (int64_t row = first; row < last; ++row) {
+    const T* own = f.x + row * features;
+    const int64_t end = offsets[row + 1];
+    for (int64_t k = offsets[row]; k < end; k += kTogether) {
+      if (k + kFurther + kTogether <= f.stored)
+        for (int i = 0; i < kTogether; ++i) prefetch_row(other(k + kFurther + i), features);
+      const T* rows[kTogether];
+      for (int i = 0; i < kTogether; ++i) rows[i] = other(std::min(k + i, end - 1));
+      if (end - k >= kTogether) {
+        dots<N>(own, rows, features, out + k);
+      } else {
+        T found[kTogether];
+        dots<N>(own, rows, features, found);
+        std::copy_n(found, end - k, out + k);
+      }
+    }
   }
 }
 
@@ -221,22 +291,14 @@ tenon_status csr_sddmm(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_t
   if (status != TENON_OK) return status;
   return with_columns(ctx, "csr_sddmm", indices, y->shape[0], err, [&]<class I>(const I* columns) {
     const auto multiply = [&]<class T>(Type<T>) {
-      const T *left = data_of<T>(x), *right = data_of<T>(y);
+      const Factors<T, I> factors{data_of<T>(x), data_of<T>(y), columns, features, stored};
       T* to = data_of<T>(out);
+      constexpr int64_t kCount = Vec<T>::count;
       for_each_part(offsets, rows, features + 1, [&](int64_t first, int64_t last) {
-        for (int64_t row = first; row < last; ++row) {
-          for (int64_t k = offsets[row]; k < offsets[row + 1]; k += kTogether) {
-            const T* others[kTogether];
-            const int count = static_cast<int>(std::min<int64_t>(kTogether, offsets[row + 1] - k));
-            for (int i = 0; i < count; ++i) {
-              others[i] = right + static_cast<int64_t>(columns[k + i]) * features;
-              if (k + i + kAhead < stored)
-                prefetch_row(right + static_cast<int64_t>(columns[k + i + kAhead]) * features,
-                             features);
-            }
-            dots(left + row * features, others, count, features, to + k);
-          }
-        }
+        // Rows of the usual heads of attention stay in registers.
+        if (features == 4 * kCount) return sample_rows<4>(factors, offsets, first, last, to);
+        if (features == 8 * kCount) return sample_rows<8>(factors, offsets, first, last, to);
+        sample_rows<0>(factors, offsets, first, last, to);
       });
     };
     if (x->dtype == TENON_DTYPE_F32)

@@ -9,14 +9,25 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+// Whether offsets ascend from 0 to `stored`, without a branch for each.
+template <class P>
+bool are_offsets(const P* from, int64_t count, int64_t stored) {
+  if (count == 0) return true;
+  bool falls = signed_index(from[0]) != 0 || signed_index(from[count - 1]) != stored;
+  for (int64_t at = 1; at < count; ++at)
+    falls |= signed_index(from[at]) < signed_index(from[at - 1]);
+  return !falls;
+}
+
 // `indptr` as int64: in its own memory, or in scratch memory of the call. It ascends from 0 to `stored`.
 inline tenon_status read_indptr(tenon_ctx* ctx, const char* op, const tenon_tensor* indptr,
                                 int64_t stored, const int64_t** out, tenon_err* err) {
   tenon_status status = TENON_OK;
   const int64_t count = indptr->numel;
   with_index_type(indptr, [&]<class P>(const P* from) {
+    const bool is_right = are_offsets(from, count, stored);
     int64_t least = 0, most = 0;  // the first is 0
-    for (int64_t at = 0; at < count; ++at, most = stored) {
+    for (int64_t at = 0; !is_right && at < count; ++at, most = stored) {
       const int64_t offset = signed_index(from[at]);
       if (at == count - 1) least = std::max(least, stored);  // the last is `stored`
       if (offset < least || offset > most) {

@@ -6,24 +6,30 @@
 #include <tenon/signatures/sparse.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 constexpr const char* kOp = "csr_transpose";
 
-// `begins` becomes the offsets of the transpose; `next` is memory for as many numbers.
+// `begins` becomes the offsets of the transpose; `next` is memory for a number of each column, as narrow as numbers of
+// elements may be, because it is read and written in any order.
 template <class I, class O>
 void transpose(const int64_t* offsets, int64_t rows, const I* columns, int64_t count,
-               int64_t* begins, int64_t* next, O* out, O* order) {
+               int64_t* begins, O* next, O* out, O* order) {
   const int64_t stored = rows > 0 ? offsets[rows] : 0;
-  std::fill_n(begins, count + 1, int64_t{0});
-  for (int64_t k = 0; k < stored; ++k) ++begins[static_cast<int64_t>(columns[k]) + 1];
-  for (int64_t column = 0; column < count; ++column) begins[column + 1] += begins[column];
-  std::copy_n(begins, count, next);
+  std::fill_n(next, count, O{0});
+  for (int64_t k = 0; k < stored; ++k) ++next[columns[k]];
+  O before = 0;
+  for (int64_t column = 0; column < count; ++column) {
+    begins[column] = before;
+    before += std::exchange(next[column], before);
+  }
+  begins[count] = before;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t k = offsets[row]; k < offsets[row + 1]; ++k) {
-      const int64_t at = next[static_cast<int64_t>(columns[k])]++;
+      const O at = next[columns[k]]++;
       out[at] = static_cast<O>(row);
       order[at] = static_cast<O>(k);
     }
@@ -41,7 +47,7 @@ tenon_status csr_transpose(tenon_ctx* ctx, const tenon_tensor* indptr, const ten
   return with_columns(ctx, kOp, indices, count, err, [&]<class I>(const I* columns) {
     const auto run = [&]<class O>(Type<O>) {
       transpose(offsets, indptr->numel - 1, columns, count, data_of<int64_t>(out_indptr),
-                static_cast<int64_t*>(memory), data_of<O>(out_indices), data_of<O>(order));
+                static_cast<O*>(memory), data_of<O>(out_indices), data_of<O>(order));
     };
     order->dtype == TENON_DTYPE_I32 ? run(Type<int32_t>{}) : run(Type<int64_t>{});
   });

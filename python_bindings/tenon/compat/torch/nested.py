@@ -12,7 +12,8 @@ from tenon import sparse as _sparse
 from tenon._core import Tensor
 from tenon.compat.torch._options import jagged
 
-__all__ = "as_nested_tensor nested_tensor nested_tensor_from_jagged to_padded_tensor".split()
+__all__ = """as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged
+to_padded_tensor""".split()
 
 
 def _expect_jagged(name: str, layout: Any) -> None:
@@ -70,8 +71,7 @@ def nested_tensor_from_jagged(
         )
     if offsets is None:
         assert lengths is not None
-        zero = tenon.zeros([1], dtype=tenon.int64, device=values.device)
-        offsets = tenon.concat([zero, tenon.cumsum(lengths.to(tenon.int64))])
+        offsets = _offsets(lengths)
     if min_seqlen is not None and offsets.shape[0] > 1:
         least = int((offsets[1:] - offsets[:-1]).min().item())
         if least < min_seqlen:
@@ -80,6 +80,55 @@ def nested_tensor_from_jagged(
                 f"of {least}"
             )
     return _sparse.ragged_from_offsets(offsets, values, max_seqlen)
+
+
+def _offsets(lengths: Tensor) -> Tensor:
+    zero = tenon.zeros([1], dtype=tenon.int64, device=lengths.device)
+    return tenon.concat([zero, tenon.cumsum(lengths.to(tenon.int64))])
+
+
+def narrow(
+    tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Any = None
+) -> Tensor:
+    """Of each row [length, ...] of a dense tensor the elements from `start` on, of layout 'ragged': one number for all
+    rows, or one for each. A copy, to which gradients pass, and not a view."""
+    _expect_jagged("narrow", layout)
+    if tensor.layout != "strided" or tensor.ndim < 2 or dim not in (1, 1 - tensor.ndim):
+        raise NotImplementedError(
+            f"nested.narrow(): expected a dense tensor [rows, length, ...] and dim=1, got layout "
+            f"{tensor.layout}, shape {tuple(tensor.shape)} and dim={dim}"
+        )
+    rows, size = tensor.shape[:2]
+    begin, count = (
+        tenon.asarray(each, device=tensor.device).to(tenon.int64).expand([rows])
+        for each in (start, length)
+    )
+    outside = tenon.logical_or(tenon.minimum(begin, count) < 0, begin + count > size)
+    if tenon.any(outside).item():
+        at = int(tenon.nonzero(outside)[0].item())
+        raise ValueError(
+            f"nested.narrow(): expected parts of rows of {size} elements, got start "
+            f"{begin[at].item()} and length {count[at].item()} of row {at}"
+        )
+    place = tenon.arange(size, device=tensor.device)
+    inside = tenon.logical_and(
+        place >= begin.unsqueeze(1), place < (begin + count).unsqueeze(1)
+    ).reshape([-1])
+    flat = tensor.reshape([rows * size, *tensor.shape[2:]])
+    values = tenon.index_select(flat, tenon.nonzero(inside).reshape([-1]), 0)
+    return _sparse.ragged_from_offsets(_offsets(count), values)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
+    """The elements of each row of a matrix where `mask`, which is broadcast, is true, of layout 'ragged'."""
+    if tensor.layout != "strided" or tensor.ndim != 2 or mask.dtype != tenon.bool:
+        raise NotImplementedError(
+            f"nested.masked_select(): expected a dense matrix and a mask of bool, got layout "
+            f"{tensor.layout}, shape {tuple(tensor.shape)} and a mask of {mask.dtype.name}"
+        )
+    mask = mask.expand(tensor.shape)
+    counts = tenon.sum(mask.to(tenon.int64), [1])
+    return _sparse.ragged_from_offsets(_offsets(counts), tenon.masked_select(tensor, mask))
 
 
 def to_padded_tensor(

@@ -81,5 +81,4 @@ Features = _space(
 )
 Files = _space("torchvision.io", "ImageReadMode decode_image read_image write_png")
 OptEinsum = _space("torch.backends.opt_einsum", enabled=False, is_available=no, strategy=None)
-Nested = _space("torch.nested", "masked_select narrow")
 Sparse = _space("torch.sparse", "FloatTensor as_sparse_gradcheck to_sparse_semi_structured")

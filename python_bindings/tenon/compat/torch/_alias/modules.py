@@ -100,7 +100,7 @@ torch.export: .mentioned.Export
 torch.fx: .mentioned.Fx
 torch.jit.annotations: .programs.Annotations
 torch.library: .mentioned.Library
-torch.nested: compat.torch.nested .mentioned.Nested
+torch.nested: compat.torch.nested
 torch.nn.attention: .mentioned.Attention
 torch.nn.attention.flex_attention: .mentioned.FlexAttention
 torch.overrides: .mentioned.Overrides
