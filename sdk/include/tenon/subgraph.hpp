@@ -5,6 +5,8 @@
 #include <tenon/abi.h>
 #include <tenon/unbox.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 
 namespace tenon {
