@@ -221,7 +221,8 @@ std::shared_ptr<const Prepared> Model::for_inputs(const std::vector<tenon_tensor
 }
 
 std::string Model::explain() const {
-  std::string text = predictor::explain(recorded_->program.get(), recorded_->steps);
+  const tenon_graph_program* program = recorded_->program.get();
+  std::string text = predictor::explain(program, steps_with_claims(program, claimers_of(config_)));
   if (onnx_ && !onnx_->reason().empty())
     text +=
         "each size has a program of its own, of which the last 32 are kept: " + onnx_->reason() +

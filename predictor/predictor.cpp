@@ -50,8 +50,10 @@ std::shared_ptr<Predictor> Predictor::load(const Config& config) {
   const bool is_denied = may_fall_back && config.get("fallback") == "deny";
   const bool has_claims_alone = model.has_claims_alone();
   const HostCalls before = is_denied ? host_calls(model.device()) : HostCalls();
-  const std::string& shapes = config.get("warmup");
-  predictor->warmup(shapes.empty() && (is_denied || has_claims_alone) ? "recorded" : shapes);
+  std::string shapes = config.get("warmup");
+  // Claims are those of the recorded sizes, whatever else is warmed up.
+  if (has_claims_alone || (is_denied && shapes.empty())) shapes += ";recorded";
+  predictor->warmup(shapes);
   if (has_claims_alone) model.check_claims();
   if (is_denied) check_no_more(before, host_calls(model.device()), model);
   return predictor;

@@ -134,8 +134,8 @@ std::vector<Step> steps_of(const tenon_graph_program* program) {
 void find_claims(const tenon_graph_program* program, const std::set<std::string>& claimers,
                  std::vector<Step>& steps) {
   for_each_claim(program, [&](const tenon_graph_claim& claim) {
-    for (uint32_t i = claim.begin; i < claim.end && claimers.contains(claim.claimer); ++i)
-      steps[i].claimer = claim.claimer;
+    if (*claim.problem || !claimers.contains(claim.claimer)) return;
+    for (uint32_t i = claim.begin; i < claim.end; ++i) steps[i].claimer = claim.claimer;
   });
 }
 

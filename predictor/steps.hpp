@@ -20,7 +20,7 @@ enum class Route {
 
 struct Step {
   std::string name, file, device, dtype;
-  std::string claimer;  // that has claimed the step, "" where none of those that the user chose has
+  std::string claimer;  // that runs the step, "" where none of those that the user chose does
   std::string plugin;   // of the kernel, "" where no kernel runs
   int32_t line = 0, depth = 0;
   uint64_t bytes = 0;
@@ -33,7 +33,7 @@ struct Step {
 // In the order in which they run; those of branches and loops behind their step.
 std::vector<Step> steps_of(const tenon_graph_program* program);
 
-// Writes down which of the steps claimers have claimed. Makes the program ready to run. Throws Error.
+// Writes down which of the steps claimers have claimed and, as far as is known, run. Makes the program ready to run. Throws Error.
 void find_claims(const tenon_graph_program* program, const std::set<std::string>& claimers,
                  std::vector<Step>& steps);
 // Why kernels run steps all the same that one of these claimers has claimed, a line for each part; "": none do.

@@ -6,7 +6,8 @@
 #include <protozero/pbf_writer.hpp>
 
 #include <array>
-#include <cstring>
+#include <cmath>
+#include <limits>
 
 namespace tenon::onnxruntime {
 namespace {
@@ -41,7 +42,7 @@ std::string tensor_head(const std::string& name, int32_t dtype, std::span<const 
 }
 
 std::string attribute_message(const char* name, const Attribute& attribute) {
-  enum { kFloat = 1, kInt = 2, kString = 3, kInts = 7 };  // AttributeProto.AttributeType
+  enum { kFloat = 1, kInt = 2, kInts = 7 };  // AttributeProto.AttributeType
   std::string message;
   Writer writer(message);
   writer.add_string(1, name);
@@ -51,9 +52,6 @@ std::string attribute_message(const char* name, const Attribute& attribute) {
   } else if (const auto* real = std::get_if<float>(&attribute)) {
     writer.add_float(2, *real);
     writer.add_int32(20, kFloat);
-  } else if (const auto* text = std::get_if<std::string>(&attribute)) {
-    writer.add_bytes(4, *text);
-    writer.add_int32(20, kString);
   } else {
     const auto& list = std::get<std::vector<int64_t>>(attribute);
     writer.add_packed_int64(8, list.begin(), list.end());
@@ -89,14 +87,13 @@ void ModelWriter::set_name(const tenon_tensor* value, std::string name) {
   names_[value] = std::move(name);
 }
 
-Names ModelWriter::nodes(const char* op, const Names& inputs, size_t count,
-                         const Attributes& attributes) {
-  Names made;
+std::string ModelWriter::node(const char* op, const Names& inputs, const Attributes& attributes) {
+  std::string made = fresh();
   std::string message;
   Writer writer(message);
   for (const std::string& input : inputs) writer.add_string(1, input);
-  for (size_t i = 0; i < count; ++i) writer.add_string(2, made.emplace_back(fresh()));
-  writer.add_string(3, made[0] + ".node");
+  writer.add_string(2, made);
+  writer.add_string(3, made + ".node");
   writer.add_string(4, op);
   for (const auto& [name, attribute] : attributes)
     writer.add_message(5, attribute_message(name, attribute));
@@ -121,12 +118,18 @@ std::string ModelWriter::number(double value, int32_t dtype) {
   auto put = [&](auto element) {
     bytes.assign(reinterpret_cast<const char*>(&element), sizeof element);
   };
+  const auto put_whole = [&]<class T>(T) {
+    constexpr auto kMin = static_cast<double>(std::numeric_limits<T>::min());
+    if (!(value >= kMin && value < -kMin && value == std::trunc(value)))
+      throw Refusal("a number beside integers is none of their dtype");
+    put(static_cast<T>(value));
+  };
   if (dtype == TENON_DTYPE_F32)
     put(static_cast<float>(value));
   else if (dtype == TENON_DTYPE_I64)
-    put(static_cast<int64_t>(value));
+    put_whole(int64_t{});
   else if (dtype == TENON_DTYPE_I32)
-    put(static_cast<int32_t>(value));
+    put_whole(int32_t{});
   else
     put(static_cast<uint8_t>(value != 0));
   return initializer(std::to_string(dtype) + ":", dtype, {}, bytes);

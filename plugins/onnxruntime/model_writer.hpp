@@ -23,7 +23,7 @@ class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>>;
+using Attribute = std::variant<int64_t, float, std::vector<int64_t>>;
 using Attributes = std::vector<std::pair<const char*, Attribute>>;
 using Names = std::vector<std::string>;
 
@@ -37,12 +37,9 @@ class ModelWriter {
   void set_name(const tenon_tensor* value, std::string name);
   bool knows(const tenon_tensor* value) const { return names_.contains(value); }
 
-  // The names of what the node makes. An input "" is absent.
-  Names nodes(const char* op, const Names& inputs, size_t count, const Attributes& attributes = {});
-  std::string node(const char* op, const Names& inputs, const Attributes& attributes = {}) {
-    return nodes(op, inputs, 1, attributes)[0];
-  }
-  // A number, or a list of them along one axis.
+  // The name of what the node makes. An input "" is absent.
+  std::string node(const char* op, const Names& inputs, const Attributes& attributes = {});
+  // A number, or a list of them along one axis. Throws Refusal: an integer dtype does not have the number.
   std::string number(double value, int32_t dtype);
   std::string integers(std::span<const int64_t> values);
 

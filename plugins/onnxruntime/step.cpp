@@ -48,7 +48,7 @@ const tenon_value& Step::at(std::string_view parameter) const {
 }
 
 const tenon_tensor& Step::tensor(std::string_view parameter) const {
-  const tenon_tensor* found = tensor_of(at(parameter));
+  const tenon_tensor* found = tenon_arg_tensor(&at(parameter));
   if (!found) throw Refusal("`" + std::string(parameter) + "` is no tensor");
   return *found;
 }
@@ -62,7 +62,7 @@ std::vector<const tenon_tensor*> Step::tensors(std::string_view parameter) const
 
 double Step::number(std::string_view parameter) const {
   const tenon_value& value = at(parameter);
-  if (const tenon_tensor* scalar = tensor_of(value))
+  if (const tenon_tensor* scalar = tenon_arg_tensor(&value))
     if (scalar->flags & TENON_TENSOR_HOST_SCALAR) return number_of(*scalar);
   if (value.tag != TENON_VALUE_FLOAT && value.tag != TENON_VALUE_INT &&
       value.tag != TENON_VALUE_BOOL)
@@ -99,16 +99,12 @@ std::vector<int64_t> Step::axes(std::string_view parameter, const tenon_tensor& 
   return axes;
 }
 
-const tenon_tensor* tensor_of(const tenon_value& value) {
-  return value.tag == TENON_VALUE_TENSOR ? static_cast<const tenon_tensor*>(value.v.p) : nullptr;
-}
-
 std::vector<int64_t> shape_of(const tenon_tensor& tensor) {
   return {tensor.shape, tensor.shape + tensor.ndim};
 }
 
 std::string operand(ModelWriter& model, const tenon_value& value, int32_t dtype) {
-  const tenon_tensor* tensor = tensor_of(value);
+  const tenon_tensor* tensor = tenon_arg_tensor(&value);
   if (!tensor) throw Refusal("an argument is no tensor");
   if (tensor->flags & TENON_TENSOR_HOST_SCALAR) return model.number(number_of(*tensor), dtype);
   return cast(model, model.name(tensor), tensor->dtype, dtype);

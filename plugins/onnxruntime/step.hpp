@@ -46,8 +46,6 @@ class Step {
   const tenon_op_def& definition_;
 };
 
-// The tensor that is an argument; NULL: it is none.
-const tenon_tensor* tensor_of(const tenon_value& value);
 std::vector<int64_t> shape_of(const tenon_tensor& tensor);
 
 // An argument as an input of a node in this dtype: a value of the sub-graph, cast where it has another, or a number.

@@ -3,24 +3,31 @@
 
 #include <tenon/error.hpp>
 #include <tenon/plugin.hpp>
+#include <tenon/subgraph.hpp>
 
 #include "convert/converters.hpp"
 
 namespace tenon::onnxruntime {
 namespace {
 
-// Later hosts know more of a step than this plugin: steps lie as far apart as the host says.
-const tenon_subgraph_step& step_at(const tenon_subgraph& graph, uint32_t index) {
-  const char* first = reinterpret_cast<const char*>(graph.steps);
-  return *reinterpret_cast<const tenon_subgraph_step*>(first + size_t{index} * graph.step_size);
-}
+// Writes the steps of a sub-graph, one after another.
+class Steps {
+ public:
+  Steps(const tenon_subgraph& graph, const Options& options) : values_(graph), options_(options) {}
 
-// Throws Refusal.
-void write_step(ModelWriter& model, const tenon_subgraph_step& raw, const Options& options) {
-  const Step step(raw);
-  if (options.excluded.contains(std::string(step.name()))) throw Refusal("it is excluded");
-  convert(model, step);
-}
+  // Throws Refusal.
+  void write(ModelWriter& model, const Step& step) {
+    if (options_.excluded.contains(std::string(step.name()))) throw Refusal("it is excluded");
+    convert(model, step);
+    for (size_t i = 0; i < step.results(); ++i)
+      if (!model.knows(&step.result(i)) && values_.uses(&step.result(i)) > 0)
+        throw Refusal("ONNX has nothing for its result " + std::to_string(i) + ", which is read");
+  }
+
+ private:
+  SubgraphValues values_;
+  const Options& options_;
+};
 
 }  // namespace
 
@@ -41,23 +48,18 @@ WrittenModel write_model(const tenon_subgraph& graph, const Options& options) {
       written.input_names.push_back(name);
     }
   }
+  Steps steps(graph, options);
   for (uint32_t i = 0; i < graph.nsteps; ++i) {
+    const Step step(step_at(graph, i));
     try {
-      write_step(model, step_at(graph, i), options);
+      steps.write(model, step);
     } catch (const Refusal& refusal) {
-      throw Error(TENON_UNSUPPORTED, std::string("`") + Step(step_at(graph, i)).name().data() +
-                                         "`: " + refusal.what());
+      throw Error(TENON_UNSUPPORTED, "`" + std::string(step.name()) + "`: " + refusal.what());
     }
   }
-  for (uint32_t i = 0; i < graph.noutputs; ++i) {
-    const std::string& name = written.output_names.emplace_back("output" + std::to_string(i));
-    try {
-      model.add_output(name, *graph.outputs[i]);
-    } catch (const Refusal&) {
-      throw Error(TENON_UNSUPPORTED,
-                  "result " + std::to_string(i) + " of the part has no form in ONNX");
-    }
-  }
+  for (uint32_t i = 0; i < graph.noutputs; ++i)
+    model.add_output(written.output_names.emplace_back("output" + std::to_string(i)),
+                     *graph.outputs[i]);
   written.bytes = model.model(graph.name);
   return written;
 }
@@ -65,21 +67,22 @@ WrittenModel write_model(const tenon_subgraph& graph, const Options& options) {
 void find_parts(const tenon_subgraph& graph, const Options& options, uint32_t* parts) {
   ModelWriter model;
   for (uint32_t i = 0; i < graph.ninputs; ++i) model.set_name(graph.inputs[i], "input");
+  Steps steps(graph, options);
   uint32_t number = 0;
   for (uint32_t i = 0; i < graph.nsteps; ++i) {
-    const tenon_subgraph_step& step = step_at(graph, i);
+    const Step step(step_at(graph, i));
     try {
-      write_step(model, step, options);
+      steps.write(model, step);
       if (i == 0 || parts[i - 1] == 0) ++number;
       parts[i] = number;
     } catch (const Refusal& refusal) {
-      const std::string text = std::string("onnxruntime: `") + Step(step).name().data() +
-                               "` is left to kernels: " + refusal.what();
+      const std::string text =
+          "onnxruntime: `" + std::string(step.name()) + "` is left to kernels: " + refusal.what();
       host->log(0, text.data(), text.size());
     }
     // What a refused step makes is an input of the parts behind it.
-    for (uint32_t k = 0; k < step.nouts; ++k)
-      if (!model.knows(step.outs[k])) model.set_name(step.outs[k], "made");
+    for (size_t k = 0; k < step.results(); ++k)
+      if (!model.knows(&step.result(k))) model.set_name(&step.result(k), "made");
   }
 }
 

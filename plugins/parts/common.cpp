@@ -76,6 +76,7 @@ std::string layout_of(const Call& call) {
 }  // namespace
 
 Result zeros_like(Scope& scope, const Call& call) {
+  if (!call.composed(0)) return declined();
   const Composed& x = *call.composed(0);
   std::vector<Tensor> none;
   for (size_t part = 0; part < x.parts.size(); ++part) {

@@ -90,9 +90,9 @@ bool tell_grad(tenon_tensor* tensor) {
   if (const auto reached = reached_here.lock()) {
     reached->assigned.insert(tensor);
     if (std::strcmp(layout_of(tensor), "sharded") == 0) {
-      if (const tenon_autograd_api* api = require_autograd(); api)
-        reached->replaced.try_emplace(tensor, Tensor::borrow(api->grad(tensor)));
-      return true;
+      const tenon_autograd_api* api = require_autograd();
+      if (api) reached->replaced.try_emplace(tensor, Tensor::borrow(api->grad(tensor)));
+      return api;
     }
   }
   ErrorSink err;

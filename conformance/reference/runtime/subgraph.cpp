@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `subgraph`: steps that run as one. The compiler makes a list: what each step does with which values, and where they
 // lie in a workspace that is laid out once. A run is one task of its stream. A real compiler would do more about the list.
+#include <tenon/subgraph.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -16,16 +18,12 @@
 namespace reference {
 namespace {
 
+using tenon::step_at;
+
 constexpr uint64_t kAlignment = 64;
 
 std::string_view name_of(const tenon_subgraph_step& step) {
   return tenon::host->op_def(step.op)->name;
-}
-
-// Later hosts know more of a step than this plugin: steps lie as far apart as the host says.
-const tenon_subgraph_step& step_at(const tenon_subgraph& graph, uint32_t index) {
-  const char* first = reinterpret_cast<const char*>(graph.steps);
-  return *reinterpret_cast<const tenon_subgraph_step*>(first + size_t{index} * graph.step_size);
 }
 
 Kind kind_of(std::string_view name) {

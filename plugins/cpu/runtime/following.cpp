@@ -69,7 +69,7 @@ class Reader {
       return false;
     }
     for (uint32_t k = 0; k < step.nargs; ++k)
-      if (const tenon_tensor* tensor = tensor_of(step.args[k])) ++inside_[tensor];
+      if (const tenon_tensor* tensor = tenon_arg_tensor(&step.args[k])) ++inside_[tensor];
     steps_.push_back(std::move(following));
     made_.push_back(out);
     others_after_.push_back(others_.size());
@@ -124,7 +124,7 @@ class Reader {
     const auto* parameter = reinterpret_cast<const tenon_param_def*>(
         reinterpret_cast<const char*>(def->params) + size_t{index} * def->param_size);
     const tenon_value& value = step.args[index];
-    const tenon_tensor* tensor = tensor_of(value);
+    const tenon_tensor* tensor = tenon_arg_tensor(&value);
     if (!tensor) {
       const bool is_plain = value.tag == TENON_VALUE_NONE || value.tag == TENON_VALUE_BOOL ||
                             value.tag == TENON_VALUE_INT || value.tag == TENON_VALUE_FLOAT;

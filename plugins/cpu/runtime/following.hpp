@@ -3,8 +3,10 @@
 #pragma once
 
 #include "conv/following_steps.hpp"
-#include "subgraph_values.hpp"
 
+#include <tenon/subgraph.hpp>
+
+#include <algorithm>
 #include <vector>
 
 namespace tenon::cpu {
@@ -20,6 +22,10 @@ struct Following {
   std::vector<const tenon_tensor*> others;  // What they read from outside, results' shape.
   std::vector<FollowingStep> steps;
 };
+
+inline bool have_one_shape(const tenon_tensor* a, const tenon_tensor* b) {
+  return a->ndim == b->ndim && std::equal(a->shape, a->shape + a->ndim, b->shape);
+}
 
 // Kernels that may be joined, of which the elementwise ones of float32 are; they stay where they
 // are.

@@ -2,7 +2,6 @@
 #include "subgraph.hpp"
 
 #include "following.hpp"
-#include "subgraph_values.hpp"
 
 #include <tenon/error.hpp>
 
@@ -64,7 +63,7 @@ class Finder {
         next = kAdd;
       } else if (next <= kAdd && read_add(step, last, joined)) {
         next = kRelu;
-      } else if (step.op == known_.relu && tensor_of(step.args[0]) == last) {
+      } else if (step.op == known_.relu && tenon_arg_tensor(&step.args[0]) == last) {
         joined.description.has_relu = true;
         next = kEnd;
       } else {
@@ -85,7 +84,7 @@ class Finder {
   bool read_constant(const tenon_value& value, int64_t filters, const tenon_tensor** out) const {
     *out = nullptr;
     if (value.tag == TENON_VALUE_NONE) return true;
-    const tenon_tensor* tensor = tensor_of(value);
+    const tenon_tensor* tensor = tenon_arg_tensor(&value);
     if (!is_float32(tensor, 1) || tensor->shape[0] != filters || !values_.constant(tensor))
       return false;
     *out = tensor;
@@ -101,7 +100,8 @@ class Finder {
   }
 
   bool read_conv(const tenon_subgraph_step& step, Joined& joined) const {
-    const tenon_tensor *x = tensor_of(step.args[0]), *weight = tensor_of(step.args[1]);
+    const tenon_tensor *x = tenon_arg_tensor(&step.args[0]),
+                       *weight = tenon_arg_tensor(&step.args[1]);
     const tenon_tensor* out = step.outs[0];
     if (!is_float32(x, 4) || !is_float32(weight, 4) || !is_float32(out, 4) ||
         !values_.constant(weight))
@@ -120,7 +120,8 @@ class Finder {
   }
 
   bool read_norm(const tenon_subgraph_step& step, const tenon_tensor* last, Joined& joined) const {
-    if (step.op != known_.norm || step.nargs < 6 || tensor_of(step.args[0]) != last) return false;
+    if (step.op != known_.norm || step.nargs < 6 || tenon_arg_tensor(&step.args[0]) != last)
+      return false;
     const int64_t filters = joined.description.weight[0];
     if (!read_constant(step.args[1], filters, &joined.mean) || !joined.mean ||
         !read_constant(step.args[2], filters, &joined.var) || !joined.var ||
@@ -134,7 +135,7 @@ class Finder {
 
   bool read_add(const tenon_subgraph_step& step, const tenon_tensor* last, Joined& joined) const {
     if (step.op != known_.add) return false;
-    const tenon_tensor *x = tensor_of(step.args[0]), *y = tensor_of(step.args[1]);
+    const tenon_tensor *x = tenon_arg_tensor(&step.args[0]), *y = tenon_arg_tensor(&step.args[1]);
     const tenon_tensor* other = x == last ? y : x;
     if ((x != last && y != last) || x == y || !is_float32(other, 4) || !have_one_shape(other, last))
       return false;
@@ -168,9 +169,15 @@ uint32_t version_of(const SubgraphValues& values, const tenon_tensor* value) {
   return value ? host->tensor_version(values.constant(value)) : 0;
 }
 
+[[noreturn]] void refuse_part() {
+  throw Error(TENON_UNSUPPORTED, "expected a convolution by constants and what follows it");
+}
+
 uint32_t input_of(const tenon_subgraph& graph, const tenon_tensor* value) {
   const auto* end = graph.inputs + graph.ninputs;
-  return static_cast<uint32_t>(std::find(graph.inputs, end, value) - graph.inputs);
+  const auto* found = std::find(graph.inputs, end, value);
+  if (found == end) refuse_part();
+  return static_cast<uint32_t>(found - graph.inputs);
 }
 
 tenon_status executable_create(tenon_device, const tenon_subgraph* graph, tenon_executable* out,
@@ -179,10 +186,7 @@ tenon_status executable_create(tenon_device, const tenon_subgraph* graph, tenon_
     Finder finder(*graph);
     std::optional<Joined> joined = finder.find(0);
     const SubgraphValues& values = finder.values();
-    const uint32_t residual = joined && joined->residual ? input_of(*graph, joined->residual) : 0;
-    if (!joined || joined->steps != graph->nsteps || graph->noutputs != 1 ||
-        residual == graph->ninputs)
-      throw Error(TENON_UNSUPPORTED, "expected a convolution by constants and what follows it");
+    if (!joined || joined->steps != graph->nsteps || graph->noutputs != 1) refuse_part();
     auto made = std::make_unique<tenon_executable_s>();
     made->conv = packed_convs->pack(joined->description,
                                     {.weight = data_of(values, joined->weight),
@@ -199,7 +203,7 @@ tenon_status executable_create(tenon_device, const tenon_subgraph* graph, tenon_
       made->others.push_back(input_of(*graph, other));
     made->x = input_of(*graph, joined->x);
     made->weight = input_of(*graph, joined->weight);
-    made->residual = residual;
+    made->residual = joined->residual ? input_of(*graph, joined->residual) : 0;
     info->flags = TENON_EXECUTABLE_EXACT;
     info->workspace_bytes = 0;  // what a run needs depends on the number of threads
     *out = made.release();

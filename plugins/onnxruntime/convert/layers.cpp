@@ -54,7 +54,6 @@ std::vector<int64_t> pads(const Step& step) {
 Names conv2d(ModelWriter& model, const Step& step) {
   const tenon_tensor& weight = step.tensor("weight");
   const std::vector<int64_t> shape = shape_of(weight);
-  if (shape.size() != 4) throw Refusal("of images without a batch");
   return {model.node("Conv",
                      with({float_name(model, step, "x"), float_name(model, step, "weight")},
                           float_name(model, step, "bias")),
@@ -65,14 +64,30 @@ Names conv2d(ModelWriter& model, const Step& step) {
                       {"group", step.integer("groups")}})};
 }
 
+std::vector<int64_t> strides_of_pool(const Step& step) {
+  return pair(step, step.has("stride") ? "stride" : "kernel_size");
+}
+
 Attributes pool(const Step& step) {
-  const std::vector<int64_t> kernel = pair(step, "kernel_size");
-  return {{"kernel_shape", kernel},
-          {"strides", step.has("stride") ? pair(step, "stride") : kernel},
+  return {{"kernel_shape", pair(step, "kernel_size")},
+          {"strides", strides_of_pool(step)},
           {"pads", pads(step)}};
 }
 
+// A last window that begins in the margin counts in ONNX Runtime, or does not, as its version goes.
+void check_last_windows(const Step& step) {
+  const std::vector<int64_t> kernel = pair(step, "kernel_size"), stride = strides_of_pool(step),
+                             padding = pair(step, "padding"), dilation = pair(step, "dilation");
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t room = step.tensor("x").shape[2 + axis] + 2 * padding[axis] -
+                         dilation[axis] * (kernel[axis] - 1) - 1;
+    if ((room + stride[axis] - 1) / stride[axis] + 1 != step.result().shape[2 + axis])
+      throw Refusal("with ceil_mode and a last window in the margin");
+  }
+}
+
 Names max_pool2d(ModelWriter& model, const Step& step) {
+  if (step.flag("ceil_mode")) check_last_windows(step);
   Attributes attributes = pool(step);
   attributes.emplace_back("dilations", pair(step, "dilation"));
   attributes.emplace_back("ceil_mode", step.integer("ceil_mode"));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines as `onnx: LeakyRelu 1 import leaky_relu(x=input(0), negative_slope=alpha)`.
 #include <tenon/dtypes.h>
+#include <tenon/unbox.h>
 #include <tenon/operator_traits.hpp>
 
 #include <charconv>
-#include <map>
 
 #include "convert/converters.hpp"
 
@@ -85,14 +85,14 @@ bool is_float(int32_t dtype) { return dtype == TENON_DTYPE_F32; }
 int32_t compared_dtype(const Step& step) {
   std::optional<int32_t> dtype;
   for (size_t i = 0; i < step.count(); ++i) {
-    const tenon_tensor* tensor = tensor_of(step.value(i));
+    const tenon_tensor* tensor = tenon_arg_tensor(&step.value(i));
     if (!tensor || tensor->flags & TENON_TENSOR_HOST_SCALAR) continue;
     if (dtype && *dtype != tensor->dtype) throw Refusal("its operands have different dtypes");
     dtype = tensor->dtype;
   }
   if (!dtype) throw Refusal("it has no tensor");
   for (size_t i = 0; i < step.count(); ++i) {
-    const tenon_tensor* tensor = tensor_of(step.value(i));
+    const tenon_tensor* tensor = tenon_arg_tensor(&step.value(i));
     if (tensor && tensor->dtype == TENON_DTYPE_F64 && !is_float(*dtype))
       throw Refusal("it compares integers with a fraction");
   }
@@ -122,7 +122,7 @@ Names write(ModelWriter& model, const Step& step, Line line) {
   }
   if (made == TENON_DTYPE_BOOL && dtype == made && !is_one_of(line.op, kLogical))
     throw Refusal("of truth values");
-  std::map<size_t, std::string> inputs;
+  Names inputs;  // "": absent
   Attributes attributes;
   std::vector<std::string> names;  // that attributes point to
   names.reserve(line.arguments.size());
@@ -134,6 +134,7 @@ Names write(ModelWriter& model, const Step& step, Line line) {
     is_used[*at] = true;
     if (const std::optional<size_t> input = input_of(text)) {
       const bool is_condition = line.op == "Where" && *input == 0;
+      if (*input >= inputs.size()) inputs.resize(*input + 1);
       inputs[*input] = operand(model, step.value(*at), is_condition ? TENON_DTYPE_BOOL : dtype);
     } else if (is_name(text) && step.value(*at).tag == TENON_VALUE_FLOAT) {
       names.emplace_back(text);
@@ -144,9 +145,7 @@ Names write(ModelWriter& model, const Step& step, Line line) {
   }
   for (size_t i = 0; i < step.count(); ++i)
     if (!is_used[i]) throw Refusal("ONNX has nothing for one of its parameters");
-  Names listed;
-  for (const auto& [index, name] : inputs) listed.push_back(name);
-  return {model.node(std::string(line.op).c_str(), listed, attributes)};
+  return {model.node(std::string(line.op).c_str(), inputs, attributes)};
 }
 
 }  // namespace

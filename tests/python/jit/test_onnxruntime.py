@@ -188,6 +188,37 @@ def test_what_is_refused_stays_with_kernels():
 
 
 @needs_library
+def test_what_a_step_reads_counts_as_well():
+    """Comparisons of float64 make booleans; and of two results the second has no form in ONNX."""
+    wide = tenon.randn(3, 5).to(tenon.float64)
+    check(lambda x, y: (x + 1) * (y < 0.5).to(tenon.float32), tenon.randn(3, 5), wide, parts=2)
+    check(lambda x, y: tenon.where(tenon.isnan(y), x, -x), tenon.randn(3, 5), wide, whole=False)
+
+    def positions(x):
+        values, indices = tenon.max_pool2d_with_indices(x + 1, 2)
+        return values * 2, indices + 1
+
+    check(positions, tenon.randn(1, 2, 6, 6), parts=2)
+    check(lambda x: positions(x)[0], tenon.randn(1, 2, 6, 6))
+
+
+@needs_library
+def test_numbers_beside_integers():
+    small = tenon.arange(6).to(tenon.int32)
+    check(lambda x: (x * 2 < 7).to(tenon.int32) + x, small)
+    check(lambda x: (x * 2 < 3_000_000_000).to(tenon.int32) + x, small, parts=2)
+    check(lambda x: (x * 2 == -(2**31)).to(tenon.int32) + x, small)
+
+
+@needs_library
+@pytest.mark.parametrize("size, parts", [(6, 1), (8, 2)])
+def test_windows_that_begin_in_the_margin(size, parts):
+    """Whether the last one of these counts depends on the library's version."""
+    function = lambda x: F.max_pool2d(x * 2, 2, 3, 1, ceil_mode=True) + 1
+    check(function, tenon.randn(1, 2, size, size), parts=parts)
+
+
+@needs_library
 def test_results_that_are_not_row_major_stay_with_kernels():
     program = claimed(lambda x: x.transpose(0, 1) * 2, (tenon.randn(3, 5),))
     x = tenon.randn(3, 5)

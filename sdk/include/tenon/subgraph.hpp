@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the finders of joined steps ask about the values of a sub-graph.
+// What a compiler of sub-graphs (tenon_subgraph_api) asks of the steps and values that it is offered.
 #pragma once
 
 #include <tenon/abi.h>
+#include <tenon/unbox.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 
-namespace tenon::cpu {
+namespace tenon {
 
-// Later hosts know more of a step than this plugin: steps lie as far apart as the host says.
+// Later hosts know more of a step than the plugin: steps lie as far apart as the host says.
 inline const tenon_subgraph_step& step_at(const tenon_subgraph& graph, uint32_t index) {
   const char* first = reinterpret_cast<const char*>(graph.steps);
   return *reinterpret_cast<const tenon_subgraph_step*>(first + size_t{index} * graph.step_size);
 }
 
-inline const tenon_tensor* tensor_of(const tenon_value& value) {
-  return value.tag == TENON_VALUE_TENSOR ? static_cast<const tenon_tensor*>(value.v.p) : nullptr;
-}
-
-inline bool have_one_shape(const tenon_tensor* a, const tenon_tensor* b) {
-  return a->ndim == b->ndim && std::equal(a->shape, a->shape + a->ndim, b->shape);
+// visit(tensor) for a tensor that is an argument, or for each one of a list.
+template <class Visit>
+void for_each_tensor(const tenon_value& argument, Visit&& visit) {
+  if (const tenon_tensor* tensor = tenon_arg_tensor(&argument)) visit(*tensor);
+  const tenon_tensor* const* list = tenon_arg_tensors(&argument);
+  for (uint64_t i = 0; list && i < argument.aux; ++i) visit(*list[i]);
 }
 
 class SubgraphValues {
@@ -41,20 +43,16 @@ class SubgraphValues {
   // How often steps read a value; a result of the sub-graph is read once more than they do.
   uint32_t uses(const tenon_tensor* value) {
     if (uses_.empty()) count_uses();
-    return uses_[value];
+    const auto found = uses_.find(value);
+    return found == uses_.end() ? 0 : found->second;
   }
 
  private:
   void count_uses() {
     for (uint32_t i = 0; i < graph_.nsteps; ++i) {
       const tenon_subgraph_step& step = step_at(graph_, i);
-      for (uint32_t k = 0; k < step.nargs; ++k) {
-        const tenon_value& value = step.args[k];
-        if (const tenon_tensor* tensor = tensor_of(value)) ++uses_[tensor];
-        if (value.tag != TENON_VALUE_TENSORS) continue;
-        auto* const* list = static_cast<tenon_tensor* const*>(value.v.p);
-        for (uint64_t j = 0; j < value.aux; ++j) ++uses_[list[j]];
-      }
+      for (uint32_t k = 0; k < step.nargs; ++k)
+        for_each_tensor(step.args[k], [&](const tenon_tensor& tensor) { ++uses_[&tensor]; });
     }
     for (uint32_t i = 0; i < graph_.noutputs; ++i) ++uses_[graph_.outputs[i]];
   }
@@ -64,4 +62,4 @@ class SubgraphValues {
   std::unordered_map<const tenon_tensor*, uint32_t> uses_;
 };
 
-}  // namespace tenon::cpu
+}  // namespace tenon
