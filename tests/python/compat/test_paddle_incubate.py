@@ -46,15 +46,25 @@ def test_linear_layers():
 def test_norms():
     x, r, b = normal(2, 3, 4), normal(2, 3, 4), normal(4)
     w, s = normal(4), normal(4)
-    near(F.fused_layer_norm(T(x), T(w), T(s), 1e-5, begin_norm_axis=2), layer_norm(x, w, s))
+    out, nothing, mean, inverse = F.fused_layer_norm(T(x), T(w), T(s), 1e-5, begin_norm_axis=2)
+    near(out, layer_norm(x, w, s))
+    near(mean, x.mean(-1).reshape(-1))
+    near(inverse, 1 / np.sqrt(x.var(-1).reshape(-1) + 1e-5))
+    assert nothing is None
     wide, shift = normal(12), normal(12)
-    near(F.fused_layer_norm(T(x), T(wide), T(shift), 1e-5), layer_norm(x, wide, shift, 2))
-    out, total = F.fused_layer_norm(
+    near(F.fused_layer_norm(T(x), T(wide), T(shift), 1e-5)[0], layer_norm(x, wide, shift, 2))
+    out, total, *_ = F.fused_layer_norm(
         T(x), T(w), T(s), 1e-5, residual_alpha=0.5, begin_norm_axis=2, bias=T(b), residual=T(r)
     )
     near(total, x + b + 0.5 * r)
     near(out, layer_norm(x + b + 0.5 * r, w, s))
-    near(F.fused_layer_norm(T(x), None, None, 1e-5, bias=T(b), residual=T(r)), x + b + r)
+    found = F.fused_layer_norm(T(x), None, None, 1e-5, bias=T(b), residual=T(r))
+    near(found[0], x + b + r)
+    assert found[1:] == (None, None, None)
+    assert F.fused_rms_norm(T(x), T(w), T(s), 1e-6, 2)[1] is None
+    for call in (F.fused_layer_norm, F.fused_rms_norm):
+        with pytest.raises(ValueError, match="expected a residual beside bias, got none"):
+            call(T(x), T(w), T(s), 1e-6, begin_norm_axis=2, bias=T(b))
     out, total = F.fused_rms_norm(T(x), T(w), T(s), 1e-6, 2, residual=T(r))
     y = x + r
     near(out, y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-6) * w + s)
@@ -266,5 +276,37 @@ def test_beside_paddle():
         I.autograd.Hessian(lambda x: (x**3).sum(-1, keepdim=True), T(batch), is_batched=True)[:],
         theirs.numpy(),
     )
+    fused = peer.incubate.nn.functional
+    x, r, b, w = normal(2, 3, 6), normal(2, 3, 6), normal(6), normal(6)
+    for name in ("fused_layer_norm", "fused_rms_norm"):
+        options = {"begin_norm_axis": 2}
+        alone = [
+            getattr(module, name)(*map(make, (x, w, w)), 1e-5, **options)
+            for module, make in ((F, T), (fused, P))
+        ]
+        both = [
+            getattr(module, name)(
+                *map(make, (x, w, w)), 1e-5, **options, bias=make(b), residual=make(r)
+            )
+            for module, make in ((F, T), (fused, P))
+        ]
+        for ours, theirs in (alone, both):
+            assert isinstance(ours, tuple) and len(ours) == len(theirs)
+            for one, other in zip(ours, theirs, strict=True):
+                if one is not None:
+                    near(one, other.numpy())
+    for before in (False, True):
+        found = []
+        for module in (paddle, peer):
+            fill = module.nn.initializer.Constant
+            attributes = [
+                [module.ParamAttr(initializer=fill(value)) for value in pair]
+                for pair in ((2.0, 3.0), (4.0, 5.0))
+            ]
+            layer = module.incubate.nn.FusedTransformerEncoderLayer(
+                4, 2, 8, normalize_before=before, weight_attr=attributes[0], bias_attr=attributes[1]
+            )
+            found.append({name: float(p.detach().sum()) for name, p in layer.named_parameters()})
+        assert found[0] == found[1]
     half = normal(2, 6)
     near(F.swiglu(T(half)), peer.incubate.nn.functional.swiglu(P(half)).numpy())

@@ -219,6 +219,35 @@ def test_layers_beside_paddle(name, direction, lengths):
     close(ours(T(x), None, None if lengths is None else T(lengths)), wanted)
 
 
+@pytest.mark.parametrize("direction", ["forward", "bidirect"])
+@pytest.mark.parametrize("proj_size", [0, 2])
+def test_files_of_paddle(direction, proj_size):
+    """Paddle's layers hold weights twice, and that of a projection transposed; alone and in other layers."""
+    pytest.importorskip("paddle.nn")  # the folder of tests is a package "paddle", too
+    peer = importlib.import_module("paddle")
+    theirs = peer.nn.LSTM(3, 4, 2, direction, proj_size=proj_size)
+    cell = peer.nn.LSTMCell(3, 4, proj_size=proj_size)
+    wholes = {}
+    for prefix, layer in (("0.", theirs), ("1.", cell)):
+        for key, value in layer.state_dict().items():
+            wholes[prefix + key] = T(value.numpy())
+    both = nn.Sequential(
+        nn.LSTM(3, 4, 2, direction, proj_size=proj_size), nn.LSTMCell(3, 4, proj_size=proj_size)
+    )
+    both.set_state_dict(wholes)
+    x = normal(2, 3, 3)
+    if not proj_size:
+        close(both[0](T(x)), theirs(peer.to_tensor(x)))
+        close(both[1](T(x[:, 0].copy())), cell(peer.to_tensor(x[:, 0])))
+        return
+    # With a projection neither of Paddle's runs without states on its CPU.
+    kind, suffix = ("cell", "") if direction == "forward" else ("cell_bw", "_reverse")
+    own = both[0].get_parameter(f"weight_hr_l1{suffix}")
+    close(tenon.transpose(own, 0, 1), theirs.state_dict()[f"1.{kind}.weight_ho"])
+    close(tenon.transpose(both[1].weight_hr, 0, 1), cell.weight_ho)
+    assert both[0](T(x))[0].shape == (2, 3, 2 if direction == "forward" else 4)
+
+
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("lengths", [None, [3, 1]])

@@ -56,8 +56,15 @@ class Layer(tenon.nn.Module):
         return parameter
 
     def set_state_dict(self, state_dict: Mapping[str, Tensor]) -> Any:
-        """Takes over values by name."""
-        return self.load_state_dict(state_dict)
+        """Takes over values by name, also of files that Paddle has written."""
+        state = dict(state_dict)
+        for path, module in self._named_paths(""):
+            if isinstance(module, Layer):
+                module._take_names_of_paddle(state, f"{path}." if path else "")
+        return self.load_state_dict(state)
+
+    def _take_names_of_paddle(self, state: dict[str, Any], prefix: str) -> None:
+        """Puts what Paddle calls otherwise under the names that it has here."""
 
     set_dict = load_dict = set_state_dict
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """paddle.nn: recurrent cells and layers. Sequences are [batch, steps, features] unless `time_major`; weights are named as
-Paddle names them, which is how Tenon does, and steps run by Tenon's kernels."""
+Paddle names them, which is how Tenon does, but for that of `proj_size`, and steps run by Tenon's kernels."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,6 +69,10 @@ class _Weights(Layer):
         """Does nothing: parameters are made with their values."""
 
 
+def _transposed(value: Any) -> Tensor:
+    return tenon.transpose(tenon.asarray(value), 0, 1)
+
+
 # -- one step --------------------------------------------------------------------------------------
 
 
@@ -110,6 +115,10 @@ class _Cell(_Weights, RNNCellBase):
         self.input_size, self.hidden_size = input_size, hidden_size
         self._take(name, attrs)
         self._add_weights(input_size, "", True, {})
+
+    def _take_names_of_paddle(self, state: dict[str, Any], prefix: str) -> None:
+        if f"{prefix}weight_ho" in state:
+            state[f"{prefix}weight_hr"] = _transposed(state.pop(f"{prefix}weight_ho"))
 
     def forward(self, inputs: Tensor, states: Any = None) -> tuple[Tensor, Any]:
         """The result [batch, hidden_size], and the states after the step."""
@@ -283,6 +292,20 @@ class BiRNN(Layer):
 
 
 class _Stack(_Weights):
+    def _take_names_of_paddle(self, state: dict[str, Any], prefix: str) -> None:
+        """Paddle's layers hold each weight twice, "weight_ih_l0" and "0.cell.weight_ih", and that of `proj_size` in the cell
+        alone, transposed; with it the first names are those of other weights."""
+        of_cell = re.compile(re.escape(prefix) + r"(\d+)\.cell(_fw|_bw)?\.(\w+)")
+        for name in list(state):
+            if not (found := of_cell.fullmatch(name)):
+                continue
+            layer, side, part = found.groups()
+            suffix, value = f"_l{layer}" + "_reverse" * (side == "_bw"), state.pop(name)
+            if part == "weight_ho":
+                state[f"{prefix}weight_hr{suffix}"] = _transposed(value)
+            else:
+                state[f"{prefix}{part}{suffix}"] = value
+
     def _prepare_stack(
         self,
         input_size: int,

@@ -297,7 +297,9 @@ class FusedTransformerEncoderLayer(Layer):
             qkv_bias_attr=biases[0],
             linear_weight_attr=weights[0],
             linear_bias_attr=biases[0],
+            pre_ln_scale_attr=weights[0],
             pre_ln_bias_attr=biases[0],
+            ln_scale_attr=weights[0],
             ln_bias_attr=biases[0],
         )
         self.ffn = FusedFeedForward(

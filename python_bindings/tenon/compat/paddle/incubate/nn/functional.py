@@ -111,9 +111,17 @@ def _norm_axes(name: str, x: Tensor, begin: int) -> list[int]:
     return list(x.shape[begin:])
 
 
-def _summed(x: Tensor, bias: Tensor | None, residual: Tensor | None, alpha: float) -> Tensor:
+def _summed(
+    name: str, x: Tensor, bias: Tensor | None, residual: Tensor | None, alpha: float
+) -> Tensor:
+    if residual is None:
+        if bias is not None:
+            raise ValueError(
+                f"{name}(): expected a residual beside bias, got none, where Paddle leaves the bias out; add it to x"
+            )
+        return x
     x = x if bias is None else x + bias
-    return x if residual is None else x + (residual if alpha == 1.0 else residual * alpha)
+    return x + (residual if alpha == 1.0 else residual * alpha)
 
 
 def fused_layer_norm(
@@ -125,15 +133,18 @@ def fused_layer_norm(
     begin_norm_axis: int = 1,
     bias: Tensor | None = None,
     residual: Tensor | None = None,
-) -> Any:
-    """layer_norm of x + bias + residual_alpha * residual over the axes from `begin_norm_axis` on; and that sum, where a
-    residual is given. Without weight and bias of the norm it is the sum alone."""
-    total = _summed(x, bias, residual, residual_alpha)
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """layer_norm of x + bias + residual_alpha * residual over the axes from `begin_norm_axis` on, that sum where a residual is
+    given, and of rows the means and 1 / sqrt(variance + epsilon). Without weight and bias of the norm it is the sum alone. What Paddle leaves
+    without values is None."""
+    total = _summed("fused_layer_norm", x, bias, residual, residual_alpha)
     if norm_weight is None and norm_bias is None:
-        return total
+        return total, None, None, None
     shape = _norm_axes("fused_layer_norm", x, begin_norm_axis)
     made = _F.layer_norm(total, shape, norm_weight, norm_bias, epsilon)
-    return made if residual is None else (made, total)
+    rows = total.detach().to(tenon.float32).reshape([-1, math.prod(shape)])
+    inverse = tenon.rsqrt(tenon.var(rows, 1) + epsilon)
+    return made, None if residual is None else total, rows.mean(1), inverse
 
 
 def fused_rms_norm(
@@ -144,13 +155,14 @@ def fused_rms_norm(
     begin_norm_axis: int = 1,
     bias: Tensor | None = None,
     residual: Tensor | None = None,
-) -> Any:
-    """rms_norm of x + bias + residual over the axes from `begin_norm_axis` on; and that sum, where a residual is given."""
-    total = _summed(x, bias, residual, 1.0)
+) -> tuple[Tensor, Tensor | None]:
+    """rms_norm of x + bias + residual over the axes from `begin_norm_axis` on, and that sum where a residual is given, else
+    None."""
+    total = _summed("fused_rms_norm", x, bias, residual, 1.0)
     shape = _norm_axes("fused_rms_norm", x, begin_norm_axis)
     made = _F.rms_norm(total, shape, norm_weight, epsilon)
     made = made if norm_bias is None else made + norm_bias.reshape(shape)
-    return made if residual is None else (made, total)
+    return made, None if residual is None else total
 
 
 def fused_bias_dropout_residual_layer_norm(
