@@ -20,6 +20,9 @@ DEVICES = os.environ.get("TENON_TEST_DEVICES", "cpu").split(",")
 # The shapes in these files are chosen for the blocking of the CPU's kernels. Kernels of the test
 # devices have no blocks, and are slow: they run one case of so many. TENON_TEST_EXHAUSTIVE=1 runs all.
 CASES_PER_OTHER_DEVICE = {"test_products.py": 16, "test_attention.py": 4, "test_pooling.py": 4}
+# So do processes for the instruction sets that this processor would not choose (run_with_instruction_set): the odd
+# number leaves some cases of each parameter.
+CASES_PER_OTHER_INSTRUCTION_SET = 3 if "TENON_CPU_ISA" in os.environ else 1
 
 
 def pytest_collection_modifyitems(config, items):
@@ -28,9 +31,12 @@ def pytest_collection_modifyitems(config, items):
     seen = collections.Counter()
     kept, dropped = [], []
     for item in items:
-        every = CASES_PER_OTHER_DEVICE.get(item.path.name, 1)
         device = getattr(item, "callspec", None) and item.callspec.params.get("device", "cpu")
-        if every > 1 and device and not device.startswith("cpu"):
+        if device and device.startswith("cpu"):
+            every = CASES_PER_OTHER_INSTRUCTION_SET
+        else:
+            every = CASES_PER_OTHER_DEVICE.get(item.path.name, 1)
+        if every > 1 and device:
             key = (item.path, item.originalname, device)
             seen[key] += 1
             if seen[key] % every != 1:

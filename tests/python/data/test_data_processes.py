@@ -253,12 +253,12 @@ def test_nothing_grows_over_many_passes_and_nothing_has_a_name():
     persistent = data.DataLoader(rows(), 4, persistent_workers=True, **FORK)
     list(persistent)
     files, before = open_files(), shared_bytes()
-    for _ in range(50):
+    for _ in range(20):
         for (batch,) in persistent:
             del batch
     assert open_files() == files and shared_bytes() <= before + (1 << 17)
     assert before - others < 1 << 20
-    for number in range(10):
+    for number in range(6):
         batches = iter(data.DataLoader(rows(), 4, **FORK))
         assert len(list(itertools.islice(batches, 1 if number % 2 else None)))
         del batches

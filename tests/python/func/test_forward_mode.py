@@ -362,7 +362,7 @@ def test_memory_is_that_of_the_function_twice():
     assert peaks[1] <= 3 * peaks[0] + 4096
 
 
-def test_no_memory_is_kept_when_a_level_has_ended(refusals):
+def test_no_memory_is_kept_when_a_level_has_ended(refusals, frozen_heap):
     x, v, w = random(256), random(256), random(256).requires_grad_()
 
     def nested(x):
