@@ -415,6 +415,15 @@ tenon_status builder_control(tenon_graph_builder* builder, int32_t kind,
   });
 }
 
+tenon_status builder_gradients(tenon_graph_builder* builder, tenon_tensor* result,
+                               tenon_tensor* const* values, uint32_t nvalues,
+                               tenon_tensor** gradients, tenon_err* err) {
+  return guarded(err, [&] {
+    std::vector<Tensor> made = builder->gradients(result, values, nvalues);
+    for (uint32_t i = 0; i < nvalues; ++i) gradients[i] = made[i].release();
+  });
+}
+
 tenon_status builder_value(const tenon_graph_builder* builder, const tenon_tensor* value,
                            tenon_device_id* device, tenon_tensor** constant, tenon_err* err) {
   return guarded(err, [&] {
@@ -505,6 +514,7 @@ constexpr tenon_graph_service_api kService = {
     .program_move = program_move,
     .program_claim = program_claim,
     .program_claims = program_claims,
+    .builder_gradients = builder_gradients,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

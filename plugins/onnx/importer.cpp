@@ -312,21 +312,28 @@ Values Importer::run_graph(const Graph& graph, Scope& outer, const Values& input
 }
 
 void Importer::run_nodes(const std::vector<Node>& nodes, Scope& scope) {
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const Node& node = nodes[i];
-    try {
-      if (++nodes_ > kMaxNodes)
-        throw Error(TENON_INVALID_ARGUMENT,
-                    "expected at most " + std::to_string(kMaxNodes) +
-                        " nodes with those of functions and loops, got more");
-      run_node(node, scope);
-    } catch (const Error& error) {
-      throw Error(error.code(), "node " + std::to_string(i) +
-                                    (node.name.empty() ? "" : " \"" + node.name + "\"") + " (" +
-                                    name_of(node) + ", opset " +
-                                    std::to_string(opset_of(scope.opsets(), node.domain)) +
-                                    "): " + error.what());
-    }
+  scope.nodes = &nodes;
+  for (size_t i = 0; i < nodes.size(); ++i) run_node(nodes, i, scope);
+}
+
+void Importer::run_again(const std::vector<size_t>& indices, Scope& scope) {
+  const Level level(depth_);
+  for (size_t index : indices) run_node(*scope.nodes, index, scope);
+}
+
+void Importer::run_node(const std::vector<Node>& nodes, size_t index, Scope& scope) {
+  const Node& node = nodes[index];
+  try {
+    if (++nodes_ > kMaxNodes)
+      throw Error(TENON_INVALID_ARGUMENT, "expected at most " + std::to_string(kMaxNodes) +
+                                              " nodes with those of functions and loops, got more");
+    run_node(node, scope);
+  } catch (const Error& error) {
+    throw Error(error.code(), "node " + std::to_string(index) +
+                                  (node.name.empty() ? "" : " \"" + node.name + "\"") + " (" +
+                                  name_of(node) + ", opset " +
+                                  std::to_string(opset_of(scope.opsets(), node.domain)) +
+                                  "): " + error.what());
   }
 }
 

@@ -26,6 +26,8 @@ class Scope {
 
   // Attributes of the call of a function, for nodes that take theirs from there.
   const std::vector<Attribute>* arguments = nullptr;
+  // Those that make the names of this scope.
+  const std::vector<Node>* nodes = nullptr;
 
  private:
   const Opsets& opsets_;
@@ -64,6 +66,8 @@ class Importer {
 
   // Nodes of a graph inside of another one; what its results are.
   Values run_graph(const Graph& graph, Scope& outer, const Values& inputs);
+  // Some nodes of `scope` once more, with what another one has for their names.
+  void run_again(const std::vector<size_t>& indices, Scope& scope);
   // Of the region that is being built, else of the program.
   Steps& steps() { return *current_; }
   // Steps go there from now on; where they went before.
@@ -86,6 +90,7 @@ class Importer {
   Ints input_shape(const std::string& name, const Type& type) const;
   void add_initializers(const Graph& graph, Scope& scope);
   void run_nodes(const std::vector<Node>& nodes, Scope& scope);
+  void run_node(const std::vector<Node>& nodes, size_t index, Scope& scope);
   void run_node(const Node& node, Scope& scope);
   Values convert(const Node& node, Scope& scope, Values inputs);
   Values call_function(const Function& function, const Node& node, Scope& scope, Values inputs);

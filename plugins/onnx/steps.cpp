@@ -168,7 +168,7 @@ bool asks_for_much(const tenon_op_def& def, const std::vector<tenon_value>& args
 const tenon_graph_service_api& graph_service() {
   const auto* api = static_cast<const tenon_graph_service_api*>(
       host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
-  if (!api || api->struct_size <= offsetof(tenon_graph_service_api, program_name))
+  if (!api || api->struct_size <= offsetof(tenon_graph_service_api, builder_gradients))
     throw Error(TENON_UNAVAILABLE,
                 "onnx: expected the plugin `graph` of this version, which builds programs; it was "
                 "not loaded");
@@ -273,9 +273,23 @@ Values Steps::control(int32_t kind, const Values& operands, size_t ncarried, siz
   return made;
 }
 
-Tensor Steps::result(const Tensor& tensor) {
-  return is_known(tensor) ? call("clone", {leaf(tensor, "")})[0].tensor("") : tensor;
+Tensor Steps::variable(const Tensor& tensor) {
+  return call("clone", {is_known(tensor) ? leaf(tensor, "") : tensor})[0].tensor("a variable");
 }
+
+Values Steps::gradients(const Tensor& result, const std::vector<Tensor>& variables) {
+  std::vector<tenon_tensor*> handles, gradients(variables.size());
+  for (const Tensor& variable : variables) handles.push_back(variable.get());
+  const ErrorSink err;
+  err.check(graph_->builder_gradients(builder_, result.get(), handles.data(),
+                                      static_cast<uint32_t>(handles.size()), gradients.data(),
+                                      err));
+  Values made;
+  for (tenon_tensor* gradient : gradients) made.emplace_back(Tensor::adopt(gradient));
+  return made;
+}
+
+Tensor Steps::result(const Tensor& tensor) { return is_known(tensor) ? variable(tensor) : tensor; }
 
 tenon_graph_program* Steps::finish(const std::vector<Tensor>& results) {
   std::vector<tenon_tensor*> handles;

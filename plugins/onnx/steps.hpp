@@ -49,6 +49,10 @@ class Steps {
   // A branch or loop, as builder_control of the service `graph` takes it; known tensors may be among the operands.
   Values control(int32_t kind, const Values& operands, size_t ncarried, size_t nscanned,
                  const std::vector<tenon_graph_program*>& regions, size_t nresults);
+  // A value of the same elements that is never known, as what follows from it differs by it.
+  Tensor variable(const Tensor& tensor);
+  // The gradient of the sum of `result` by each of `variables`, as builder_gradients of the service `graph` gives it.
+  Values gradients(const Tensor& result, const std::vector<Tensor>& variables);
   // What a program may return for the tensor: memory of its own, never the program's data.
   Tensor result(const Tensor& tensor);
   tenon_graph_program* finish(const std::vector<Tensor>& results);

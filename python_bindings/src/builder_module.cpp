@@ -128,6 +128,19 @@ class ProgramBuilder {
     return values;
   }
 
+  nb::list gradients(nb::handle result, nb::handle values) {
+    const auto handles = tensor_handles(values, "gradients");
+    std::vector<tenon_tensor*> made(handles.size());
+    ErrorSink err;
+    check(graph_service().builder_gradients(alive(), tensor_argument(result, "gradients"),
+                                            handles.data(), static_cast<uint32_t>(handles.size()),
+                                            made.data(), err),
+          err);
+    nb::list gradients;
+    for (tenon_tensor* gradient : made) gradients.append(nb::steal(wrap(gradient)));
+    return gradients;
+  }
+
   nb::object device_of(nb::handle value) {
     tenon_device_id id;
     tenon_tensor* constant;
@@ -192,6 +205,7 @@ void add_builder_type(nb::module_& module) {
       .def("call", &ProgramBuilder::call)
       .def("control", &ProgramBuilder::control, nb::arg("kind"), nb::arg("operands"),
            nb::arg("ncarried"), nb::arg("nscanned"), nb::arg("regions"), nb::arg("nresults"))
+      .def("gradients", &ProgramBuilder::gradients, nb::arg("result"), nb::arg("values"))
       .def("device_of", &ProgramBuilder::device_of, nb::arg("value"))
       .def("constant_of", &ProgramBuilder::constant_of, nb::arg("value"))
       .def("locate", &ProgramBuilder::locate, nb::arg("file"), nb::arg("line"))

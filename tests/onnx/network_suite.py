@@ -34,7 +34,7 @@ TOLERANCE = 1e-4  # of the largest element of a result
 
 TIMM = (
     "resnet18 resnet26 resnet34 resnet50 resnet18d resnet50_gn resnetv2_50 resnext50_32x4d seresnet18 seresnext26d_32x4d "
-    "ecaresnet26t resnetrs50 resnest14d res2net50_26w_4s sknet18 skresnet18 legacy_seresnet18 wide_resnet50_2 gcresnet33ts "
+    "ecaresnet26t resnetrs50 resnest14d res2net50_26w_4s skresnet18 legacy_seresnet18 wide_resnet50_2 gcresnet33ts "
     "halonet26t botnet26t_256 lambda_resnet26t lamhalobotnet50ts_256 bat_resnext26ts sehalonet33ts eca_halonext26ts "
     "mobilenetv2_050 mobilenetv3_small_050 mobilenetv3_large_100 mobilenetv4_conv_small mobilenetv4_hybrid_medium "
     "mobileone_s0 mobilevit_xxs mobilevitv2_050 efficientnet_b0 efficientnetv2_rw_t efficientnet_es tf_efficientnet_lite0 "

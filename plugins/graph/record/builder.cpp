@@ -9,7 +9,7 @@
 
 #include "ir/alias_analysis.hpp"
 #include "ir/verify.hpp"
-#include "record/layer.hpp"
+#include "record/building.hpp"
 #include "support/host.hpp"
 
 namespace tenon::graph {
@@ -28,30 +28,6 @@ bool shares_memory(const tenon_tensor* a, const tenon_tensor* b) {
   const void* storage = host->tensor_storage(a);
   return a == b || (storage && storage == host->tensor_storage(b));
 }
-
-// While this lives the layer hands calls of this thread to the builder, and to no recording. NULL:
-// to none of both. What operators do is no matter of gradients here.
-class Building {
- public:
-  explicit Building(Builder* builder) : before_(state) {
-    const ErrorSink err;
-    err.check(enable_layer(true, err));
-    state.builder = builder;
-    state.depth = builder ? 0 : 1;
-    if (autograd()) gradients_ = autograd()->set_enabled(0);
-  }
-  ~Building() {
-    if (autograd()) autograd()->set_enabled(gradients_);
-    state = before_;
-    if (!state.recording && !state.builder) enable_layer(false, nullptr);
-  }
-  Building(const Building&) = delete;
-  Building& operator=(const Building&) = delete;
-
- private:
-  ThreadState before_;
-  int32_t gradients_ = 0;
-};
 
 void append(void* text, const char* part, uint64_t bytes) {
   static_cast<std::string*>(text)->append(part, bytes);

@@ -38,6 +38,11 @@ class Builder {
                                   tenon_graph_program* const* regions, uint32_t nregions,
                                   uint32_t nresults);
 
+  // The gradient of the sum of `result` by each of `sources`, as steps (builder_gradients.cpp). Results
+  // are values; zeros where the result does not depend on the source. Throws Error.
+  std::vector<Tensor> gradients(const tenon_tensor* result, tenon_tensor* const* sources,
+                                uint32_t nsources);
+
   // The program's own data that the value stands for; NULL: it is none.
   tenon_tensor* constant(const tenon_tensor* value) const;
   // The device on which a run has the value.

@@ -52,6 +52,8 @@ namespace tenon::onnx {
   X(tf_idf_vectorizer) \
   /* training.cpp */ \
   X(adagrad) X(adam) X(momentum) \
+  /* gradient.cpp */ \
+  X(gradient) \
   /* flex_attention.cpp */ \
   X(flex_attention) \
   /* ../ml/linear.cpp */ \

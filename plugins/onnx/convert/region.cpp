@@ -31,6 +31,13 @@ Ints without_first(const Tensor& tensor) {
 
 }  // namespace
 
+std::vector<std::string> free_names(const Node& node) {
+  std::vector<std::string> free;
+  for (const Attribute& attribute : node.attributes)
+    if (attribute.graph) find_free(*attribute.graph, {}, free, 0);
+  return free;
+}
+
 Captures::Captures(const std::vector<const Graph*>& graphs, const Scope& scope) {
   std::vector<std::string> free;
   for (const Graph* graph : graphs) find_free(*graph, {}, free, 0);

@@ -8,6 +8,9 @@
 
 namespace tenon::onnx {
 
+// Names that the graphs of a node read and do not make.
+std::vector<std::string> free_names(const Node& node);
+
 // Values around some graphs that these read: operands of the step, and inputs of each region.
 class Captures {
  public:

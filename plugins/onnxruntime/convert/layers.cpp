@@ -3,6 +3,7 @@
 #include <tenon/dtypes.h>
 
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "convert/converters.hpp"
@@ -142,23 +143,37 @@ Names rms_norm(ModelWriter& model, const Step& step) {
   return {weight.empty() ? normal : model.node("Mul", {normal, weight})};
 }
 
+// Scores of keys behind the query's own position become minus infinity.
+std::string without_later(ModelWriter& model, const Step& step, const std::string& scores,
+                          const std::string& never) {
+  const auto count = [&](const char* parameter) {
+    const std::vector<int64_t> shape = shape_of(step.tensor(parameter));
+    std::vector<int64_t> numbers(static_cast<size_t>(shape[shape.size() - 2]));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return model.integers(numbers);
+  };
+  const int64_t last[] = {1};
+  const std::string rows = model.node("Unsqueeze", {count("query"), model.integers(last)});
+  const std::string is_seen = model.node("GreaterOrEqual", {rows, count("key")});
+  return model.node("Where", {is_seen, scores, never});
+}
+
 // Softmax of scores. A row that sees nothing gives zeros, as the operator does.
 Names attention(ModelWriter& model, const Step& step) {
   const int64_t ndim = step.tensor("key").ndim;
   std::vector<int64_t> turned;
   for (int64_t i = 0; i < ndim; ++i) turned.push_back(i);
   std::swap(turned[static_cast<size_t>(ndim - 1)], turned[static_cast<size_t>(ndim - 2)]);
-  if (step.flag("causal")) throw Refusal("of causal attention");
   const std::string scale = model.number(step.number("scale"), TENON_DTYPE_F32);
   const std::string scaled = model.node("Mul", {float_name(model, step, "query"), scale});
   const std::string key =
       model.node("Transpose", {float_name(model, step, "key")}, {{"perm", turned}});
   std::string scores = model.node("MatMul", {scaled, key});
+  const std::string never = model.number(-std::numeric_limits<double>::infinity(), TENON_DTYPE_F32);
+  if (step.flag("causal")) scores = without_later(model, step, scores, never);
   if (step.has("mask")) {
     const tenon_tensor& mask = step.tensor("mask");
     if (mask.dtype == TENON_DTYPE_BOOL) {
-      const std::string never =
-          model.number(-std::numeric_limits<double>::infinity(), TENON_DTYPE_F32);
       scores = model.node("Where", {model.name(&mask), scores, never});
     } else {
       scores = model.node("Add", {scores, float_name(model, step, "mask")});

@@ -101,6 +101,11 @@ class Builder:
             body._native.nresults,
         )
 
+    def gradients(self, result: Tensor, values: Sequence[Tensor]) -> list[Tensor]:
+        """Of the sum of `result` with respect to each of `values`, as steps behind those there are. They have gradients, too.
+        `result` cannot depend on a value through a branch or a loop."""
+        return self._native.gradients(result, values)
+
     def constant_of(self, value: Tensor) -> Tensor | None:
         """The tensor that a value stands for if it is a constant, else None."""
         return self._native.constant_of(value)

@@ -132,6 +132,23 @@ def test_attention(mask):
 
 
 @needs_library
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_causal_attention(has_mask):
+    query = tenon.randn(2, 3, 5, 8)
+    key, value = tenon.randn(2, 3, 7, 8), tenon.randn(2, 3, 7, 8)
+    mask = None
+    if has_mask:
+        mask = tenon.rand(2, 1, 5, 7) > 0.3
+        mask[1, 0, 2, :3] = False  # what is left of this row is behind its position
+    check(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask, causal=True),
+        query,
+        key,
+        value,
+    )
+
+
+@needs_library
 def test_a_transformer_layer():
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu").eval()
     table = nn.Embedding(11, 16)

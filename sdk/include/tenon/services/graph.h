@@ -529,6 +529,15 @@ typedef struct tenon_graph_service_api {
   tenon_status (*program_claims)(const tenon_graph_program*,
                                  void (*visit)(void* user, const tenon_graph_claim*), void* user,
                                  tenon_err*);
+
+  /* -- gradients in programs that are built (appended) --------------------------------------------------
+   * The gradient of the sum of `result`, a value, with respect to each of `values`: the steps between them, from the last
+   * one to the first, by their operators' rules, become further steps. `result` is real, and all are of floating dtypes.
+   * `gradients`, owned, have the types of `values`; zeros where the result does not depend on one. They are values like others, which
+   * have gradients, too. TENON_UNSUPPORTED: such a step is a branch or a loop, writes in place, or is of an operator without a rule. */
+  tenon_status (*builder_gradients)(tenon_graph_builder*, tenon_tensor* result,
+                                    tenon_tensor* const* values, uint32_t nvalues,
+                                    tenon_tensor** gradients, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
