@@ -194,7 +194,10 @@ def test_a_job_that_the_user_ends_is_not_started_again(tmp_path):
         (["--max-restarts", "-1", "x.py"], "expected --max-restarts of 0 or more, got -1"),
         (["--max-restarts", "1", "--nnodes", "2", "x.py"], "restarts the ranks of one machine"),
         (["-n", "2:4", "x.py"], "expected --max-restarts, as ranks become fewer at a restart"),
-        (["-n", "4:2", "--max-restarts", "1", "x.py"], "FEWEST:MOST, as in -n 4 and -n 2:4"),
+        (
+            ["-n", "4:2", "--max-restarts", "1", "x.py"],
+            "expected FEWEST:MOST, as in -n 2:4, got -n 4:2",
+        ),
         (["-n", "0", "x.py"], "expected one rank at least"),
     ],
 )

@@ -568,3 +568,26 @@ def test_a_rank_that_dies_while_others_save(tmp_path):
     x = tenon.zeros([12])
     checkpoint.load({"x": x}, tmp_path / "c")
     assert x.tolist() == [1.0] * 12
+
+
+def test_tensors_that_ranks_have_differently_are_told(tmp_path):
+    """Such as state_dict() of a model whose rows are on different ranks: one rank's would be saved as all of them."""
+
+    def work():
+        model = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 2))
+        for layer in model:
+            dist.fully_shard(layer)
+        optimizer = optim.AdamW(model.parameters(), lr=0.1)
+        model(tenon.ones([2, 4])).sum().backward()
+        optimizer.step()
+        for state in ({"model": model.state_dict()}, {"optimizer": optimizer.state_dict()}):
+            with pytest.raises(ValueError, match="to be the same on all ranks, got other numbers"):
+                checkpoint.save(state, tmp_path / "a")
+        with pytest.raises(
+            ValueError, match="'x' to be the same .* give the model or the optimizer"
+        ):
+            checkpoint.save({"x": tenon.full([3], float(dist.get_rank()))}, tmp_path / "a")
+        checkpoint.save({"x": tenon.ones([3])}, tmp_path / "a")
+
+    with dist.local(2, timeout=20.0) as ranks:
+        ranks.run(work)

@@ -109,7 +109,6 @@ def _ranks(text):
     least, colon, most = text.partition(":")
     most = most if colon else least
     if not least.isdecimal() or not most.isdecimal() or not 1 <= int(least) <= int(most):
-        raise CommandError(
-            f"expected one rank at least, or FEWEST:MOST, as in -n 4 and -n 2:4, got -n {text}"
-        )
+        wanted = "FEWEST:MOST, as in -n 2:4" if colon else "one rank at least"
+        raise CommandError(f"expected {wanted}, got -n {text}")
     return int(least), int(most)

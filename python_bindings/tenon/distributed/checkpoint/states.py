@@ -28,11 +28,13 @@ from .values import decoded, encoded
 
 @dataclass
 class Found:
-    """What one rank has. `first` names tensors of which the lowest rank's copy counts."""
+    """What one rank has. `first` names tensors of which the lowest rank's copy counts, `alike` those that stand in the state
+    by themselves, of which nothing says that ranks have the same: they are compared."""
 
     pieces: dict[str, Piece] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     first: set[str] = field(default_factory=set)
+    alike: set[str] = field(default_factory=set)
 
     def add(self, name: str, piece: Piece) -> None:
         if name in self.pieces or name in self.values:
@@ -151,6 +153,7 @@ def collect(state: Any, path: str, names: Names, found: Found) -> None:
         found.add(path, state)
     elif isinstance(state, Tensor):
         found.add(path, _replica(state))
+        found.alike.add(path)
     elif isinstance(state, (Module, Pipeline)):
         own = _parameters_of(state)
         for name, tensor in state.state_dict().items():

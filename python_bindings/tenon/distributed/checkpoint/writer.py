@@ -43,17 +43,21 @@ def make_plan(found: Found, failure: str | None, group: ProcessGroup | None) -> 
         name: (piece.tensor.dtype.name, piece.shape, piece.box)
         for name, piece in found.pieces.items()
     }
-    told = (own, found.values, found.first, secrets.token_hex(8), failure)
+    digests = {}
+    if group is not None and group.size > 1 and failure is None:
+        digests = {name: _digest(found.pieces[name].tensor) for name in sorted(found.alike)}
+    told = (own, found.values, found.first, digests, secrets.token_hex(8), failure)
     all_told = [told] if group is None else all_gather_object(told, group)
     for rank, (*_, text) in enumerate(all_told):
         if text is not None:
             raise ValueError(f"checkpoint: rank {rank} could not begin to save: {text}")
-    token = all_told[0][3]
+    token = all_told[0][4]
+    known_digests: dict[tuple[str, Box], tuple[int, int]] = {}
     values: dict[str, Any] = {}
     holders: dict[str, dict[Box, list[int]]] = {}
     kinds: dict[str, tuple[str, tuple[int, ...], int]] = {}
     first: set[str] = set()
-    for rank, (pieces, rank_values, rank_first, *_) in enumerate(all_told):
+    for rank, (pieces, rank_values, rank_first, rank_digests, *_) in enumerate(all_told):
         first |= rank_first
         for name, value in rank_values.items():
             if name in values and repr(values[name]) != repr(value):
@@ -70,6 +74,14 @@ def make_plan(found: Found, failure: str | None, group: ProcessGroup | None) -> 
                     f"{rank} and {known[0]} {known[1]} on rank {known[2]}"
                 )
             holders.setdefault(name, {}).setdefault(Box(*box), []).append(rank)
+            if name in rank_digests:
+                before = known_digests.setdefault((name, Box(*box)), (rank_digests[name], rank))
+                if before[0] != rank_digests[name]:
+                    raise ValueError(
+                        f"checkpoint: expected {name!r} to be the same on all ranks, got other numbers on rank {rank} than on "
+                        f"rank {before[1]}; give the model or the optimizer itself in the place of its state_dict(), or a Piece "
+                        "that says where in the whole a part lies"
+                    )
     both = sorted(values.keys() & kinds.keys())
     if both:
         raise ValueError(f"checkpoint: {both[0]!r} is a tensor on some ranks and a value on others")
@@ -104,12 +116,16 @@ def own_tensors(plan: Plan, found: Found, rank: int) -> dict[str, Tensor]:
     return tensors
 
 
+def _digest(tensor: Tensor) -> int:
+    return zlib.crc32(safetensors.bytes_of(tensor))
+
+
 def write_own(folder: str, plan: Plan, tensors: dict[str, Tensor], rank: int) -> None:
     os.makedirs(folder, exist_ok=True)
     if not tensors:
         return
     path = os.path.join(folder, manifests.file_name(plan.manifest.token, rank))
-    digests = {key: zlib.crc32(safetensors.bytes_of(x)) for key, x in tensors.items()}
+    digests = {key: _digest(x) for key, x in tensors.items()}
     safetensors.write(path, tensors, {DIGESTS: json.dumps(digests)})
 
 
