@@ -182,11 +182,9 @@ struct Mxfp4Panel : PanelFormat<32, 17, 32, 12, false> {
 using Q80Panels = StoredPanels<PanelFormat<32, 34, 32, 128, false>, 2, Codes::kBytes>;
 using Q40Panels = StoredPanels<PanelFormat<32, 18, 32, 8, false>, 2, Codes::kNibbles>;
 using Q41Panels = StoredPanels<PanelFormat<32, 20, 32, 0, true>, 4, Codes::kNibbles>;
-using Q50Panels = StoredPanels<PanelFormat<32, 22, 32, 16, false>, 6, Codes::kFifthBit>;
-using Q51Panels = StoredPanels<PanelFormat<32, 24, 32, 0, true>, 8, Codes::kFifthBit>;
 using Iq4NlPanels = StoredPanels<Iq4NlPanel, 2, Codes::kLookedUp>;
 using Mxfp4Panels = StoredPanels<Mxfp4Panel, 1, Codes::kLookedUp>;
-#else
+#elif !defined(__AVX2__)  // whose panels are those of avx2_formats.hpp
 using Q80Panels = TransposedPanels<PanelFormat<32, 34, 32, 128, false>, block_formats::decode_q8_0>;
 using Q40Panels = TransposedPanels<PanelFormat<32, 18, 32, 8, false>, block_formats::decode_q4_0>;
 using Q41Panels = TransposedPanels<PanelFormat<32, 20, 32, 0, true>, block_formats::decode_q4_1>;

@@ -3,6 +3,7 @@
 // stored, and the factors of 16 rows are computed side by side; each format tells where the bits of its codes lie.
 #pragma once
 
+#include "llm/avx2_formats.hpp"
 #include "llm/int8_panels.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -172,17 +173,24 @@ struct LargePanels : Layout {
 using Q4KPanels = LargePanels<Q4KLayout>;
 using Q5KPanels = LargePanels<Q5KLayout>;
 using Q6KPanels = LargePanels<Q6KLayout>;
-#else
+#elif !defined(__AVX2__)
 using Q4KPanels = TransposedPanels<PanelFormat<256, 144, 32, 0, true>, block_formats::decode_q4_k>;
 using Q5KPanels = TransposedPanels<PanelFormat<256, 176, 32, 0, true>, block_formats::decode_q5_k>;
 using Q6KPanels =
     TransposedPanels<PanelFormat<256, 210, 16, 32, false>, block_formats::decode_q6_k>;
 #endif
+#ifndef __AVX2__
+using Q2KPanels = TransposedPanels<PanelFormat<256, 84, 16, 0, true>, block_formats::decode_q2_k>;
+using Q3KPanels = TransposedPanels<PanelFormat<256, 110, 16, 4, false>, block_formats::decode_q3_k>;
+#endif
+#if defined(__AVX512F__) || !defined(__AVX2__)
+using Iq4XsPanels =
+    TransposedPanels<PanelFormat<256, 136, 32, 128, false>, block_formats::decode_iq4_xs>;
+#endif
 
 // Calls f(format) with the type of a format whose name the shape rule has checked.
 template <class F>
 void with_panel_format(std::string_view name, F&& f) {
-  namespace from = block_formats;
   if (name == "q8_0") return f(Q80Panels{});
   if (name == "q4_0") return f(Q40Panels{});
   if (name == "q4_1") return f(Q41Panels{});
@@ -190,15 +198,12 @@ void with_panel_format(std::string_view name, F&& f) {
   if (name == "q5_1") return f(Q51Panels{});
   if (name == "iq4_nl") return f(Iq4NlPanels{});
   if (name == "mxfp4") return f(Mxfp4Panels{});
-  if (name == "q2_K")
-    return f(TransposedPanels<PanelFormat<256, 84, 16, 0, true>, from::decode_q2_k>{});
-  if (name == "q3_K")
-    return f(TransposedPanels<PanelFormat<256, 110, 16, 4, false>, from::decode_q3_k>{});
+  if (name == "q2_K") return f(Q2KPanels{});
+  if (name == "q3_K") return f(Q3KPanels{});
   if (name == "q4_K") return f(Q4KPanels{});
   if (name == "q5_K") return f(Q5KPanels{});
   if (name == "q6_K") return f(Q6KPanels{});
-  if (name == "iq4_xs")
-    return f(TransposedPanels<PanelFormat<256, 136, 32, 128, false>, from::decode_iq4_xs>{});
+  if (name == "iq4_xs") return f(Iq4XsPanels{});
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

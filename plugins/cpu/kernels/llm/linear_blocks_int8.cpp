@@ -5,8 +5,10 @@
 #include "llm/linear_blocks_int8.hpp"
 
 #include "kernel.hpp"
+#include "llm/avx2_products.hpp"
 #include "llm/int8_rows.hpp"
 #include "llm/large_panels.hpp"
+#include "llm/read_ahead.hpp"
 #include "parallel_scratch.hpp"
 #include "simd/vnni.hpp"
 
@@ -16,26 +18,26 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 // Rows of x for each reading of a panel: what the registers have accumulators for.
-constexpr int kTile = kVectorBytes == 64 ? 8 : 2;
+constexpr int kTile = kVectorBytes == 64 ? 8 : kVectorBytes == 32 ? 4 : 2;
 constexpr int kPanelsOfTask =
     4;  // where x has more rows than a tile, each is read for so many panels
 
+#ifdef __AVX512F__
 // Four codes of each row of a panel times four codes of one row of x, which are signed: added to `sums` exactly.
 struct Vnni {
   template <bool wide>
   [[gnu::always_inline]] static void add(IntLanes& sums, IntLanes codes, const int8_t* x) {
-#ifdef __AVX512F__
     // The build does not assume VNNI, so inline assembly names the instruction.
     IntLanes result = sums;
     asm("vpdpbusd %2%{1to16%}, %1, %0"
         : "+v"(result)
         : "v"(codes), "m"(*reinterpret_cast<const int32_t*>(x)));
     sums = result;
-#endif
   }
 };
+#endif
 
-// `wide`: codes have eight bits, so that sums of two products do not fit 16.
+// The same without VNNI. `wide`: codes have eight bits, so that sums of two products do not fit 16.
 struct Pairs {
 #if defined(__AVX512F__)
   template <bool wide>
@@ -52,31 +54,6 @@ struct Pairs {
     } else {
       sums += IntLanes(_mm512_madd_epi16(_mm512_maddubs_epi16(c, y), _mm512_set1_epi16(1)));
     }
-  }
-#elif defined(__AVX2__)
-  template <bool wide>
-  [[gnu::always_inline]] static void add(IntLanes& sums, IntLanes codes, const int8_t* x) {
-    int32_t quad;
-    std::memcpy(&quad, x, 4);
-    const __m256i y = _mm256_set1_epi32(quad);
-    __m256i halves[2], four[2];
-    std::memcpy(halves, &sums, sizeof halves);
-    std::memcpy(four, &codes, sizeof four);
-    for (int h = 0; h < 2; ++h) {
-      const __m256i c = four[h];
-      if constexpr (wide) {
-        const __m256i even = _mm256_and_si256(c, _mm256_set1_epi16(255)),
-                      odd = _mm256_srli_epi16(c, 8),
-                      y_even = _mm256_srai_epi16(_mm256_slli_epi16(y, 8), 8),
-                      y_odd = _mm256_srai_epi16(y, 8);
-        halves[h] = _mm256_add_epi32(halves[h], _mm256_madd_epi16(even, y_even));
-        halves[h] = _mm256_add_epi32(halves[h], _mm256_madd_epi16(odd, y_odd));
-      } else {
-        const __m256i products = _mm256_maddubs_epi16(c, y);
-        halves[h] = _mm256_add_epi32(halves[h], _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
-      }
-    }
-    std::memcpy(&sums, halves, sizeof sums);
   }
 #else
   template <bool wide>
@@ -127,22 +104,6 @@ void multiply_panel(const Int8Panel& panel, const Int8Rows& x, int64_t i, int64_
 #pragma GCC unroll 8
   for (int t = 0; t < tile; ++t) sums[t] = total[t];
 }
-
-// Prefetches bytes of a weight in their order, from what is used two panels later on: the processor's own prefetcher does not follow
-// 16 rows side by side. Into the L2 cache, which waits for far more lines at a time than the L1 cache.
-class ReadAhead {
- public:
-  explicit ReadAhead(const uint8_t* from) : at_(from) {}
-  template <int bytes>
-  [[gnu::always_inline]] void step() {
-#pragma GCC unroll 16
-    for (int line = 0; line < bytes; line += 64) __builtin_prefetch(at_ + line, 0, 2);
-    at_ += bytes;
-  }
-
- private:
-  const uint8_t* at_;
-};
 
 // A row of x times blocks of 16 rows of the weight at `from`, whose codes go from their bytes into registers.
 template <class Format, class Dot>
@@ -205,7 +166,39 @@ void multiply_pieces(const uint8_t* from, ReadAhead ahead, int64_t row_bytes, in
   sums = total;
 }
 
+// Products of a format by one of these instructions. Avx2Product has the same members.
 template <class Format, class Dot>
+struct PanelProduct {
+  static constexpr bool kIsStored = [] {
+    if constexpr (requires { Format::kInRegisters; }) return Format::kInRegisters;
+    return false;
+  }();
+  static constexpr bool kInPieces = requires { Format::kInPieces; };
+  static constexpr bool kByAvx2 = requires(const uint8_t* block) { Format::codes(block, 0); };
+  // Whether a single row of x takes codes from registers instead of a panel.
+  static constexpr bool kInRegisters = kIsStored || kInPieces || kByAvx2;
+
+  static void multiply_row(const uint8_t* from, ReadAhead ahead, int64_t row_bytes, int64_t blocks,
+                           const Int8Rows& x, int64_t k, Int8Panel& scales, Lanes& sums) {
+#ifdef __AVX2__
+    if constexpr (kByAvx2)
+      return Avx2Product<Format>::multiply_row(from, ahead, row_bytes, blocks, x, k, scales, sums);
+#endif
+    if constexpr (kInPieces)
+      multiply_pieces<Format, Dot>(from, ahead, row_bytes, blocks, x, k, scales, sums);
+    else if constexpr (kIsStored)
+      multiply_stored<Format, Dot>(from, ahead, row_bytes, blocks, x, k, scales, sums);
+  }
+  template <int tile>
+  static void multiply_panel(const Int8Panel& panel, const Int8Rows& x, int64_t i, int64_t k,
+                             int64_t groups, Lanes* sums) {
+    tenon::cpu::TENON_CPU_ISA::multiply_panel<Dot, Format::kGroup, !Format::kOffsets,
+                                              Format::kZero == 128, tile>(panel, x, i, k, groups,
+                                                                          sums);
+  }
+};
+
+template <class Format, class Product>
 class Int8Product {
  public:
   Int8Product(const BlocksProduct& p, const Int8Rows& x) : p_(p), x_(x) {}
@@ -219,10 +212,7 @@ class Int8Product {
   // The columns of the result from column j on that one task computes.
   void run(int64_t j, int64_t columns, void* memory) const {
     auto* panels = static_cast<Int8Panel*>(memory);
-    if constexpr (requires { Format::kInRegisters; }) {
-      if (Format::kInRegisters && p_.m == 1 && columns == kPanelRows) return run_one(j, *panels);
-    }
-    if constexpr (requires { Format::kInPieces; }) {
+    if constexpr (Product::kInRegisters) {
       if (p_.m == 1 && columns == kPanelRows) return run_one(j, *panels);
     }
     auto* part = reinterpret_cast<uint8_t*>(panels + panel_count(p_.m));
@@ -235,6 +225,8 @@ class Int8Product {
       for (; i + kTile <= p_.m; i += kTile) multiply<kTile>(panels, i, j, columns, k, depth);
       if constexpr (kTile == 8) {
         for (; i + 4 <= p_.m; i += 4) multiply<4>(panels, i, j, columns, k, depth);
+      }
+      if constexpr (kTile >= 4) {
         for (; i + 2 <= p_.m; i += 2) multiply<2>(panels, i, j, columns, k, depth);
       }
       for (; i < p_.m; ++i) multiply<1>(panels, i, j, columns, k, depth);
@@ -251,12 +243,7 @@ class Int8Product {
       const int64_t first = k / Format::kElements * Format::kBytes;
       const uint8_t* panel = p_.weight + j * p_.row_bytes;
       const ReadAhead ahead(panel + kPanelRows * (2 * p_.row_bytes + first));
-      if constexpr (requires { Format::kInPieces; })
-        multiply_pieces<Format, Dot>(panel + first, ahead, p_.row_bytes, blocks, x_, k, scales,
-                                     sums);
-      else
-        multiply_stored<Format, Dot>(panel + first, ahead, p_.row_bytes, blocks, x_, k, scales,
-                                     sums);
+      Product::multiply_row(panel + first, ahead, p_.row_bytes, blocks, x_, k, scales, sums);
     }
     if (p_.bias) sums += load_lanes(p_.bias + j);
     std::memcpy(p_.out + j, &sums, sizeof sums);
@@ -305,8 +292,7 @@ class Int8Product {
       float* out = p_.out + i * p_.n + j + c;
       Lanes sums[tile] = {};
       for (int t = 0; k > 0 && t < tile; ++t) copy_some(&sums[t], out + t * p_.n, count);
-      multiply_panel<Dot, Format::kGroup, !Format::kOffsets, Format::kZero == 128, tile>(
-          *panels, x_, i, k, depth / Format::kGroup, sums);
+      Product::template multiply_panel<tile>(*panels, x_, i, k, depth / Format::kGroup, sums);
       if (p_.bias && k + depth == p_.k) {
         Lanes bias = {};
         copy_some(&bias, p_.bias + j + c, count);
@@ -320,9 +306,9 @@ class Int8Product {
   const Int8Rows& x_;
 };
 
-template <class Format, class Dot>
+template <class Format, class Products>
 tenon_status multiply(tenon_ctx* ctx, const BlocksProduct& p, tenon_err* err) {
-  using Product = Int8Product<Format, Dot>;
+  using Product = Int8Product<Format, Products>;
   const int64_t columns = kPanelRows * Product::panel_count(p.m);
   const int64_t tasks = (p.n + columns - 1) / columns, work = columns * p.k * (p.m + 2) / 4;
   const int64_t stride = (Product::scratch_bytes(p.m) + 63) & ~int64_t{63};
@@ -354,13 +340,14 @@ tenon_status multiply_blocks_int8(tenon_ctx* ctx, const BlocksProduct& p, std::s
   }
   tenon_status status = TENON_OK;
   with_panel_format(format, [&]<class Format>(Format) {
-#ifdef __AVX512F__
-    if (has_vnni()) {
-      status = multiply<Format, Vnni>(ctx, p, err);
-      return;
-    }
+#if defined(__AVX512F__)
+    status = has_vnni() ? multiply<Format, PanelProduct<Format, Vnni>>(ctx, p, err)
+                        : multiply<Format, PanelProduct<Format, Pairs>>(ctx, p, err);
+#elif defined(__AVX2__)
+    status = multiply<Format, Avx2Product<Format>>(ctx, p, err);
+#else
+    status = multiply<Format, PanelProduct<Format, Pairs>>(ctx, p, err);
 #endif
-    status = multiply<Format, Pairs>(ctx, p, err);
   });
   return status;
 }
