@@ -28,6 +28,9 @@ function(gpu_plugin name device)
     DEVICES ${device}
     SOURCES ${sources} ${arg_SOURCES} runtime/vendor.cpp "${GPU_COMMON_DIR}/program_cache.cpp" "${GPU_COMMON_DIR}/kernel_source.cpp"
     LINK ${CMAKE_DL_LIBS})
+  if(COMMAND tenon_compile_in_batches)  # a build of the plugin alone has it not
+    tenon_compile_in_batches(${name})
+  endif()
   target_include_directories(${name} PRIVATE "${GPU_COMMON_DIR}" .)
   target_compile_definitions(${name} PRIVATE
     TENON_PLUGIN_NAME="${name}" TENON_PLUGIN_VERSION="${PROJECT_VERSION}")

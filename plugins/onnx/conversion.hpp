@@ -67,5 +67,9 @@ Converter find_converter(const std::string& name);
 
 // The dtype of an element type; throws Error for what has none.
 int32_t dtype_of(int64_t element_type, std::string_view what);
+// What sums of `tensor` are made in: those of float16 and bfloat16 in float32.
+inline int32_t wide_dtype(const Tensor& tensor) {
+  return tensor->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
+}
 
 }  // namespace tenon::onnx

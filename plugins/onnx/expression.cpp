@@ -14,7 +14,6 @@
 namespace tenon::onnx {
 namespace {
 
-using codegen::Node;
 using codegen::NodeKind;
 
 bool holds_tensors(const Value& value) {
@@ -29,7 +28,7 @@ class Evaluator {
 
   void bind(const std::string& name, Value value) { names_[name] = std::move(value); }
 
-  Value evaluate(const Node& node) {
+  Value evaluate(const codegen::Node& node) {
     switch (node.kind) {
       case NodeKind::Integer:
         return node.integer;
@@ -64,17 +63,17 @@ class Evaluator {
   }
 
  private:
-  [[noreturn]] static void fail(const Node& node, const std::string& text) {
+  [[noreturn]] static void fail(const codegen::Node& node, const std::string& text) {
     throw Error(TENON_INTERNAL, "`" + codegen::text_of(node) + "` " + text);
   }
 
-  bool is_true(const Node& node) {
+  bool is_true(const codegen::Node& node) {
     const Value value = evaluate(node);
     return bool_of(value, "`" + codegen::text_of(node) + "`");
   }
 
   // Parts of the expression, inputs, attributes.
-  Value name(const Node& node) {
+  Value name(const codegen::Node& node) {
     const auto part = names_.find(node.text);
     if (part != names_.end()) return part->second;
     for (const Formal& formal : conversion_.schema.inputs)
@@ -95,7 +94,7 @@ class Evaluator {
     return results.size() == 1 ? std::move(results[0]) : Value(std::move(results));
   }
 
-  Value unary(const Node& node) {
+  Value unary(const codegen::Node& node) {
     const Value operand = evaluate(node.children[0]);
     if (operand.is_tensor()) return one(codegen::operator_of_sign(node.text, true), {operand});
     if (node.text == "!") return !bool_of(operand, codegen::text_of(node));
@@ -106,7 +105,7 @@ class Evaluator {
     fail(node, "is for tensors");
   }
 
-  Value binary(const Node& node) {
+  Value binary(const codegen::Node& node) {
     if (node.text == "&&" || node.text == "||") {
       const Value left = evaluate(node.children[0]);
       if (!left.is_tensor()) {
@@ -130,7 +129,7 @@ class Evaluator {
     return host_arithmetic(node.text, left, right, "`" + codegen::text_of(node) + "`");
   }
 
-  Value call(const Node& node) {
+  Value call(const codegen::Node& node) {
     // Only the side that is taken of a choice is evaluated; arguments of calls all are.
     Arguments arguments;
     bool takes_tensors = false;
@@ -147,12 +146,12 @@ class Evaluator {
   }
 
   // Of numbers alone a list of these; else a list of tensors.
-  Value list(const Node& node) {
+  Value list(const codegen::Node& node) {
     Values items;
     Ints integers;
     Floats numbers;
     bool all_integers = true, all_numbers = true;
-    for (const Node& child : node.children) {
+    for (const codegen::Node& child : node.children) {
       items.push_back(evaluate(child));
       const int64_t* integer = items.back().get<int64_t>();
       const double* number = items.back().get<double>();
@@ -166,7 +165,7 @@ class Evaluator {
     return items;
   }
 
-  Value member(const Node& node) {
+  Value member(const codegen::Node& node) {
     const Value of = evaluate(node.children[0]);
     const Tensor& tensor = of.tensor("`" + codegen::text_of(node) + "`");
     if (node.text == "shape") return shape_of(tensor);
@@ -176,7 +175,7 @@ class Evaluator {
     fail(node, "is no member of tensors");
   }
 
-  Value subscript(const Node& node) {
+  Value subscript(const codegen::Node& node) {
     const Value of = evaluate(node.children[0]);
     const std::string what = "`" + codegen::text_of(node) + "`";
     int64_t index = int_of(evaluate(node.children[1]), what);

@@ -69,7 +69,9 @@ struct Descriptor {
   }
 };
 
-[[noreturn]] void refuse(const std::string& text) { throw Error(TENON_INVALID_ARGUMENT, text); }
+[[noreturn]] void refuse_tensor(const std::string& text) {
+  throw Error(TENON_INVALID_ARGUMENT, text);
+}
 
 // A number of bytes that a file of external data has to have.
 int64_t parse_bytes(const std::string& text, const std::string& what) {
@@ -77,7 +79,7 @@ int64_t parse_bytes(const std::string& text, const std::string& what) {
   errno = 0;
   const long long number = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || errno != 0 || number < 0)
-    refuse(what + ": expected a number of bytes, got `" + text + "`");
+    refuse_tensor(what + ": expected a number of bytes, got `" + text + "`");
   return number;
 }
 
@@ -100,7 +102,8 @@ void refuse_links(const std::string& folder, const std::string& path) {
     struct stat status;
     const std::string part = folder + "/" + path.substr(0, end);
     if (::lstat(part.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-      refuse("external data: expected files beneath the model's folder, got the link " + part);
+      refuse_tensor("external data: expected files beneath the model's folder, got the link " +
+                    part);
     if (end == std::string::npos) return;
   }
 }
@@ -128,7 +131,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   struct stat status;
   if (file.number < 0 || ::fstat(file.number, &status) != 0)
     throw Error(TENON_NOT_FOUND, path + ": " + std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) refuse(path + ": expected a file, got something else");
+  if (!S_ISREG(status.st_mode)) refuse_tensor(path + ": expected a file, got something else");
   std::shared_ptr<MappedFile> mapped(new MappedFile);
   mapped->size_ = static_cast<size_t>(status.st_size);
   if (mapped->size_ == 0) return mapped;
@@ -166,11 +169,11 @@ std::string_view ModelFiles::external_bytes(const TensorData& data, int64_t expe
   };
   const std::string location = entry("location");
   if (folder_.empty())
-    refuse(what +
-           ": expected a model from a file, beside which its external data lie, got bytes; "
-           "load it by its path");
+    refuse_tensor(what +
+                  ": expected a model from a file, beside which its external data lie, got bytes; "
+                  "load it by its path");
   if (!is_beneath(location))
-    refuse(what + ": expected a file beneath the model's folder, got `" + location + "`");
+    refuse_tensor(what + ": expected a file beneath the model's folder, got `" + location + "`");
   auto& mapped = external_[location];
   if (!mapped) {
     refuse_links(folder_, location);
@@ -182,11 +185,12 @@ std::string_view ModelFiles::external_bytes(const TensorData& data, int64_t expe
                 length = length_text.empty() ? expected : parse_bytes(length_text, what);
   const auto size = static_cast<int64_t>(mapped->bytes().size());
   if (length != expected)
-    refuse(what + ": expected " + std::to_string(expected) + " bytes for its shape, got " +
-           std::to_string(length));
+    refuse_tensor(what + ": expected " + std::to_string(expected) + " bytes for its shape, got " +
+                  std::to_string(length));
   if (offset > size || length > size - offset)
-    refuse(what + ": expected bytes " + std::to_string(offset) + " to " + std::to_string(offset) +
-           " + " + std::to_string(length) + " within the file of " + std::to_string(size));
+    refuse_tensor(what + ": expected bytes " + std::to_string(offset) + " to " +
+                  std::to_string(offset) + " + " + std::to_string(length) + " within the file of " +
+                  std::to_string(size));
   return mapped->bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(length));
 }
 

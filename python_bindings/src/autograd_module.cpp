@@ -7,6 +7,7 @@
 
 #include "after_backward.hpp"
 #include "errors.hpp"
+#include "host_call.hpp"
 #include "python_thread.hpp"
 #include "recording.hpp"
 #include "runtime.hpp"
@@ -17,16 +18,10 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
-const tenon_autograd_api& service() {
+const tenon_autograd_api& autograd_service() {
   const tenon_autograd_api* api = require_autograd();
   if (!api) throw nb::python_error();
   return *api;
-}
-
-void check(tenon_status status, const ErrorSink& err) {
-  if (status == TENON_OK) return;
-  raise(status, err);
-  throw nb::python_error();
 }
 
 // Handles of a Python sequence of tensors, whose elements may be None. Borrowed: the caller's list
@@ -68,7 +63,7 @@ void backward(nb::tuple outputs, nb::tuple grads, bool retain_graph, bool create
 
 nb::list gradients(nb::tuple outputs, nb::tuple grads, nb::tuple inputs, bool retain_graph,
                    bool create_graph, bool allow_unused) {
-  const tenon_autograd_api& api = service();
+  const tenon_autograd_api& api = autograd_service();
   auto outs = handles(outputs, "grad()"), seeds = handles(grads, "grad()"),
        ins = handles(inputs, "grad()");
   std::vector<tenon_tensor*> results(ins.size());
@@ -95,7 +90,7 @@ class SavedTensor {
   SavedTensor(nb::handle tensor, bool is_output) {
     tenon_tensor* handle = require_tensor(tensor.ptr(), "save_for_backward()");
     if (!handle) throw nb::python_error();
-    const tenon_autograd_api& api = service();
+    const tenon_autograd_api& api = autograd_service();
     ErrorSink err;
     check(api.saved_create(handle, is_output, &saved_, err), err);
   }
@@ -149,8 +144,9 @@ void drop_object(void* user) {
   if (python.is_alive()) Py_DECREF(static_cast<PyObject*>(user));
 }
 
-void record(const char* name, nb::tuple inputs, nb::tuple outputs, nb::callable backward_function) {
-  const tenon_autograd_api& api = service();
+void record_function(const char* name, nb::tuple inputs, nb::tuple outputs,
+                     nb::callable backward_function) {
+  const tenon_autograd_api& api = autograd_service();
   auto ins = handles(inputs, name), outs = handles(outputs, name);
   ErrorSink err;
   PyObject* user = nb::object(backward_function).release().ptr();
@@ -185,13 +181,13 @@ void add_autograd_functions(nb::module_& module) {
   module.def(
       "is_grad_enabled", [] { return ensure_loaded() && autograd && autograd->enabled(); },
       "Whether this thread records operators for gradients.");
-  module.def("_set_grad_enabled", [](bool on) { return service().set_enabled(on) != 0; });
+  module.def("_set_grad_enabled", [](bool on) { return autograd_service().set_enabled(on) != 0; });
   module.def("_call_after_backward", [](nb::callable callable) {
     if (!call_after_backward(callable.ptr())) throw nb::python_error();
   });
   module.def("_backward_pass_number", &backward_pass_number,
              "The number of the backward pass of this thread, of no other pass; 0: there is none.");
-  module.def("_record", &record);
+  module.def("_record", &record_function);
   nb::class_<SavedTensor>(module, "SavedTensor",
                           "A tensor kept for backward, with the version it had.")
       .def(nb::init<nb::handle, bool>())

@@ -29,7 +29,7 @@ const tenon_autotune_api& autotune() {
   return *service;
 }
 
-void push(bool measure) {
+void push_autotune(bool measure) {
   ErrorSink err;
   check(autotune().push(measure ? TENON_AUTOTUNE_MEASURE : 0, err), err);
 }
@@ -62,7 +62,7 @@ nb::object library_problem(const std::string& plugin, const std::string& op) {
 }  // namespace
 
 void add_autotune_functions(nb::module_& module) {
-  module.def("autotune_push", &push, nb::arg("measure"));
+  module.def("autotune_push", &push_autotune, nb::arg("measure"));
   module.def("autotune_pop", [] { autotune().pop(); });
   module.def("autotune_clear", &clear, nb::arg("files"));
   module.def("autotune_report", &report);

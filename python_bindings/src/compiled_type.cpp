@@ -158,12 +158,12 @@ struct Known {
 };
 
 // One more reference to what a call uses: Python code that guards run may replace it.
-class Held {
+class HeldKnown {
  public:
-  explicit Held(Known* known) : known_(known) { ++known_->references; }
-  ~Held() { drop(known_); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  explicit HeldKnown(Known* known) : known_(known) { ++known_->references; }
+  ~HeldKnown() { drop(known_); }
+  HeldKnown(const HeldKnown&) = delete;
+  HeldKnown& operator=(const HeldKnown&) = delete;
   Known* operator->() const { return known_; }
   static void drop(Known* known) {
     if (--known->references == 0) delete known;
@@ -192,7 +192,7 @@ PyObject* call_known(PyObject* self, PyObject* args) {
   const uint64_t generation = kernel_generation();
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i]->generation != generation || !description.is(all[i]->description)) continue;
-    const Held known(all[i]);
+    const HeldKnown known(all[i]);
     const int holds = is_unchanged(known->watched.ptr());
     if (holds < 0) return nullptr;
     if (!holds || known->may_overlap(args)) continue;
@@ -248,7 +248,7 @@ int compiled_clear(PyObject* self) {
   auto* known = reinterpret_cast<CompiledObject*>(self)->known;
   if (!known) return 0;
   const std::vector<Known*> dropped = std::exchange(*known, {});
-  for (Known* each : dropped) Held::drop(each);
+  for (Known* each : dropped) HeldKnown::drop(each);
   return 0;
 }
 
@@ -310,9 +310,9 @@ void remember(nb::handle self, nb::tuple args, nb::object entry, nb::object watc
     known.release();
   } else {
     known->calls = (*before)->calls;
-    Held::drop(std::exchange(*before, known.release()));
+    HeldKnown::drop(std::exchange(*before, known.release()));
   }
-  for (Known* each : dropped) Held::drop(each);  // may run Python code
+  for (Known* each : dropped) HeldKnown::drop(each);  // may run Python code
 }
 
 int64_t calls_of_entry(nb::handle self, nb::handle entry) {

@@ -18,14 +18,14 @@ namespace {
 
 const tenon_parts_api* parts = nullptr;
 
-const tenon_parts_api& service() {
+const tenon_parts_api& parts_service() {
   const tenon_parts_api* api = require_parts();
   if (!api) throw nb::python_error();
   return *api;
 }
 
 const tenon_parts_kind& kind_named(const std::string& name) {
-  const tenon_parts_kind* kind = service().kind_find(name.c_str());
+  const tenon_parts_kind* kind = parts_service().kind_find(name.c_str());
   if (kind) return *kind;
   raise_error(PyExc_ValueError, "expected the layout of a kind of composed tensors, got '%s'",
               name.c_str());
@@ -33,7 +33,7 @@ const tenon_parts_kind& kind_named(const std::string& name) {
 }
 
 const tenon_parts_kind& kind_of(const tenon_tensor* tensor, const char* function) {
-  const tenon_parts_kind* kind = service().kind(tensor);
+  const tenon_parts_kind* kind = parts_service().kind(tensor);
   if (kind) return *kind;
   raise_error(PyExc_TypeError,
               "%s: expected a tensor that is composed of others, got layout strided", function);
@@ -54,8 +54,8 @@ nb::object compose(const std::string& name, const std::vector<int64_t>& shape, n
   for (nb::handle tensor : tensors) handles.push_back(tensor_argument(tensor, kind.name));
   ErrorSink err;
   tenon_tensor* made;
-  check(service().create(&kind, static_cast<int32_t>(shape.size()), shape.data(), handles.data(),
-                         words.data(), &made, err),
+  check(parts_service().create(&kind, static_cast<int32_t>(shape.size()), shape.data(),
+                               handles.data(), words.data(), &made, err),
         err);
   return taken(made);
 }
@@ -65,7 +65,7 @@ nb::tuple parts_of(nb::handle tensor) {
   const tenon_parts_kind& kind = kind_of(whole, "parts_of");
   nb::list list;
   for (uint32_t i = 0; i < kind.nparts; ++i)
-    list.append(nb::steal(wrap_borrowed(service().part(whole, i))));
+    list.append(nb::steal(wrap_borrowed(parts_service().part(whole, i))));
   return nb::tuple(list);
 }
 
@@ -73,7 +73,7 @@ std::vector<int64_t> words_of(nb::handle tensor) {
   tenon_tensor* whole = tensor_argument(tensor, "words_of");
   const tenon_parts_kind& kind = kind_of(whole, "words_of");
   std::vector<int64_t> words;
-  for (uint32_t i = 0; i < kind.nwords; ++i) words.push_back(service().word(whole, i));
+  for (uint32_t i = 0; i < kind.nwords; ++i) words.push_back(parts_service().word(whole, i));
   return words;
 }
 
@@ -82,7 +82,8 @@ nb::object with_values(nb::handle tensor, nb::handle values) {
   kind_of(whole, "with_values");
   ErrorSink err;
   tenon_tensor* made;
-  check(service().with_values(whole, tensor_argument(values, "with_values"), &made, err), err);
+  check(parts_service().with_values(whole, tensor_argument(values, "with_values"), &made, err),
+        err);
   return taken(made);
 }
 
@@ -90,7 +91,7 @@ nb::object convert_layout(nb::handle tensor, const std::string& layout) {
   tenon_tensor* whole = tensor_argument(tensor, "convert_layout");
   ErrorSink err;
   tenon_tensor* made;
-  check(service().convert(whole, layout.c_str(), &made, err), err);
+  check(parts_service().convert(whole, layout.c_str(), &made, err), err);
   return taken(made);
 }
 
@@ -98,7 +99,7 @@ nb::object coalesce(nb::handle tensor) {
   tenon_tensor* whole = tensor_argument(tensor, "coalesce");
   ErrorSink err;
   tenon_tensor* made;
-  check(service().coalesce(whole, &made, err), err);
+  check(parts_service().coalesce(whole, &made, err), err);
   return taken(made);
 }
 

@@ -31,7 +31,7 @@ void set_device(nb::handle device) {
   choose(id);
 }
 
-nb::object get_device() {
+nb::object default_device_value() {
   need_plugins();
   return device_value(default_device());
 }
@@ -70,7 +70,7 @@ void add_default_device(nb::module_& module) {
              "Make new tensors of this thread on `device` where a call names none; None: on the "
              "host device "
              "again.");
-  module.def("get_device", &get_device,
+  module.def("get_device", &default_device_value,
              "The device on which this thread makes tensors where a call names none.");
 }
 

@@ -53,7 +53,7 @@ int allocate(DLTensor* prototype, ManagedVersioned** out, void* context, SetErro
 }
 
 // What is handed out has been waited for.
-int current_stream(int32_t, int32_t, void** out) {
+int stream_of_device(int32_t, int32_t, void** out) {
   *out = nullptr;
   return 0;
 }
@@ -64,7 +64,7 @@ constexpr ExchangeTable kTable = {
     .managed_from_object = managed_from_object,
     .object_from_managed = object_from_managed,
     .borrowed_from_object = borrowed_from_object,
-    .current_stream = current_stream,
+    .current_stream = stream_of_device,
 };
 
 // -- in -------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ uint64_t level() {
   return service ? service->level() : 0;
 }
 
-uint64_t push() {
+uint64_t push_forward() {
   ErrorSink err;
   uint64_t level = 0;
   check(forward().push(&level, err), err);
@@ -63,7 +63,7 @@ void copy(nb::handle from, nb::handle to) {
 }  // namespace
 
 void add_forward_functions(nb::module_& module) {
-  module.def("_forward_push", &push);
+  module.def("_forward_push", &push_forward);
   module.def("_forward_pop", [] { forward().pop(); });
   module.def("_forward_level", &level);
   module.def("_forward_set_tangent", &set_tangent, nb::arg("tensor"), nb::arg("level"),

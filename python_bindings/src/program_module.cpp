@@ -157,7 +157,8 @@ Program claim(const Program& program, const std::string& claimer, const std::str
 }
 
 // [(name, min, max, multiple, recorded)]
-std::vector<tenon_graph_dimension> dimensions_of(nb::handle list, std::vector<std::string>& names) {
+std::vector<tenon_graph_dimension> dimensions_from(nb::handle list,
+                                                   std::vector<std::string>& names) {
   std::vector<tenon_graph_dimension> dimensions;
   for (nb::handle item : nb::iter(list)) {
     names.push_back(nb::cast<std::string>(item[0]));
@@ -176,7 +177,7 @@ std::vector<tenon_graph_dimension> dimensions_of(nb::handle list, std::vector<st
 // Tuples of one size for each dimension, at which the function has to be recorded.
 nb::list samples(nb::handle list) {
   std::vector<std::string> names;
-  const auto dimensions = dimensions_of(list, names);
+  const auto dimensions = dimensions_from(list, names);
   const auto ndimensions = static_cast<uint32_t>(dimensions.size());
   uint32_t count = 0;
   ErrorSink err;
@@ -198,7 +199,7 @@ nb::list samples(nb::handle list) {
 
 Program unify(nb::handle list, nb::handle programs, nb::handle requirements) {
   std::vector<std::string> names, lines;
-  const auto dimensions = dimensions_of(list, names);
+  const auto dimensions = dimensions_from(list, names);
   std::vector<const tenon_graph_program*> handles;
   for (nb::handle program : nb::iter(programs))
     handles.push_back(nb::cast<const Program&>(program).handle());
@@ -275,14 +276,14 @@ nb::tuple names(const Program& program) {
                         list(service.program_results(program.handle()), service.program_result));
 }
 
-Program parse(const std::string& text) {
+Program parse_program(const std::string& text) {
   tenon_graph_program* program;
   ErrorSink err;
   check(graph_service().program_parse(text.data(), text.size(), &program, err), err);
   return Program(program);
 }
 
-Program load(const std::string& path) {
+Program load_program(const std::string& path) {
   tenon_graph_program* program;
   ErrorSink err;
   check(graph_service().program_load(path.c_str(), &program, err), err);
@@ -357,8 +358,8 @@ void add_program_type(nb::module_& module) {
   module.def("program_samples", &samples, nb::arg("dimensions"));
   module.def("program_unify", &unify, nb::arg("dimensions"), nb::arg("programs"),
              nb::arg("requirements"));
-  module.def("program_parse", &parse, nb::arg("text"));
-  module.def("program_load", &load, nb::arg("path"));
+  module.def("program_parse", &parse_program, nb::arg("text"));
+  module.def("program_load", &load_program, nb::arg("path"));
 }
 
 }  // namespace tenon::python

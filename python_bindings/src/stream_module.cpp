@@ -119,7 +119,7 @@ void leave(Stream& self) {
   outer_streams.pop_back();
 }
 
-void synchronize(const Stream& self) {
+void synchronize_stream(const Stream& self) {
   if (!self.handle()) return;
   call_unlocked(
       [&](tenon_err* err) { return host->stream_sync(self.device(), self.handle(), err); });
@@ -181,7 +181,7 @@ void add_stream_types(nb::module_& module) {
           "The device plugin's own stream, an address, for code that queues work by itself.")
       .def("__enter__", &enter, nb::rv_policy::reference)
       .def("__exit__", [](Stream& self, nb::args) { leave(self); })
-      .def("synchronize", &synchronize,
+      .def("synchronize", &synchronize_stream,
            "Wait until all queued work is done; its errors surface here.")
       .def("query", &query, "Whether all queued work is done.")
       .def("record", &record, "A new event that passes when the work queued so far is done.")

@@ -113,7 +113,7 @@ const tenon_candidates_api& kernel_choice() {
       host->service_find(TENON_CANDIDATES_SERVICE, TENON_CANDIDATES_VERSION));
 }
 
-void synchronize(nb::handle device) {
+void synchronize_device(nb::handle device) {
   tenon_device_id id = device_id(device);
   ErrorSink err;
   tenon_status status;
@@ -275,7 +275,7 @@ void add_system_functions(nb::module_& module) {
       [](nb::handle device, int32_t group) { return has_group(device_id(device), group); },
       nb::arg("device").none(), nb::arg("group"), "Whether the device has that optional group.");
   module.def("device_properties", &device_properties, nb::arg("device").none() = none);
-  module.def("synchronize", &synchronize, nb::arg("device").none() = none,
+  module.def("synchronize", &synchronize_device, nb::arg("device").none() = none,
              "Wait until the device has nothing left to do.");
   module.def("memory_stats", &memory_stats, nb::arg("device").none() = none,
              nb::arg("with_blocks") = false);

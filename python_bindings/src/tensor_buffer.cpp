@@ -94,7 +94,7 @@ struct Import {
   Py_buffer buffer;
 };
 
-void drop_import(void* user) {
+void drop_buffer(void* user) {
   auto* held = static_cast<Import*>(user);
   PythonThread python;
   if (!python.is_alive()) return;  // the interpreter is gone, and the exporter with it
@@ -161,7 +161,7 @@ Tensor wrap_import(Import* held, int32_t dtype, int32_t ndim, const int64_t* sha
     tenon_tensor* tensor;
     uint32_t flags = held->buffer.readonly ? TENON_TENSOR_READONLY : 0;
     tenon_status status = host->tensor_wrap(device, dtype, ndim, shape, strides, data, flags,
-                                            drop_import, held, &tensor, err);
+                                            drop_buffer, held, &tensor, err);
     if (status == TENON_OK) return Tensor::adopt(tensor);
     raise(status, err);
   }

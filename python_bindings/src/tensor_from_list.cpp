@@ -74,10 +74,10 @@ Element classify(PyObject* object, NumberKind& kind) {
 
 // Numbers and sequences of other classes than Python's own run code of the program when they are
 // read, which may take them out of the list that holds them.
-struct Held {
-  explicit Held(PyObject* object) : object(Py_NewRef(object)) {}
-  ~Held() { Py_DECREF(object); }
-  Held(const Held&) = delete;
+struct HeldObject {
+  explicit HeldObject(PyObject* object) : object(Py_NewRef(object)) {}
+  ~HeldObject() { Py_DECREF(object); }
+  HeldObject(const HeldObject&) = delete;
   PyObject* object;
 };
 
@@ -142,7 +142,7 @@ bool examine(PyObject* data, const Shape& shape, int32_t axis, NumberKind& kind,
         items.count(), static_cast<long long>(axis < shape.ndim ? shape.extents[axis] : 0));
   for (Py_ssize_t i = 0; i < items.count(); ++i) {
     if (axis + 1 == shape.ndim && is_known(items[i], kind)) continue;
-    Held item(items[i]);
+    HeldObject item(items[i]);
     if (!examine(item.object, shape, axis + 1, kind, mixed)) return false;
   }
   return true;
@@ -171,7 +171,7 @@ bool fill(PyObject* data, const Shape& shape, int32_t axis, int32_t dtype, uint3
       memory += size;
       continue;
     }
-    Held item(items[i]);
+    HeldObject item(items[i]);
     if (!fill(item.object, shape, axis + 1, dtype, size, memory)) return false;
   }
   return true;

@@ -22,7 +22,7 @@ const tenon_validation_api& validation() {
   return *static_cast<const tenon_validation_api*>(service);
 }
 
-void push(bool nonfinite, bool compare_host, double rtol, double atol) {
+void push_validation(bool nonfinite, bool compare_host, double rtol, double atol) {
   tenon_validation_options options = {};
   options.struct_size = sizeof options;
   if (nonfinite) options.flags |= TENON_VALIDATION_NONFINITE;
@@ -36,7 +36,7 @@ void push(bool nonfinite, bool compare_host, double rtol, double atol) {
 }  // namespace
 
 void add_validation_functions(nb::module_& module) {
-  module.def("validation_push", &push, nb::arg("nonfinite"), nb::arg("compare_host"),
+  module.def("validation_push", &push_validation, nb::arg("nonfinite"), nb::arg("compare_host"),
              nb::arg("rtol"), nb::arg("atol"));
   module.def("validation_pop", [] { validation().pop(); });
   module.def(

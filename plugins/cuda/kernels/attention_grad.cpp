@@ -19,7 +19,7 @@ namespace {
 // The arguments of attention_grad in order.
 enum { kGradOut, kQuery, kKey, kValue, kMask, kOut, kLogsumexp, kCausal, kScale };
 
-std::optional<AttentionOperands> describe(const tenon_value* args, Arrives arrives) {
+std::optional<AttentionOperands> describe_grad(const tenon_value* args, Arrives arrives) {
   const auto tensor = [&](int i) { return tenon_arg_tensor(&args[i]); };
   const std::array<const tenon_tensor*, 5> tensors = {tensor(kQuery), tensor(kKey), tensor(kValue),
                                                       tensor(kGradOut), tensor(kOut)};
@@ -51,19 +51,19 @@ Kernels kernels_of(tenon_device device, const AttentionOperands& operands) {
 }
 
 template <Arrives arrives>
-int32_t can_run(const tenon_value* args, uint32_t) try {
+int32_t can_run_grad(const tenon_value* args, uint32_t) try {
   const tenon_device device = device_with_tensor_cores(tenon_arg_tensor(&args[kQuery]));
   if (!device) return 0;
-  const std::optional<AttentionOperands> operands = describe(args, arrives);
+  const std::optional<AttentionOperands> operands = describe_grad(args, arrives);
   return operands && kernels_of(device, *operands);
 } catch (const std::bad_alloc&) {
   return 0;
 }
 
-tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                 tenon_err* err) try {
+tenon_status run_grad(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                      uint32_t, tenon_err* err) try {
   const tenon_device device = host->ctx_device(ctx);
-  const std::optional<AttentionOperands> operands = describe(args, Arrives::kStrided);
+  const std::optional<AttentionOperands> operands = describe_grad(args, Arrives::kStrided);
   const Kernels kernels = operands ? kernels_of(device, *operands) : Kernels{};
   if (!kernels)
     return fail(err, TENON_UNSUPPORTED,
@@ -110,14 +110,14 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 }
 
 // Operands whose strides the kernels cannot read, such as the expanded gradient of a sum, are made contiguous.
-constexpr tenon_kernel_def kKernels[] = {
-    attention_kernel_def("tenon::attention_grad", TENON_KERNEL_STRIDED, kAttentionScore, run,
-                         can_run<Arrives::kStrided>),
-    attention_kernel_def("tenon::attention_grad", 0, kAttentionScore - 1, run,
-                         can_run<Arrives::kContiguous>)};
+constexpr tenon_kernel_def kGradKernels[] = {
+    attention_kernel_def("tenon::attention_grad", TENON_KERNEL_STRIDED, kAttentionScore, run_grad,
+                         can_run_grad<Arrives::kStrided>),
+    attention_kernel_def("tenon::attention_grad", 0, kAttentionScore - 1, run_grad,
+                         can_run_grad<Arrives::kContiguous>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> attention_grad_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> attention_grad_kernels() { return kGradKernels; }
 
 }  // namespace gpu::kernels

@@ -30,32 +30,33 @@ using nccl::Result;
 
 nccl::Functions library = {};
 
-constexpr Symbol kSymbols[] = {
+constexpr Symbol kCollectiveSymbols[] = {
 #define TENON_GPU_SYMBOL(result, member, name, parameters, optional) \
   {#name, offsetof(nccl::Functions, member), optional},
     TENON_GPU_COLLECTIVE_FUNCTIONS(TENON_GPU_SYMBOL)
 #undef TENON_GPU_SYMBOL
 };
 
-std::mutex mutex;
-std::atomic<bool> loaded{false};
+std::mutex collective_mutex;
+std::atomic<bool> collective_loaded{false};
 
 tenon_status load_library(tenon_err* err) try {
-  if (loaded.load(std::memory_order_acquire)) return TENON_OK;
-  std::lock_guard lock(mutex);
-  if (loaded.load(std::memory_order_relaxed)) return TENON_OK;
+  if (collective_loaded.load(std::memory_order_acquire)) return TENON_OK;
+  std::lock_guard lock(collective_mutex);
+  if (collective_loaded.load(std::memory_order_relaxed)) return TENON_OK;
   std::string why;
   void* file = open_library(vendor::kCollectiveVariable, vendor::kCollectiveNames, &why);
   if (!file)
     return fail(err, TENON_UNAVAILABLE, "the library of collectives was not found (%s); %s",
                 why.c_str(), vendor::kInstallCollective);
   nccl::Functions found = {};
-  if (const char* missing = find_symbols(file, kSymbols, std::size(kSymbols), &found))
+  if (const char* missing =
+          find_symbols(file, kCollectiveSymbols, std::size(kCollectiveSymbols), &found))
     return fail(err, TENON_UNAVAILABLE,
                 "the library of collectives lacks %s; expected %s or later, update it", missing,
                 vendor::kOldestCollective);
   library = found;
-  loaded.store(true, std::memory_order_release);
+  collective_loaded.store(true, std::memory_order_release);
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);

@@ -14,15 +14,15 @@ namespace {
 
 CompilerFunctions compiler = {};
 
-constexpr Symbol kSymbols[] = {
+constexpr Symbol kCompilerSymbols[] = {
 #define TENON_GPU_SYMBOL(result, member, cuda, hip, parameters) \
   {TENON_GPU_NAME(cuda, hip), offsetof(CompilerFunctions, member)},
     TENON_GPU_COMPILER_FUNCTIONS(TENON_GPU_SYMBOL)
 #undef TENON_GPU_SYMBOL
 };
 
-std::mutex mutex;
-std::atomic<bool> loaded{false};
+std::mutex compiler_mutex;
+std::atomic<bool> compiler_loaded{false};
 
 // A program of the compiler, destroyed at the end of its scope.
 struct Program {
@@ -45,20 +45,21 @@ std::string log_of(const Program& program) {
 }  // namespace
 
 tenon_status load_compiler(tenon_err* err) try {
-  if (loaded.load(std::memory_order_acquire)) return TENON_OK;
-  std::lock_guard lock(mutex);
-  if (loaded.load(std::memory_order_relaxed)) return TENON_OK;
+  if (compiler_loaded.load(std::memory_order_acquire)) return TENON_OK;
+  std::lock_guard lock(compiler_mutex);
+  if (compiler_loaded.load(std::memory_order_relaxed)) return TENON_OK;
   std::string why;
   void* library = open_library(vendor::kCompilerVariable, vendor::kCompilerNames, &why);
   if (!library)
     return fail(err, TENON_UNAVAILABLE, "the compiler was not found (%s); %s", why.c_str(),
                 vendor::kInstallCompiler);
   CompilerFunctions found = {};
-  if (const char* missing = find_symbols(library, kSymbols, std::size(kSymbols), &found))
+  if (const char* missing =
+          find_symbols(library, kCompilerSymbols, std::size(kCompilerSymbols), &found))
     return fail(err, TENON_UNAVAILABLE, "the compiler lacks %s; expected %s or later, update it",
                 missing, vendor::kOldestCompiler);
   compiler = found;
-  loaded.store(true, std::memory_order_release);
+  compiler_loaded.store(true, std::memory_order_release);
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);

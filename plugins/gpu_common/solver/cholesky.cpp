@@ -48,10 +48,10 @@ tenon_status cholesky(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs
                           "add a small multiple of the identity, or use eigh or lu_factor");
 }
 
-constexpr tenon_kernel_def kKernels[] = {definition("tenon::cholesky", boxed<cholesky>)};
+constexpr tenon_kernel_def kCholeskyKernels[] = {definition("tenon::cholesky", boxed<cholesky>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> cholesky_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> cholesky_kernels() { return kCholeskyKernels; }
 
 }  // namespace gpu::solver

@@ -75,12 +75,12 @@ int32_t can_decompose(const tenon_value* args, uint32_t count) {
   return library() && library()->has_geev() && can_run(args, count);
 }
 
-constexpr tenon_kernel_def kKernels[] = {
+constexpr tenon_kernel_def kEigKernels[] = {
     definition("tenon::eig", boxed<eig>, kDtypes, can_decompose),
     definition("tenon::eigvals", boxed<eigvals>, kDtypes, can_decompose)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> eig_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> eig_kernels() { return kEigKernels; }
 
 }  // namespace gpu::solver

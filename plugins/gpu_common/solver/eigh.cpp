@@ -70,11 +70,11 @@ tenon_status eigvalsh(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs
   return decompose(call, Batch(x), tenon_arg_bool(&args[1]), tenon_out_tensor(&outs[0]), nullptr);
 }
 
-constexpr tenon_kernel_def kKernels[] = {definition("tenon::eigh", boxed<eigh>),
-                                         definition("tenon::eigvalsh", boxed<eigvalsh>)};
+constexpr tenon_kernel_def kEighKernels[] = {definition("tenon::eigh", boxed<eigh>),
+                                             definition("tenon::eigvalsh", boxed<eigvalsh>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> eigh_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> eigh_kernels() { return kEighKernels; }
 
 }  // namespace gpu::solver

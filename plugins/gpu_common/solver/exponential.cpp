@@ -169,10 +169,11 @@ tenon_status matrix_exp(tenon_ctx* ctx, const tenon_value* args, tenon_value* ou
   return Exponential(call, from, out->data).run();
 }
 
-constexpr tenon_kernel_def kKernels[] = {definition("tenon::matrix_exp", boxed<matrix_exp>)};
+constexpr tenon_kernel_def kExponentialKernels[] = {
+    definition("tenon::matrix_exp", boxed<matrix_exp>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> exponential_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> exponential_kernels() { return kExponentialKernels; }
 
 }  // namespace gpu::solver

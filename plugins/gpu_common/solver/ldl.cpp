@@ -41,11 +41,11 @@ int32_t can_factor(const tenon_value* args, uint32_t count) {
   return x && !(tenon_arg_bool(&args[1]) && is_complex(x->dtype)) && can_run(args, count);
 }
 
-constexpr tenon_kernel_def kKernels[] = {
+constexpr tenon_kernel_def kLdlKernels[] = {
     definition("tenon::ldl_factor", boxed<ldl_factor>, kDtypes, can_factor)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> ldl_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> ldl_kernels() { return kLdlKernels; }
 
 }  // namespace gpu::solver

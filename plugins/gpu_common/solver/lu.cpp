@@ -164,12 +164,12 @@ constexpr tenon_kernel_def permutation_definition() {
   return kernel;
 }
 
-constexpr tenon_kernel_def kKernels[] = {
+constexpr tenon_kernel_def kLuKernels[] = {
     definition("tenon::lu_factor", boxed<lu_factor>), permutation_definition(),
     definition("tenon::solve", boxed<solve>), definition("tenon::inv", boxed<inv>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> lu_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> lu_kernels() { return kLuKernels; }
 
 }  // namespace gpu::solver

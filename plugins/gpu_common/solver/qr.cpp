@@ -145,12 +145,12 @@ tenon_status householder_product(tenon_ctx* ctx, const tenon_value* args, tenon_
   return Reflections(call, from, packed, k, own).multiply(to);
 }
 
-constexpr tenon_kernel_def kKernels[] = {
+constexpr tenon_kernel_def kQrKernels[] = {
     definition("tenon::qr", boxed<qr>), definition("tenon::geqrf", boxed<geqrf>),
     definition("tenon::householder_product", boxed<householder_product>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> qr_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> qr_kernels() { return kQrKernels; }
 
 }  // namespace gpu::solver

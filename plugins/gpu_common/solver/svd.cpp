@@ -132,11 +132,11 @@ tenon_status svdvals(tenon_ctx* ctx, const tenon_value* args, tenon_value* outs,
   return decompose(call, from, problem_of(from), 'N', s->data, none, none);
 }
 
-constexpr tenon_kernel_def kKernels[] = {definition("tenon::svd", boxed<svd>),
-                                         definition("tenon::svdvals", boxed<svdvals>)};
+constexpr tenon_kernel_def kSvdKernels[] = {definition("tenon::svd", boxed<svd>),
+                                            definition("tenon::svdvals", boxed<svdvals>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> svd_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> svd_kernels() { return kSvdKernels; }
 
 }  // namespace gpu::solver

@@ -49,11 +49,11 @@ tenon_status triangular_solve(tenon_ctx* ctx, const tenon_value* args, tenon_val
   });
 }
 
-constexpr tenon_kernel_def kKernels[] = {
+constexpr tenon_kernel_def kTriangularKernels[] = {
     definition("tenon::triangular_solve", boxed<triangular_solve>)};
 
 }  // namespace
 
-std::span<const tenon_kernel_def> triangular_kernels() { return kKernels; }
+std::span<const tenon_kernel_def> triangular_kernels() { return kTriangularKernels; }
 
 }  // namespace gpu::solver

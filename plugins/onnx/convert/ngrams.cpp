@@ -73,7 +73,7 @@ Tensor counted(Conversion& c, const Tensor& x, const Pool& pool, int64_t skips) 
 }
 
 // [rows, width], of as many rows as x has, whose number may be open.
-Tensor zeros(Conversion& c, const Tensor& x, int64_t width) {
+Tensor no_counts(Conversion& c, const Tensor& x, int64_t width) {
   const Tensor row = known_floats(Floats(static_cast<size_t>(width), 0.0));
   if (x->shape[1] == 0) return c.call("expand", {row, Ints{x->shape[0], width}});
   const Tensor column = c.call("narrow", {x, int64_t{1}, int64_t{0}, int64_t{1}});
@@ -136,7 +136,7 @@ Values convert_tf_idf_vectorizer(Conversion& c) {
       weights[static_cast<size_t>(indices[i])] = list[i];
     }
   }
-  Tensor result = zeros(c, x, width);
+  Tensor result = no_counts(c, x, width);
   for (const Pool& pool : pools_of(c, items, least, most)) {
     const Tensor counts = counted(c, x, pool, skips);
     if (counts) result = c.call("index_add", {result, known_ints(pool.indices), counts, 1});

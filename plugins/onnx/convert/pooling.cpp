@@ -111,7 +111,7 @@ Values convert_average_pool(Conversion& c) {
     given.before[i] = counts_margins ? 0 : window.before[i];
     given.after[i] = counts_margins ? window.after[i] - after : window.after[i];
   }
-  const int32_t wide = x->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
+  const int32_t wide = wide_dtype(x);
   const Tensor ones = c.call("full", {inside, 1.0, {"dtype", Dtype{wide}}});
   const Tensor counts = window_sums(c, ones, given), sums = window_sums(c, c.cast(x, wide), window);
   return {c.cast(c.call("divide", {sums, counts}), x->dtype)};

@@ -67,10 +67,6 @@ Tensor quantised(Conversion& c, const Tensor& ratio, const Value& zero_point, in
   return c.cast(c.call("clip", {moved, bounds.low, bounds.high}), dtype);
 }
 
-int32_t wide_dtype(const Tensor& x) {
-  return x->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
-}
-
 // x - zero point as int32.
 Tensor centred(Conversion& c, const Tensor& x, const Value& zero_point, const Ints& shape) {
   const Tensor wide = c.cast(x, TENON_DTYPE_I32);

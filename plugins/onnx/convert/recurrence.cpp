@@ -8,11 +8,6 @@
 namespace tenon::onnx {
 namespace {
 
-// Sums of float16 and bfloat16 are made in float32.
-int32_t wide_dtype(const Tensor& tensor) {
-  return tensor->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
-}
-
 Tensor zeros(Conversion& c, const Ints& shape, int32_t dtype) {
   return c.call("full", {shape, 0.0, {"dtype", Dtype{dtype}}});
 }

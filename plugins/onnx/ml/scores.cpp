@@ -8,9 +8,7 @@
 
 namespace tenon::onnx {
 
-Tensor as_floats(Conversion& c, const Tensor& x) {
-  return c.cast(x, x->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32);
-}
+Tensor as_floats(Conversion& c, const Tensor& x) { return c.cast(x, wide_dtype(x)); }
 
 Tensor as_rows(Conversion& c, const Tensor& x) {
   if (x->ndim == 1) return c.call("unsqueeze", {x, Ints{0}});

@@ -12,7 +12,9 @@ namespace {
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
-[[noreturn]] void refuse(const std::string& text) { throw Error(TENON_INVALID_ARGUMENT, text); }
+[[noreturn]] void refuse_model(const std::string& text) {
+  throw Error(TENON_INVALID_ARGUMENT, text);
+}
 
 class ModelReader {
  public:
@@ -52,8 +54,8 @@ class ModelReader {
    public:
     explicit Level(int& depth) : depth_(depth) {
       if (++depth_ > kMaxDepth)
-        refuse("expected graphs and types at most " + std::to_string(kMaxDepth) +
-               " deep in each other, got deeper ones");
+        refuse_model("expected graphs and types at most " + std::to_string(kMaxDepth) +
+                     " deep in each other, got deeper ones");
     }
     ~Level() { --depth_; }
 
@@ -63,7 +65,7 @@ class ModelReader {
 
   void check(const Model& model) const {
     if (!has_graph_ || model.ir_version == 0)
-      refuse(
+      refuse_model(
           "expected an ONNX model with a graph and an ir_version, got neither; is it a file "
           "of another format?");
     if (model.ir_version < 3 || model.ir_version > kMaxIrVersion)
@@ -80,8 +82,9 @@ class ModelReader {
 
   static void expect(const pbf_reader& message, pbf_wire_type type) {
     if (message.wire_type() != type)
-      refuse("field " + std::to_string(message.tag()) + " of a message has another wire type " +
-             "than ONNX gives it; the file is damaged");
+      refuse_model("field " + std::to_string(message.tag()) +
+                   " of a message has another wire type " +
+                   "than ONNX gives it; the file is damaged");
   }
 
   static pbf_reader child(pbf_reader& message) {
@@ -103,8 +106,8 @@ class ModelReader {
   static std::string name(pbf_reader& message) {
     const std::string_view text = bytes(message);
     if (text.size() > kMaxName)
-      refuse("expected names of at most " + std::to_string(kMaxName) + " bytes, got one of " +
-             std::to_string(text.size()));
+      refuse_model("expected names of at most " + std::to_string(kMaxName) + " bytes, got one of " +
+                   std::to_string(text.size()));
     return std::string(text);
   }
 
@@ -185,14 +188,14 @@ class ModelReader {
   // A message of a few bytes becomes a struct of hundreds.
   void count_message() {
     if (++messages_ > kMaxMessages)
-      refuse("expected at most " + std::to_string(kMaxMessages) +
-             " nodes, attributes, tensors and types, got more");
+      refuse_model("expected at most " + std::to_string(kMaxMessages) +
+                   " nodes, attributes, tensors and types, got more");
   }
 
   Node node(pbf_reader message) {
     count_message();
     if (++nodes_ > kMaxNodes)
-      refuse("expected at most " + std::to_string(kMaxNodes) + " nodes, got more");
+      refuse_model("expected at most " + std::to_string(kMaxNodes) + " nodes, got more");
     Node node;
     while (message.next()) {
       switch (message.tag()) {
@@ -286,7 +289,7 @@ class ModelReader {
                        (result.kind == Attribute::GraphKind && !result.graph) ||
                        (result.kind == Attribute::TypeKind && !result.type);
     if (lacks && result.reference.empty())
-      refuse("expected a value for attribute `" + result.name + "`, got none");
+      refuse_model("expected a value for attribute `" + result.name + "`, got none");
     return result;
   }
 
@@ -401,24 +404,24 @@ class ModelReader {
   static void check(const TensorData& tensor) {
     const std::string what = "tensor `" + tensor.name + "`";
     if (tensor.shape.size() > static_cast<size_t>(kMaxAxes))
-      refuse(what + ": expected at most " + std::to_string(kMaxAxes) + " axes, got " +
-             std::to_string(tensor.shape.size()));
+      refuse_model(what + ": expected at most " + std::to_string(kMaxAxes) + " axes, got " +
+                   std::to_string(tensor.shape.size()));
     const int64_t count = count_elements(tensor.shape, what);
     if (tensor.type == static_cast<int32_t>(ElementType::String)) {
       if (static_cast<int64_t>(tensor.texts.size()) != count)
-        refuse(what + ": expected " + std::to_string(count) + " texts, got " +
-               std::to_string(tensor.texts.size()));
+        refuse_model(what + ": expected " + std::to_string(count) + " texts, got " +
+                     std::to_string(tensor.texts.size()));
       return;
     }
     const uint32_t bits = element_size(tensor.type).bits;
     if (bits == 0)
-      refuse(what + ": its element type " + std::to_string(tensor.type) + " is unknown");
-    if (count > (INT64_MAX - 7) / bits) refuse(what + ": its size does not fit into 63 bits");
+      refuse_model(what + ": its element type " + std::to_string(tensor.type) + " is unknown");
+    if (count > (INT64_MAX - 7) / bits) refuse_model(what + ": its size does not fit into 63 bits");
     if (tensor.is_external) return;
     const auto expected = static_cast<uint64_t>((count * bits + 7) / 8);
     if (tensor.elements().size() != expected)
-      refuse(what + ": expected " + std::to_string(expected) + " bytes for its shape, got " +
-             std::to_string(tensor.elements().size()));
+      refuse_model(what + ": expected " + std::to_string(expected) + " bytes for its shape, got " +
+                   std::to_string(tensor.elements().size()));
   }
 
   NamedType named_type(pbf_reader message) {
@@ -492,7 +495,8 @@ class ModelReader {
           else
             shape.skip();
           if (result.shape->size() > static_cast<size_t>(kMaxAxes))
-            refuse("expected types of at most " + std::to_string(kMaxAxes) + " axes, got more");
+            refuse_model("expected types of at most " + std::to_string(kMaxAxes) +
+                         " axes, got more");
         }
       } else {
         message.skip();
@@ -563,8 +567,8 @@ Model read_model(std::string_view bytes) {
   try {
     return ModelReader().model(bytes);
   } catch (const protozero::exception& error) {
-    refuse(std::string("expected an ONNX model, got bytes that are no protocol buffer (") +
-           error.what() + "); is the file whole?");
+    refuse_model(std::string("expected an ONNX model, got bytes that are no protocol buffer (") +
+                 error.what() + "); is the file whole?");
   }
 }
 
