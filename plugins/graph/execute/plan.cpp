@@ -45,6 +45,7 @@ void Plan::build(const Graph& graph) {
                             .kind = step.kind,
                             .is_recorded = step.is_recorded,
                             .is_result = false,
+                            .may_copy = false,
                             .arguments = {static_cast<uint32_t>(arguments_.size()), 0},
                             .patches = {static_cast<uint32_t>(patches_.size()), 0},
                             .results = {static_cast<uint32_t>(results_.size()), 0},
@@ -81,8 +82,19 @@ void Plan::build(const Graph& graph) {
     return is_result[id] || last[id] > step;
   };
   groups_ = find_groups({graph, is_needed_after, std::move(constants)});
+  find_views_of_copies(aliases);
   find_direct_results();
   find_shared_results(aliases);
+}
+
+void Plan::find_views_of_copies(const AliasAnalysis& aliases) {
+  const tenon_op* view = host->op_find("view");
+  for (Instruction& instruction : instructions_) {
+    if (instruction.kind != StepKind::kCall || instruction.step->operands.empty()) continue;
+    const Operand& base = instruction.step->operands[0];
+    if (base.kind != Operand::kValue || aliases.is_written(base.value)) continue;
+    instruction.may_copy = instruction.op == view;
+  }
 }
 
 void Plan::find_shared_results(const AliasAnalysis& aliases) {
@@ -359,11 +371,31 @@ class Plan::Run {
     for (uint32_t i = 0; i < nouts; ++i)
       outs[i] = values_[results[i]] ? boxed(values_[results[i]]) : kNoValue;
     if (gradients_ == Gradients::kReplay) autograd()->set_enabled(instruction.is_recorded);
-    TENON_TRY(calls_ ? calls_->call(instruction.op, args, outs, err_)
-                     : host->op_call(instruction.op, args, nargs, outs, nouts, err_));
+    tenon_status status = calls_
+                              ? calls_->call(instruction.op, args, outs, err_)
+                              : host->op_call(instruction.op, args, nargs, outs, nouts, err_);
+    if (status != TENON_OK && instruction.may_copy) [[unlikely]]
+      status = view_copy(instruction, args, outs);
+    TENON_TRY(status);
     for (uint32_t i = 0; i < nouts; ++i)
       if (!values_[results[i]]) values_[results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
     return TENON_OK;
+  }
+
+  // The program was told what no kernel had run for: that the value is dense. A kernel may give it
+  // in the order of its argument, channels last, where no view has the shape.
+  [[gnu::cold]] tenon_status view_copy(const Instruction& instruction, tenon_value* args,
+                                       tenon_value* outs) {
+    const tenon_op* contiguous = host->op_find("contiguous");
+    if (as_tensor(args[0])->flags & TENON_TENSOR_CONTIGUOUS || !contiguous)
+      return TENON_INVALID_ARGUMENT;  // as `err_` says
+    host->err_clear(err_);
+    tenon_value copy = kNoValue;
+    TENON_TRY(host->op_call(contiguous, args, 1, &copy, 1, err_));
+    const Tensor owned = Tensor::adopt(as_tensor(copy));
+    args[0] = copy;
+    return host->op_call(instruction.op, args, instruction.arguments.count, outs,
+                         instruction.results.count, err_);
   }
 
   tenon_value gather(const Operand& operand) {

@@ -52,6 +52,7 @@ class Plan {
     const tenon_op* op;
     StepKind kind;
     bool is_recorded, is_result;
+    bool may_copy;  // a view of what no step writes: it may be one of a copy
     Range arguments, patches, results, dead;
     uint32_t given;  // bit i: result i is written into
     std::vector<Plan> regions;
@@ -63,6 +64,8 @@ class Plan {
   // Bytes of results that live at once.
   int64_t peak(bool frees, bool has_groups) const;
   void use_operator(const Step& step);
+  // Which views may be of a copy, where a kernel orders its result otherwise than was known?
+  void find_views_of_copies(const AliasAnalysis& aliases);
   // Which results can be written into a caller's tensor by the step that makes them?
   void find_direct_results();
   // Which results may lie in memory of an input or a leaf? Constants are copied for each run.

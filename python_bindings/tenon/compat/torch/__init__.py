@@ -36,16 +36,16 @@ from tenon.compat.torch._options import strided as strided
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
     for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
-    _moments _sparse _state""".split()
+    _moments _numbered _sparse _state""".split()
 )
 _LATE = ("distributed", "futures", "nested", "sparse")
 _SUBMODULES = ("fft", "linalg", "masked", "nn", "signal", "special")
 _namespace = Namespace("torch", _FUNCTIONS, adapt=_signatures.adapted)
 
 # Functions that PyTorch also has in place, with a name that ends in "_".
-_IN_PLACE = """abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp
-clip conj_physical cos cosh deg2rad dropout erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm ldexp log log10
-log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt selu sigmoid sin sinc sinh sqrt square tan
+_IN_PLACE = """abs acos acosh addmv alpha_dropout arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp
+clip conj_physical cos cosh deg2rad dropout erf erfc exp exp2 expm1 feature_alpha_dropout feature_dropout fill fix floor frac gcd i0 index_put lcm ldexp log log10
+log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rrelu rsqrt selu sigmoid sin sinc sinh sqrt square tan
 tanh threshold trunc xlogy""".split()
 
 

@@ -44,9 +44,9 @@ _MORE = {
     "out": """add addbmm addmm addmv addr alias_copy all amax amin aminmax any conj_physical cumprod diag log_softmax
     nan_to_num nanmean sgn sign slice_scatter softmax any arange argmax argmin argsort as_strided_copy
     baddbmm bmm bucketize cat chain_matmul clamp clip column_stack cross cumsum detach_copy diagonal_copy diff div
-    divide dot dstack empty eq expand_copy eye full gather hardshrink histc histogram i0 igamma igammac index_add
+    divide dot dstack empty eq expand_copy eye frobenius_norm full gather hardshrink histc histogram i0 igamma igammac index_add
     index_copy index_reduce index_select ldexp lerp linspace logaddexp logit logspace logsumexp lu_solve lu_unpack
-    max mean median min mm mv mvlgamma nanmedian nanquantile nansum narrow_copy nonzero nonzero_static normal ones
+    max mean median min mm mv mvlgamma nanmedian nanquantile nansum narrow_copy nonzero nonzero_static normal nuclear_norm ones
     ormqr permute_copy prod quantile rand randint randn range round row_stack scatter scatter_add scatter_reduce
     searchsorted select_copy sigmoid signbit sort squeeze_copy std sub subtract sum svd t_copy take take_along_dim
     topk transpose_copy triangular_solve unbind_copy unfold_copy unsqueeze_copy var vdot view_copy where zeros

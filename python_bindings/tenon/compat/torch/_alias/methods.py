@@ -18,6 +18,7 @@ from tenon._tensor.arguments import one_sequence
 from tenon.compat import torch as _torch
 from tenon.compat.torch import _options
 from tenon.compat.torch._alias.constructors import dtype_of, name_of
+from tenon.compat.torch._alias.memory import memory_attributes
 from tenon.compat.torch._alias.sparse_methods import sparse_attributes
 
 Method = Callable[..., Any]
@@ -364,7 +365,7 @@ def attributes() -> dict[str, Any]:
     found |= {f"is_{kind}": _is_of(kind) for kind in ("cpu", "cuda", "meta", "mps", "xpu")}
     for name in "quantized mkldnn".split():
         found[f"is_{name}"] = _constant(False, "No tensor is.")
-    found |= sparse_attributes()
+    found |= sparse_attributes() | memory_attributes()
     for name in "conj neg distributed".split():
         found[f"is_{name}"] = _never
     return found

@@ -21,7 +21,7 @@ __all__ = ["VERSION", "install", "is_installed"]
 VERSION = "2.15.0"  # whose names, signatures and defaults are meant
 
 _TABLE = """
-torch: .names .constructors .shapes compat.torch
+torch: .names .constructors .shapes .symbols compat.torch
 torch.accelerator: .devices.Accelerator
 torch.amp torch.amp.autocast_mode torch.amp.grad_scaler torch.cuda.amp torch.cuda.amp.autocast_mode
     torch.cuda.amp.grad_scaler: .precision
@@ -82,6 +82,7 @@ torch._utils: .files.Rebuilding
 torch.signal: compat.torch.signal
 torch.signal.windows: compat.torch.signal.windows
 torch.special: compat.torch.special
+torch.testing: .testing
 torch.types: .names.Types
 torch.utils: .nothing
 torch.utils.checkpoint: utils.checkpoint

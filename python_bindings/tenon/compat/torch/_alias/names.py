@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import tenon
@@ -15,6 +16,7 @@ from .devices import device as device
 from .files import STORAGES
 from .files import load as load
 from .files import save as save
+from .generators import default_generator as default_generator
 from .modules import VERSION
 from .precision import autocast as autocast
 from .programs import compile as compile
@@ -23,6 +25,8 @@ __all__ = (
     """__version__ _assert channels_last channels_last_3d strided set_num_interop_threads get_autocast_dtype
 TypedStorage UntypedStorage OutOfMemoryError cdouble
 cfloat clamp_max clamp_min detach is_signed set_flush_denormal are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
+clamp_max_ clamp_min_ default_generator detach_ get_device_module get_num_interop_threads is_conj is_deterministic_algorithms_warn_only_enabled
+is_distributed is_inference is_neg is_same_size is_warn_always_enabled resize_as_ set_warn_always zero_
 is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
 set_float32_matmul_precision typename use_deterministic_algorithms""".split()
     + sorted(STORAGES)
@@ -71,7 +75,7 @@ def _assert(condition: Any, message: str) -> None:
 # -- settings ----------------------------------------------------------------------------------------
 
 _PRECISIONS = ("highest", "high", "medium")
-_settings = {"precision": "highest", "deterministic": False}
+_settings = {"precision": "highest", "deterministic": False, "warns": False, "always": False}
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -91,10 +95,43 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Algorithms that give the same bits in every run. With `warn_only` they are still used."""
     tenon.use_deterministic_algorithms(mode)
     _settings["deterministic"] = bool(mode)
+    _settings["warns"] = bool(mode and warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> Any:
     return _settings["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> Any:
+    """Whether use_deterministic_algorithms() was called with `warn_only`."""
+    return _settings["warns"]
+
+
+def set_warn_always(b: bool) -> None:
+    """Whether warnings that come once come always. Those of Tenon are Python's, whose filters say so."""
+    _settings["always"] = bool(b)
+
+
+def is_warn_always_enabled() -> Any:
+    """What set_warn_always() was told."""
+    return _settings["always"]
+
+
+def get_num_interop_threads() -> int:
+    """Operators do not run beside each other."""
+    return 1
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a kind of devices, as torch.cpu."""
+    kind = tenon.get_device() if device is None else str(device).partition(":")[0]
+    kind = str(kind).partition(":")[0]
+    try:
+        return import_module(f"torch.{kind}")
+    except ImportError:
+        raise RuntimeError(
+            f"get_device_module(): expected a kind of devices that has a module, such as cpu, got {kind!r}"
+        ) from None
 
 
 def get_default_device() -> Any:
@@ -143,6 +180,46 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """clamp() from above."""
     return tenon.clip(input, None, max)
+
+
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """clamp_min(), written into the tensor."""
+    return input.copy_(clamp_min(input, min))
+
+
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
+    """clamp_max(), written into the tensor."""
+    return input.copy_(clamp_max(input, max))
+
+
+def zero_(input: Tensor) -> Tensor:
+    """Zeros, written into the tensor."""
+    return input.zero_()
+
+
+def detach_(input: Tensor) -> Tensor:
+    """The tensor itself, which must have no history."""
+    return input.detach_()
+
+
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """The tensor itself with the shape of another one."""
+    return input.resize_as_(the_template, memory_format=memory_format)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+def _never(input: Tensor) -> bool:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"expected a Tensor, got {type(input).__name__}")
+    return False
+
+
+# Conjugates and negatives have memory of their own, and no tensor is of inference alone, or on several machines.
+is_conj = is_neg = is_inference = is_distributed = _never
 
 
 def is_signed(input: Tensor) -> bool:
