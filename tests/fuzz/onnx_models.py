@@ -54,6 +54,7 @@ def seeds() -> list[bytes]:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "onnx"))
     import numpy as np
     from messages import function, graph, local, ml, model, node, value
+    from tenon.onnx.protobuf import field
 
     f32 = np.float32
     x = [value("x", "float32", [1, 2, 4, 4])]
@@ -148,8 +149,23 @@ def seeds() -> list[bytes]:
             **of_ml,
         ),
     ]
+    training = "ai.onnx.preview.training"
+    slopes = [
+        node("Mul", ["x", "x"], ["s"]),
+        node("ReduceSum", ["s"], ["l"], keepdims=0),
+        node("Gradient", ["x"], ["g"], xs=["x"], y="l") + field(7, training),
+        node("Adagrad", ["l", "k", "x", "g", "s"], ["u", "h"]) + field(7, training),
+    ]
+    steps = {"k": np.array(1)}
     return [
         *learned,
+        model(slopes, x, ["g", "u"], steps, opsets={training: 1}),
+        model(
+            [*slopes[:3], node("Gradient", ["x"], ["y"], xs=["x"], y="g") + field(7, training)],
+            x,
+            ["y"],
+            opsets={training: 1},
+        ),
         model(
             [
                 node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
