@@ -171,7 +171,7 @@ def main() -> None:
                 taken = min(probe.seconds("computing alone") for _ in range(3))
             finally:
                 probe.close()
-            os.environ["OVERLAP_BATCH"] = str(int(min(max(BATCH * SECONDS / taken, 16), 4096)))
+            os.environ["OVERLAP_BATCH"] = str(int(min(max(BATCH * SECONDS / taken, 16), 16384)))
             rows.add("rows of a batch", os.environ["OVERLAP_BATCH"])
         libraries = ["tenon", *(["torch"] if HAS_TORCH else [])]
         ranks = {each: Ranks(each, network, 29500 + i) for i, each in enumerate(libraries)}
