@@ -64,9 +64,14 @@ def digits(seeds: int) -> list[dict]:
             found = tenon.concat([run(padded[i : i + 64]) for i in range(0, len(padded), 64)], 0)
         hits = (found[: len(images)].argmax(1) == labels).to(tenon.float32).mean()
         sums.setdefault("8 bits after training, of the program", []).append(100 * float(hits))
-        trained = q.prepare_training(model)
-        example.train(trained, training, epochs=2, rate=rate / 5, **settings)
-        made["8 bits, trained on with rounded numbers"] = q.convert(trained.eval())
+        # What it costs to train on at all, which a float network tells.
+        for part in (5, 50):
+            trained, plain = q.prepare_training(model), builder()
+            plain.load_state_dict(model.state_dict())
+            for each in (trained, plain):
+                example.train(each, training, epochs=2, rate=rate / part, **settings)
+            made[f"8 bits, trained on at rate / {part}"] = q.convert(trained.eval())
+            made[f"floats, trained on at rate / {part}"] = plain
         made["Linear in float8"] = q.quantize_float8(model, activations="dynamic")
         made["Linear in q4_0"] = q.quantize_weights(model, "q4_0")
         for name, each in made.items():
@@ -83,7 +88,7 @@ def main() -> None:
     parser = row_parser(__doc__, "one seed")
     options = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
-    results = {"digits": digits(1 if options.quick else 3)}
+    results = {"digits": digits(1 if options.quick else 8)}
     write_rows(options, results)
 
 

@@ -31,8 +31,10 @@ PROMPT, ANSWER = 64, 32
 REQUESTS = {1: 6, 8: 3, 32: 2}  # of each client
 
 
-def prompt_of(client: int, request: int) -> list[int]:
-    return [5 + (client * 7919 + request * 104729 + place * 31) % 15000 for place in range(PROMPT)]
+def prompt_of(client: int, request: int, turn: int) -> list[int]:
+    """None begins as another does, so that no server finds one among those that it remembers."""
+    start = client * 7919 + request * 104729 + turn * 1299709
+    return [5 + (start + place * 31) % 15000 for place in range(PROMPT)]
 
 
 # -- a request ------------------------------------------------------------------------------------------------
@@ -71,12 +73,12 @@ async def ask(port: int, prompt: list[int]) -> list[float]:
     return times
 
 
-async def load(clients: int, one) -> dict[str, float]:
+async def load(clients: int, turn: int, one) -> dict[str, float]:
     """What `clients` clients see, each of which awaits `one(prompt)` some times."""
 
     async def client(number: int) -> list[list[float]]:
         count = REQUESTS.get(clients, 2)
-        return [await one(prompt_of(number, request)) for request in range(count)]
+        return [await one(prompt_of(number, request, turn)) for request in range(count)]
 
     began = time.perf_counter()
     seen = await asyncio.gather(*(client(number) for number in range(clients)))
@@ -134,8 +136,8 @@ class Server:
             self.process.kill()
             self.process.wait()
 
-    def measure(self, clients: int) -> dict[str, float]:
-        return asyncio.run(load(clients, lambda prompt: ask(self.port, prompt)))
+    def measure(self, clients: int, turn: int) -> dict[str, float]:
+        return asyncio.run(load(clients, turn, lambda prompt: ask(self.port, prompt)))
 
 
 def tenon_server(path: str, threads: int, activations: str) -> Server:
@@ -175,7 +177,7 @@ class EngineAlone:
         tenon.set_num_threads(threads)
         self._engine = tenon.llm.Engine(tenon.llm.load(path, activations=activations))
 
-    def measure(self, clients: int) -> dict[str, float]:
+    def measure(self, clients: int, turn: int) -> dict[str, float]:
         async def one(prompt: list[int]) -> list[float]:
             times = [time.perf_counter()]
             stream = self._engine.stream(prompt, max_tokens=ANSWER, temperature=0.0, stop_tokens=())
@@ -183,7 +185,7 @@ class EngineAlone:
                 times.append(time.perf_counter())
             return times
 
-        return asyncio.run(load(clients, one))
+        return asyncio.run(load(clients, turn, one))
 
     def __enter__(self) -> EngineAlone:
         return self
@@ -220,12 +222,14 @@ def main() -> None:
             ):
                 made = {"engine": engine, "tenon": ours, "llama.cpp": theirs}
                 for each in made.values():
-                    each.measure(1)  # the first requests find shapes that are not known yet
+                    each.measure(1, 0)  # the first requests find shapes that are not known yet
+                turn = 0
                 for clients in map(int, options.clients.split(",")):
                     best: dict[str, dict[str, float]] = {}
                     for _ in range(1 if options.quick else options.rounds):
+                        turn += 1
                         for name, each in made.items():
-                            found = each.measure(clients)
+                            found = each.measure(clients, turn)
                             if name not in best or found["tokens/s"] > best[name]["tokens/s"]:
                                 best[name] = found
                     for name, found in best.items():
