@@ -24,4 +24,4 @@ ctest --test-dir "$build" --output-on-failure -j 2
 runtime="$(g++ -print-file-name="lib$preset.so") $(g++ -print-file-name=libstdc++.so)"
 export LD_PRELOAD="$runtime" PYTHONPATH="$build/python" TENON_BUILD_DIR="$build"
 .venv/bin/python -m pytest -q --capture=sys tests/python tests/ops tests/fuzz "${@:2}"
-[ "$preset" != asan ] || .venv/bin/python -m tests.fuzz.structures --count 200000
+[ "$preset" != asan ] || .venv/bin/python -m tests.fuzz.structures --count 1000000

@@ -12,6 +12,11 @@ from tenon._core import operator as _operator
 
 
 def _fill(self: Tensor, generator: Any, values: Callable[[], Tensor]) -> Tensor:
+    if self.layout != "strided":
+        raise NotImplementedError(
+            f"random numbers in place: expected a tensor of layout strided, got {self.layout}; fill its "
+            "values(), which it shares"
+        )
     if generator is None:
         return self.copy_(values())
     with generator:

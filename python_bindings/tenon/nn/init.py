@@ -164,7 +164,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     with tenon.no_grad():
         # A stream of another device than the host's draws there.
         where = tenon.device("cpu") if generator is None else generator.device
-        with _stream(generator, where):
+        with stream_of(generator, where, "init"):
             random = tenon.normal([count, length], dtype=tenon.float64, device=where).cpu()
         done: list[Tensor] = []
         for start in range(0, count, 32):

@@ -7,6 +7,7 @@ consists of ordinary tensors, which carry the gradients: `x.values()`, `x.indice
 """
 
 from tenon._core import coalesce
+from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from . import linalg, nn
 from .creation import bsr, coo, csc, csr, eye, is_sparse, spdiags
@@ -39,3 +40,5 @@ __all__ = [
     "spdiags",
     "to_scipy",
 ]
+
+_expect_tensors(globals())

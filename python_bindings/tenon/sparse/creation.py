@@ -12,9 +12,9 @@ from tenon import Tensor, _core
 SPARSE_LAYOUTS = ("coo", "csr", "csc", "bsr")
 
 
-def is_sparse(x: Tensor) -> bool:
-    """Whether the tensor has layout 'coo', 'csr', 'csc' or 'bsr'."""
-    return x.layout in SPARSE_LAYOUTS
+def is_sparse(x: Any) -> bool:
+    """Whether it is a tensor of layout 'coo', 'csr', 'csc' or 'bsr'."""
+    return isinstance(x, Tensor) and x.layout in SPARSE_LAYOUTS
 
 
 def coo(indices: Any, values: Any, shape: Sequence[int]) -> Tensor:

@@ -20,7 +20,11 @@ def graph():
     return sparse.csr(starts, EDGES[0][order], np.ones(len(order), np.float32), (N, N))
 
 
-@pytest.mark.parametrize("edges", [EDGES, EDGES.tolist(), tenon.tensor(EDGES), graph()], ids=["array", "list", "tensor", "csr"])
+@pytest.mark.parametrize(
+    "edges",
+    [EDGES, EDGES.tolist(), tenon.tensor(EDGES), graph()],
+    ids=["array", "list", "tensor", "csr"],
+)
 def test_walks_follow_edges(edges):
     walk = G.random_walk(edges, [0, 5, 17, 5], 6, N).tolist()
     assert len(walk) == 4 and [row[0] for row in walk] == [0, 5, 17, 5]

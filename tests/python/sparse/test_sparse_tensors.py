@@ -358,3 +358,24 @@ def test_dtypes_of_products():
             tenon.abs((s @ v).to(tenon.complex64) - expected.to(tenon.complex64)).max().item()
         )
         assert (s @ v).dtype == expected.dtype and difference < 0.1
+
+
+def test_arrays_and_lists_are_taken_or_refused_by_name():
+    s = sparse.csr([0, 2, 3], [0, 2, 1], [1.0, 2.0, 3.0], (2, 3))
+    x, y = [[1.0], [2.0]], np.array([[1.0], [2.0], [3.0]], np.float32)
+    assert sparse.sddmm(s, x, y).values().tolist() == [1.0, 3.0, 4.0]
+    assert sparse.ragged_from_dense(y.reshape(1, 3), [2]).values().tolist() == [1.0, 2.0]
+    assert not sparse.is_sparse(y)
+    for call in (lambda: s @ y, lambda: y.T @ s.T, lambda: s * y.T, lambda: s + x):
+        with pytest.raises(
+            TypeError, match=r"beside a Tensor, got .*; convert it with tenon.tensor"
+        ):
+            call()
+    with pytest.raises(TypeError, match=r"softmax\(\): argument 'x': expected Tensor, got ndarray"):
+        sparse.softmax(y)
+    with pytest.raises(NotImplementedError, match=r"layout strided, got csr; fill its values\(\)"):
+        s.uniform_()
+    with pytest.raises(TypeError, match="unknown keyword 'generator'"):
+        tenon.sample_subgraph(
+            T([1, 0]), T([0, 1, 2]), T([0]), [1], generator=tenon.random.Generator(seed=1)
+        )

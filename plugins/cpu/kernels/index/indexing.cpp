@@ -58,20 +58,20 @@ bool pick_elements(const tenon_tensor* x, const tenon_tensor* index, int64_t len
                    tenon_tensor* out) {
   std::atomic<bool> outside = false;
   with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
-    parallel(index->numel, 3, [&, to = data_of<T>(out), from = data_of<T>(x)](int64_t begin,
-                                                                              int64_t end) {
-      int64_t buffer[kIndexBlock];
-      for (int64_t at = begin; at < end; at += kIndexBlock) {
-        const int64_t count = std::min(kIndexBlock, end - at);
-        const int64_t* block =
-            checked_indices(data_of<int32_t>(index) + at, count, length, buffer);
-        if (!block) {
-          outside = true;
-          return;
-        }
-        for (int64_t k = 0; k < count; ++k) to[at + k] = from[block[k]];
-      }
-    });
+    parallel(index->numel, 3,
+             [&, to = data_of<T>(out), from = data_of<T>(x)](int64_t begin, int64_t end) {
+               int64_t buffer[kIndexBlock];
+               for (int64_t at = begin; at < end; at += kIndexBlock) {
+                 const int64_t count = std::min(kIndexBlock, end - at);
+                 const int64_t* block =
+                     checked_indices(data_of<int32_t>(index) + at, count, length, buffer);
+                 if (!block) {
+                   outside = true;
+                   return;
+                 }
+                 for (int64_t k = 0; k < count; ++k) to[at + k] = from[block[k]];
+               }
+             });
   });
   return !outside;
 }

@@ -258,9 +258,7 @@ void sample_rows(const Factors<T, I>& f, const int64_t* offsets, int64_t first, 
                  T* out) {
   constexpr int64_t kFurther = 16;  // stored elements between a request and its use
   const int64_t features = N > 0 ? N * Vec<T>::count : f.features;
-  const auto other = [&](int64_t k) {
-    return f.y + static_cast<int64_t>(f.columns[k]) * features;
-  };
+  const auto other = [&](int64_t k) { return f.y + static_cast<int64_t>(f.columns[k]) * features; };
   for (int64_t row = first; row < last; ++row) {
     const T* own = f.x + row * features;
     const int64_t end = offsets[row + 1];

@@ -45,7 +45,17 @@ def get_lib():
     return _os.path.join(_FOLDER, "base")
 
 
-_SUBMODULES = ("distributed", "fft", "incubate", "linalg", "nn", "regularizer", "signal", "sparse")
+_SUBMODULES = (
+    "distributed",
+    "fft",
+    "geometric",
+    "incubate",
+    "linalg",
+    "nn",
+    "regularizer",
+    "signal",
+    "sparse",
+)
 _namespace = _Namespace(
     "paddle",
     " ".join(f"{__name__}.{each}" for each in ("_functions", "_arrays", "_composed", "_selection")),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""paddle.incubate: segments, messages of graphs, softmax with masks, LookAhead, and what programs use of its `nn` and
+"""paddle.incubate: segments, messages and samples of graphs, softmax with masks, LookAhead, and what programs use of its `nn` and
 `autograd`. What is not here is an AttributeError."""
 
 from __future__ import annotations
@@ -12,25 +12,21 @@ import tenon
 from tenon._core import Tensor
 from tenon.compat._signature import table
 from tenon.compat._signed import bound
+from tenon.compat.paddle import geometric
 from tenon.nn.functional import softmax_upper_hidden, softmax_with_mask
 
 _SUBMODULES = ("autograd", "nn")
 
 _SIGNATURES = table("""
+graph_khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None, return_eids=False, name=None)
+graph_reindex(x, neighbors, count, value_buffer=None, index_buffer=None, flag_buffer_hashtable=False, name=None)
+graph_sample_neighbors(row, colptr, input_nodes, eids=None, perm_buffer=None, sample_size=-1, return_eids=False, flag_perm_buffer=False, name=None)
 graph_send_recv(x, src_index, dst_index, pool_type='sum', out_size=None, name=None)
 identity_loss(x, reduction='none')
 segment_max segment_mean segment_min segment_sum(data, segment_ids, name=None)
 softmax_mask_fuse(x, mask, name=None)
 softmax_mask_fuse_upper_triangle(x)
 """)
-
-
-def _segments(reduce: str) -> Callable[[Tensor, Tensor], Tensor]:
-    def segment(data: Tensor, segment_ids: Tensor) -> Tensor:
-        return getattr(tenon, f"segment_{reduce}")(data, segment_ids)
-
-    segment.__doc__ = f"tenon.segment_{reduce}() of rows, as many as the largest number says."
-    return segment
 
 
 def softmax_mask_fuse(x: Tensor, mask: Tensor) -> Tensor:
@@ -58,6 +54,46 @@ def graph_send_recv(
     return segment(rows, dst_index, size if size > 0 else x.shape[0])
 
 
+def graph_khop_sampler(
+    row: Tensor,
+    colptr: Tensor,
+    input_nodes: Tensor,
+    sample_sizes: Any,
+    sorted_eids: Tensor | None = None,
+    return_eids: bool = False,
+) -> tuple[Tensor, ...]:
+    """tenon.sample_subgraph(): edges by their new numbers, the nodes of these, the new numbers of `input_nodes`, and if they
+    are asked for the numbers of edges that `sorted_eids` has."""
+    source, target, nodes, edges = tenon.sample_subgraph(
+        row, colptr, input_nodes, [int(size) for size in sample_sizes]
+    )
+    numbers = tenon.arange(input_nodes.shape[0], dtype=nodes.dtype, device=nodes.device)
+    if not return_eids:
+        return source, target, nodes, numbers
+    if sorted_eids is None:
+        raise ValueError(
+            "graph_khop_sampler(): expected sorted_eids, the numbers of edges, for return_eids=True"
+        )
+    return source, target, nodes, numbers, tenon.index_select(sorted_eids, edges, 0)
+
+
+def graph_sample_neighbors(
+    row: Tensor,
+    colptr: Tensor,
+    input_nodes: Tensor,
+    eids: Tensor | None = None,
+    sample_size: int = -1,
+    return_eids: bool = False,
+) -> tuple[Tensor, ...]:
+    """geometric.sample_neighbors()."""
+    return geometric.sample_neighbors(row, colptr, input_nodes, sample_size, eids, return_eids)
+
+
+def graph_reindex(x: Tensor, neighbors: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """tenon.reindex_graph()."""
+    return tenon.reindex_graph(x, neighbors, count)
+
+
 def identity_loss(x: Tensor, reduction: Any = "none") -> Tensor:
     """`x`, its sum or its mean: "none" or 2, "sum" or 0, "mean" or 1."""
     kind = {0: "sum", 1: "mean", 2: "none"}.get(reduction, reduction)
@@ -78,7 +114,10 @@ class LookAhead(tenon.optim.LookAhead):
 
 
 _FREE: dict[str, Callable[..., Any]] = {
-    **{f"segment_{reduce}": _segments(reduce) for reduce in ("max", "mean", "min", "sum")},
+    **{f"segment_{reduce}": geometric.segments(reduce) for reduce in ("max", "mean", "min", "sum")},
+    "graph_khop_sampler": graph_khop_sampler,
+    "graph_reindex": graph_reindex,
+    "graph_sample_neighbors": graph_sample_neighbors,
     "graph_send_recv": graph_send_recv,
     "identity_loss": identity_loss,
     "softmax_mask_fuse": softmax_mask_fuse,
@@ -89,7 +128,7 @@ for _name, _signature in _SIGNATURES.items():
         f"tenon.compat.paddle.incubate.{_name}",
         _signature,
         _FREE[_name],
-        ignored=frozenset({"name"}),
+        ignored=geometric.BUFFERS | {"flag_buffer_hashtable", "flag_perm_buffer"},
     )
 
 __all__ = sorted([*_SIGNATURES, "LookAhead", *_SUBMODULES])
