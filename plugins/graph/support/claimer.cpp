@@ -27,6 +27,9 @@ Claimer::Claimer(std::string name, const std::string& options, int32_t numerics)
   err.check(service_->open(options.c_str(), &handle_, err));
 }
 
-Claimer::~Claimer() { service_->close(handle_); }
+// A child of a fork destroys no executables of its parent, and so does not close what made them.
+Claimer::~Claimer() {
+  if (::getpid() == process_) service_->close(handle_);
+}
 
 }  // namespace tenon::graph

@@ -2,6 +2,8 @@
 // A compiler of sub-graphs that the user has chosen by name (services/graph.h, tenon_graph_claimer_api).
 #pragma once
 
+#include <unistd.h>
+
 #include <tenon/services/graph.h>
 
 #include <memory>
@@ -25,6 +27,7 @@ class Claimer {
   std::string name_;
   const tenon_graph_claimer_api* service_;
   tenon_device handle_ = nullptr;
+  const pid_t process_ = ::getpid();
 };
 using ClaimerPtr = std::shared_ptr<const Claimer>;
 
