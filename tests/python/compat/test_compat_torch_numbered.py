@@ -75,7 +75,9 @@ def values_of(line, library):
         "v": np.abs(wide[:6]) + 0.5,
         "i": np.array([[0, 3], [1, 2]]),
     }
-    return eval(line, {"torch": library} | {name: library.as_tensor(each) for name, each in given.items()})
+    return eval(
+        line, {"torch": library} | {name: library.as_tensor(each) for name, each in given.items()}
+    )
 
 
 @pytest.mark.parametrize("line", BESIDE_PYTORCH.strip().splitlines())

@@ -160,7 +160,9 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         )
     if not train:
         return input
-    kept = _operator("ones_like")(input[(slice(None), slice(None), *[slice(0, 1)] * (input.ndim - 2))])
+    kept = _operator("ones_like")(
+        input[(slice(None), slice(None), *[slice(0, 1)] * (input.ndim - 2))]
+    )
     return input * _F.dropout(kept, p, True)
 
 
