@@ -362,7 +362,7 @@ class _Info:
         return _core.tensor(0).device
 
     def devices(self):
-        return tuple(_core.devices())
+        return list(_core.devices())
 
     def default_dtypes(self, *, device=None):
         return {

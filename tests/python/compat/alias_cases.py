@@ -337,3 +337,35 @@ def test_nested_tensors():
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(1)], layout=torch.jagged)
     assert nested.is_nested and nested.layout == torch.jagged
     assert torch.nested.to_padded_tensor(nested, 0.0).tolist() == [[1.0, 1.0], [1.0, 0.0]]
+
+
+def test_names_that_programs_ask_for():
+    assert (
+        torch.sym_max(1, 2.0) == 2.0 and torch.sym_int(2.7) == 2 and torch.sym_ite(True, 1, 2) == 1
+    )
+    x = torch.arange(6.0)
+    assert x.resize_(2, 2).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert x.resize_(5).tolist() == [0.0, 1.0, 2.0, 3.0, 0.0]
+    assert torch.ones(2, 3).T.dim_order() == (1, 0) and list(reversed(torch.arange(2))) == [1, 0]
+    assert torch.arange(2).map_(torch.arange(2), lambda a, b: a + 2 * b).tolist() == [0, 3]
+    torch.default_generator.manual_seed(3)
+    first = torch.rand(2)
+    torch.manual_seed(3)
+    assert torch.equal(first, torch.rand(2)) and torch.get_device_module("cpu") is torch.cpu
+    assert (
+        not torch.is_conj(x) and torch.is_same_size(x, x) and torch.get_num_interop_threads() == 1
+    )
+
+
+def test_assert_close_says_what_is_apart():
+    torch.testing.assert_close({"a": [X]}, {"a": [X + 1e-7]})
+    with pytest.raises(AssertionError, match=r"expected shape \(3,\), got \(2, 3\) at \['a'\]"):
+        torch.testing.assert_close({"a": X}, {"a": X[0]})
+    with pytest.raises(
+        AssertionError, match=r"expected 1.0 within rtol=.* got 0.0, 6 of 6 elements"
+    ):
+        torch.testing.assert_close(X, X + 1)
+    with pytest.raises(AssertionError, match="expected dtype"):
+        torch.testing.assert_close(X, X.double())
+    with pytest.raises(ValueError, match="rtol and atol, or none of both"):
+        torch.testing.assert_close(X, X, rtol=1.0)

@@ -34,7 +34,11 @@ torch.kl_div(-x.abs() - 1, x.abs() + 1)
 torch.kl_div(-x.abs() - 1, x, 2, log_target=True)
 torch.binary_cross_entropy_with_logits(x, (x > 0).to(x.dtype))
 torch.binary_cross_entropy_with_logits(x, (x > 0).to(x.dtype), v[:4], v[:4], 0)
-torch.hinge_embedding_loss(x, x.sign(), 0.5, 0)
+torch.hinge_embedding_loss(x, (x >= 0).to(x.dtype) * 2 - 1, 0.5)
+torch.hinge_embedding_loss(x, (x >= 0).to(x.dtype) * 2 - 1, 0.5, 1)
+torch.margin_ranking_loss(x, -x, x.sign())
+torch.triplet_margin_loss(m, m * 2, m.flip([0]))
+torch.ctc_loss(torch.log_softmax(x, 2), i.reshape(-1)[1:][:, None], [2, 2, 2], [1, 1, 1])
 torch.margin_ranking_loss(x, -x, x.sign(), 0.5, 2)
 torch.cosine_embedding_loss(m, m.flip([0]), v[:4].sign(), 0.1)
 torch.triplet_margin_loss(m, m * 2, m.flip([0]), 2.0, swap=True, reduction=0)
@@ -71,7 +75,9 @@ def values_of(line, library):
         "v": np.abs(wide[:6]) + 0.5,
         "i": np.array([[0, 3], [1, 2]]),
     }
-    return eval(line, {"torch": library} | {name: library.as_tensor(each) for name, each in given.items()})
+    return eval(
+        line, {"torch": library} | {name: library.as_tensor(each) for name, each in given.items()}
+    )
 
 
 @pytest.mark.parametrize("line", BESIDE_PYTORCH.strip().splitlines())

@@ -20,6 +20,7 @@ instance_norm kl_div layer_norm lstm_cell margin_ranking_loss max_pool1d max_poo
 norm_except_dim nuclear_norm poisson_nll_loss rms_norm rnn_relu_cell rnn_tanh_cell rrelu rsub triplet_margin_loss
 unsafe_split_with_sizes""".split()
 
+# By default nothing is reduced, though PyTorch's schema says "mean": so do its functions in Python.
 _REDUCTIONS = ("none", "mean", "sum")
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -159,7 +160,9 @@ def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
         )
     if not train:
         return input
-    kept = _operator("ones_like")(input[(slice(None), slice(None), *[slice(0, 1)] * (input.ndim - 2))])
+    kept = _operator("ones_like")(
+        input[(slice(None), slice(None), *[slice(0, 1)] * (input.ndim - 2))]
+    )
     return input * _F.dropout(kept, p, True)
 
 
@@ -199,7 +202,7 @@ def grid_sampler(
 
 
 def kl_div(
-    input: Tensor, target: Tensor, reduction: builtins.int = 1, *, log_target: bool = False
+    input: Tensor, target: Tensor, reduction: builtins.int = 0, *, log_target: bool = False
 ) -> Tensor:
     """Divergence of distributions, of which `input` has logarithms."""
     chosen = _chosen("kl_div", "reduction", _REDUCTIONS, reduction)
@@ -211,7 +214,7 @@ def binary_cross_entropy_with_logits(
     target: Tensor,
     weight: Tensor | None = None,
     pos_weight: Tensor | None = None,
-    reduction: builtins.int = 1,
+    reduction: builtins.int = 0,
 ) -> Tensor:
     """Cross entropy of yes and no, of numbers before sigmoid()."""
     chosen = _chosen("binary_cross_entropy_with_logits", "reduction", _REDUCTIONS, reduction)
@@ -221,7 +224,7 @@ def binary_cross_entropy_with_logits(
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: builtins.int = 1
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: builtins.int = 0
 ) -> Tensor:
     """Distances where the target is 1, and what they lack of the margin where it is -1."""
     chosen = _chosen("hinge_embedding_loss", "reduction", _REDUCTIONS, reduction)
@@ -229,7 +232,7 @@ def hinge_embedding_loss(
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: builtins.int = 1
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: builtins.int = 0
 ) -> Tensor:
     """How far two rankings are from the order that `target` says."""
     chosen = _chosen("margin_ranking_loss", "reduction", _REDUCTIONS, reduction)
@@ -237,7 +240,7 @@ def margin_ranking_loss(
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: builtins.int = 1
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: builtins.int = 0
 ) -> Tensor:
     """1 minus the cosine of pairs that belong together, and the cosine above the margin of others."""
     chosen = _chosen("cosine_embedding_loss", "reduction", _REDUCTIONS, reduction)
@@ -252,7 +255,7 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: builtins.int = 1,
+    reduction: builtins.int = 0,
 ) -> Tensor:
     """By how much the negative one is not farther than the positive one."""
     chosen = _chosen("triplet_margin_loss", "reduction", _REDUCTIONS, reduction)
@@ -275,7 +278,7 @@ def ctc_loss(
     input_lengths: Any,
     target_lengths: Any,
     blank: builtins.int = 0,
-    reduction: builtins.int = 1,
+    reduction: builtins.int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:
     """Loss of connectionist temporal classification."""

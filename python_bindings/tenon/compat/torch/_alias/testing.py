@@ -55,7 +55,9 @@ def assert_close(
     def compare(one: Any, other: Any, path: str) -> None:
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             if one.keys() != other.keys():
-                fail(f"expected the keys {sorted(other, key=str)}, got {sorted(one, key=str)}", path)
+                fail(
+                    f"expected the keys {sorted(other, key=str)}, got {sorted(one, key=str)}", path
+                )
             for key in one:
                 compare(one[key], other[key], f"{path}[{key!r}]")
         elif _is_list(one) and _is_list(other):
@@ -103,7 +105,11 @@ def _is_list(value: Any) -> bool:
 
 def _as_tensor(value: Any) -> Tensor:
     if isinstance(value, Tensor):
-        return value.detach().to_dense() if value.layout is not tenon.compat.torch.strided else value.detach()
+        return (
+            value.detach().to_dense()
+            if value.layout is not tenon.compat.torch.strided
+            else value.detach()
+        )
     if isinstance(value, bool | int):
         return tenon.tensor(value)
     if isinstance(value, float | complex):  # as exact as Python has it
