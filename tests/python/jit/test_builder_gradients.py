@@ -17,7 +17,7 @@ def built(function, *tensors):
 
 def eager(function, *tensors):
     leaves = [t.detach().requires_grad_() for t in tensors]
-    call = lambda name, *args, **named: getattr(tenon, name)(*args, **named)  # noqa: E731
+    call = lambda name, *args, **named: getattr(tenon, name)(*args, **named)
     function(call, *leaves).sum().backward()
     return [leaf.grad.numpy() for leaf in leaves]
 
