@@ -43,7 +43,7 @@ def make_plan(found: Found, failure: str | None, group: ProcessGroup | None) -> 
         name: (piece.tensor.dtype.name, piece.shape, piece.box)
         for name, piece in found.pieces.items()
     }
-    digests = {}
+    digests: dict[str, int] = {}
     if group is not None and group.size > 1 and failure is None:
         digests = {name: _digest(found.pieces[name].tensor) for name in sorted(found.alike)}
     told = (own, found.values, found.first, digests, secrets.token_hex(8), failure)
