@@ -111,7 +111,7 @@ def sample_neighbors(
     eids: Tensor | None = None,
     return_eids: bool = False,
 ) -> tuple[Tensor, ...]:
-    """tenon.sample_neighbors(), with the numbers `eids` of the edges that were drawn if they are asked for."""
+    """tenon.sample_neighbors(), with the numbers `eids` of the edges that were drawn if they are requested."""
     found = tenon.sample_neighbors(row, colptr, input_nodes, sample_size)
     return _sampled("sample_neighbors", found, eids, return_eids)
 

@@ -63,7 +63,7 @@ def graph_khop_sampler(
     return_eids: bool = False,
 ) -> tuple[Tensor, ...]:
     """tenon.sample_subgraph(): edges by their new numbers, the nodes of these, the new numbers of `input_nodes`, and if they
-    are asked for the numbers of edges that `sorted_eids` has."""
+    are requested the numbers of edges that `sorted_eids` has."""
     source, target, nodes, edges = tenon.sample_subgraph(
         row, colptr, input_nodes, [int(size) for size in sample_sizes]
     )
