@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tenon
+from tenon import _core
 
 
 def test_builds_the_program_that_a_function_gives():
@@ -201,3 +202,14 @@ def test_regions_of_other_types_are_refused():
         builder.cond(predicate, [x], same, longer)
     with pytest.raises(ValueError, match="carried value 0: expected float32"):
         builder.while_loop([x], [], longer, longer)
+
+
+def test_a_view_of_a_result_in_another_order_is_of_a_copy():
+    builder = _core.ProgramBuilder(None)
+    pixels = builder.input("float32", [1, 4, 4, 3])
+    pooled = builder.call("max_pool2d", builder.call("permute", pixels, [0, 3, 1, 2]), [2, 2])
+    program = builder.finish([builder.call("view", pooled, [12])])
+    data = tenon.arange(48, dtype="float32").reshape(1, 4, 4, 3)
+    expected = tenon.max_pool2d(data.permute([0, 3, 1, 2]), [2, 2])
+    assert not expected.is_contiguous()  # the kernel keeps channels last
+    assert program.run([data])[0].tolist() == expected.reshape(12).tolist()
