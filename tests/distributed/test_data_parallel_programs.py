@@ -64,7 +64,7 @@ def train(compiles, make=optim.AdamW, hook=None, clip=False, **options):
         {"clip": True},
         {"hook": comm_hooks.bf16_compress_hook},
     ],
-    ids=str,
+    ids=lambda options: "-".join(options) or "defaults",
 )
 def test_bits_of_the_function(make, options):
     """Buckets, buffers of the first rank, clipped norms and what travels as bfloat16."""
