@@ -63,7 +63,7 @@ class _Entry:
         self.calls += 1
         results = self.program._run(tensors)
         if self.sharded is not None:
-            return self.sharded.take(self.program._outputs, results)
+            return self.sharded.assemble(self.program._outputs, results)
         if self.program._returns_one:
             return results
         return structures.unflatten(self.program._outputs, iter(results))

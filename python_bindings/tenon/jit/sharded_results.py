@@ -59,7 +59,7 @@ class ShardedResults:
         """Whether a call of the program does what the function would."""
         return all(tensor.grad is None for tensor in self._from_none)
 
-    def take(self, structure: list[Any], local: Sequence[Tensor]) -> Any:
+    def assemble(self, structure: list[Any], local: Sequence[Tensor]) -> Any:
         """What the function returns, of the structure and the results of its program. Sets `.grad`."""
         count = len(self._specs)
         results = map(tensor_of, local[:count], self._specs)

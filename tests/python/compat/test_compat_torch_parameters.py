@@ -32,6 +32,8 @@ WITHOUT_EFFECT = {
     "stable",  # orders are stable, also where any would do
     "_stacklevel",  # of PyTorch's warnings
     "check_invariants",  # indices of sparse tensors are checked, whatever it says
+    "cudnn_enable",  # which library computes, not what
+    "cudnn_enabled",
 }
 # Under the alias, in _alias/, where functions also have the signatures that Python's protocols give them.
 WITHOUT_EFFECT_UNDER_ALIAS = {

@@ -10,6 +10,7 @@ import tenon
 from tenon._core import Tensor
 from tenon._core import operator as _operator
 from tenon._tensor.arguments import one_sequence
+from tenon.compat import torch as _torch
 from tenon.compat.torch import _numbered, _options
 
 __all__ = ["memory_attributes"]
@@ -78,9 +79,7 @@ def new_empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor without elements of its own yet, of these strides."""
-    from tenon.compat import torch
-
-    made: Tensor = torch.empty_strided(
+    made: Tensor = _torch.empty_strided(
         size,
         stride,
         dtype=self.dtype if dtype is None else dtype,
