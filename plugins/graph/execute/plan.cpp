@@ -371,9 +371,8 @@ class Plan::Run {
     for (uint32_t i = 0; i < nouts; ++i)
       outs[i] = values_[results[i]] ? boxed(values_[results[i]]) : kNoValue;
     if (gradients_ == Gradients::kReplay) autograd()->set_enabled(instruction.is_recorded);
-    tenon_status status = calls_
-                              ? calls_->call(instruction.op, args, outs, err_)
-                              : host->op_call(instruction.op, args, nargs, outs, nouts, err_);
+    tenon_status status = calls_ ? calls_->call(instruction.op, args, outs, err_)
+                                 : host->op_call(instruction.op, args, nargs, outs, nouts, err_);
     if (status != TENON_OK && instruction.may_copy) [[unlikely]]
       status = view_copy(instruction, args, outs);
     TENON_TRY(status);

@@ -10,6 +10,7 @@ import tenon
 from tenon._core import Tensor
 from tenon.compat.torch import _options
 
+from . import memory
 from .absent import absent_class
 from .constructors import dtype_of
 from .devices import device as device
@@ -204,7 +205,7 @@ def detach_(input: Tensor) -> Tensor:
 
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """The tensor itself with the shape of another one."""
-    return input.resize_as_(the_template, memory_format=memory_format)
+    return memory.resize_as_(input, the_template, memory_format=memory_format)
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
