@@ -237,6 +237,32 @@ def test_many_sizes_share_packed_filters():
             np.testing.assert_array_equal(program(x).numpy(), norm(convolution(x)).relu().numpy())
 
 
+# Few pixels and many filters, which threads divide, and pixels that are several tiles of a product.
+DIVIDED = [
+    (32, 200, 3, (7, 7), 1, 1, 1, 4),
+    (32, 136, 3, (28, 27), 1, 1, 1, 1),
+    (64, 256, 3, (14, 13), 1, 1, 2, 1),
+    (48, 200, 3, (9, 9), 2, 1, 1, 1),
+    (80, 264, 1, (7, 7), 1, 0, 1, 1),
+    (16, 40, 1, (28, 29), 1, 0, 1, 1),
+    (72, 40, 1, (45, 47), 1, 0, 1, 1),
+]
+
+
+@pytest.mark.parametrize("case", DIVIDED)
+def test_bits_do_not_depend_on_the_number_of_threads(case):
+    x, convolution, norm = tensors(case)
+    r = tenon.randn(*convolution(x).shape)
+    program = check(lambda x, r: tenon.silu(norm(convolution(x)) + r), x, r)
+    want, before = program(x, r).numpy(), tenon.get_num_threads()
+    try:
+        for threads in (1, 2, 3, 5):
+            tenon.set_num_threads(threads)
+            np.testing.assert_array_equal(program(x, r).numpy(), want)
+    finally:
+        tenon.set_num_threads(before)
+
+
 def test_weights_from_outside_are_not_packed():
     x, convolution, _ = tensors(BLOCKS[0])
     with tenon.no_grad():
@@ -247,7 +273,7 @@ def test_weights_from_outside_are_not_packed():
 
 CHILD = """
 import sys, pytest
-sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", sys.argv[1], "-k", "what_follows or a_network or behind_activations"]))
+sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", sys.argv[1], "-k", "what_follows or a_network or behind_activations or number_of_threads"]))
 """
 
 

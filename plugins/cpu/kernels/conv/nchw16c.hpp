@@ -5,6 +5,7 @@
 #pragma once
 
 #include "conv/epilogue.hpp"
+#include "conv/filter_shares.hpp"
 #include "conv/nchw16c_layout.hpp"
 #include "conv/padded_nchw.hpp"
 #include "conv/shapes.hpp"
@@ -329,9 +330,14 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
   constexpr int64_t width = kWidth<T>;
   const ConvShapes& s = phases.frame;
   const int64_t transposes = phases.transposes(), down = phases.step[0], across = phases.step[1];
-  const BlockParts<T> parts(s, 2 * host->thread_count() / s.groups,
-                            BlockParts<T>::kFilters * transposes);
   const int64_t filters = s.group_filters();
+  // Each part reads all weights. Where these are larger than the images, few parts divide the
+  // filters among the threads instead of the rows.
+  const bool by_filters = s.group_channels() * s.batch * s.pixels() < s.depth() * filters;
+  const BlockParts<T> parts(s, by_filters ? 1 : 2 * host->thread_count() / s.groups,
+                            BlockParts<T>::kFilters * transposes);
+  const int64_t items = parts.count * s.groups;  // Of one share.
+  const FilterShares shares(by_filters ? items : INT64_MAX, filters, BlockParts<T>::kFilters);
   const Images results = images_like(x, out, s.filters, phases.height * phases.width);
   struct Own {  // Of one phase.
     FilterBlocks<T> blocks;
@@ -364,11 +370,11 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
   }
   const int64_t pixels = (parts.elements() + 15) / 16 * 16;
   return parallel_for_with_scratch(
-      owner, parts.count * s.groups, parts.results(s) * filters * depth / width,
+      owner, shares.count() * items, parts.results(s) * shares.each() * depth / width,
       (pixels + parts.results(s) * transposes * parts.kFilters) * static_cast<int64_t>(sizeof(T)),
       err, [&](int64_t item, void* own) {
-        const auto part = parts.at(s, item / s.groups);
-        const int64_t g = item % s.groups;
+        const int64_t share = item / items, g = item % s.groups;
+        const auto part = parts.at(s, item % items / s.groups);
         T *image = static_cast<T*>(own), *accumulators = image + pixels;
         for (int64_t n = 0; n < part.images; ++n) {
           for (int64_t y = 0; y < parts.rows_seen(s, part.rows); ++y) {
@@ -378,8 +384,8 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
         const int64_t top = part.top * down;
         const int64_t rows = std::min(part.rows * down, phases.height - top);
         const int64_t some = rows * phases.width, plane = part.images * some * width;
-        const int64_t blocks = own_of[0].blocks.count();
-        for (int64_t block = 0; block < blocks; ++block) {
+        const int64_t end = (shares.end(share) + parts.kFilters - 1) / parts.kFilters;
+        for (int64_t block = shares.begin(share) / parts.kFilters; block < end; ++block) {
           const int64_t vectors = own_of[0].blocks.vectors(block), filter = block * parts.kFilters;
           // Whole vectors of filters of NHWC results are stored directly.
           const bool direct = x.pixel != 1 && filters - filter >= vectors * width;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "conv/epilogue.hpp"
+#include "conv/filter_shares.hpp"
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
 #include "gemm/micro_kernel.hpp"
@@ -315,15 +316,15 @@ void finish_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first
   });
 }
 
-// Computes one block of tiles of one group, whose first filter is `first_filter`: `weights` are
-// transformed, `memory` has winograd_bytes(). Returns whether all results are finite, before the
-// epilogue, if there is one.
+// Computes `filters` filters of one group for one block of tiles; `weights`, which are transformed,
+// `bias` and `out` begin with the first of them, `first_filter` among all filters. `memory` has
+// winograd_bytes(). Returns whether all results are finite, before the epilogue, if there is one.
 template <class T>
 bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first, const T* x,
                     const T* weights, const T* bias, T* out, void* memory,
-                    const ConvEpilogue<T>* epilogue, int64_t first_filter) {
+                    const ConvEpilogue<T>* epilogue, int64_t first_filter, int64_t filters) {
   constexpr int64_t panel = kNR<T>, width = kWidth<T>;
-  const int64_t channels = s.group_channels(), filters = s.group_filters();
+  const int64_t channels = s.group_channels();
   const int64_t position_in = position_stride<T>(channels), row = weight_stride<T>(channels);
   const int64_t position_out = position_stride<T>(filters);
   const int64_t count = std::min(kTilesTogether, tiles.count() - first);
@@ -357,7 +358,8 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
   for (int64_t q = 0; q < kPositions; ++q) {
     for (int64_t p = 0; p * panel < count; ++p) {
       T* to = panels_out + q * position_out + p * filters * panel;
-      run_tile<Plain<T>>(filters, panel, channels, weights + q * channels, row, 1,
+      const int64_t vectors = std::min(panel, (count - p * panel + width - 1) / width * width);
+      run_tile<Plain<T>>(filters, vectors, channels, weights + q * channels, row, 1,
                          panels_in + q * position_in + p * channels * panel, panel,
                          MatrixEpilogue<T>{to, panel}, 0, 0, false);
     }
@@ -379,9 +381,8 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
 }
 
 template <class T>
-int64_t winograd_bytes(const ConvShapes& s) {
-  return kPositions *
-         (position_stride<T>(s.group_channels()) + position_stride<T>(s.group_filters())) *
+int64_t winograd_bytes(int64_t channels, int64_t filters) {
+  return kPositions * (position_stride<T>(channels) + position_stride<T>(filters)) *
          static_cast<int64_t>(sizeof(T));
 }
 
@@ -424,18 +425,21 @@ tenon_status multiply_winograd(Owner* owner, const ConvShapes& s, const T* x, co
                                const T* bias, const ConvEpilogue<T>* epilogue, T* out, bool* finite,
                                tenon_err* err) {
   const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t numel = filters * weight_stride<T>(channels);  // Elements of one group.
   const WinogradTiles tiles(s);
   const int64_t blocks = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
+  const int64_t items = s.groups * blocks;  // Of one share: neighbouring items read its weights.
+  const FilterShares shares(items, filters, kPlanesTogether);
   std::atomic<bool> all_finite = true;
   const tenon_status status = parallel_for_with_scratch(
-      owner, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
-      [&](int64_t item, void* own) {
-        const int64_t g = item / blocks;
+      owner, shares.count() * items, shares.each() * channels * kTilesTogether,
+      winograd_bytes<T>(channels, shares.each()), err, [&](int64_t item, void* own) {
+        const int64_t share = item / items, g = item % items / blocks;
+        const int64_t filter = g * filters + shares.begin(share);
         if (!winograd_block<T>(s, tiles, item % blocks * kTilesTogether,
-                               x + g * channels * s.pixels(), weights + g * numel,
-                               bias ? bias + g * filters : nullptr, out + g * filters * s.results(),
-                               own, epilogue, g * filters)) {
+                               x + g * channels * s.pixels(),
+                               weights + filter * weight_stride<T>(channels),
+                               bias ? bias + filter : nullptr, out + filter * s.results(), own,
+                               epilogue, filter, shares.end(share) - shares.begin(share))) {
           all_finite.store(false, std::memory_order_relaxed);
         }
       });

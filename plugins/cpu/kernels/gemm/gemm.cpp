@@ -12,13 +12,29 @@ tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, 
   return multiply_parallel<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
 }
 
+namespace {
+
+// The columns of a tile for products of n columns, so that threads have equally many: the panels
+// that a whole number of tiles for each thread leaves over are a last, narrower tile.
+int64_t columns_in_tiles(int64_t n, const BatchOffsets& batch) {
+  int64_t items = 1;
+  for (int i = 0; i < batch.count; ++i) items *= batch.extent[i];
+  const int64_t threads = host->thread_count(), least = (n + kBlockColumns - 1) / kBlockColumns;
+  const int64_t tiles = (least + threads - 1) / threads * threads;
+  // A few columns are divided by Tiles, and many tiles balance as they are.
+  if (least == 1 || tiles > 2 * least || items * least >= 4 * threads) return kBlockColumns;
+  return std::max(kNR<float>, n / tiles / kNR<float> * kNR<float>);
+}
+
+}  // namespace
+
 tenon_status gemm_in_tiles(RunMemory* memory, int64_t m, int64_t n, int64_t k, Matrix<float> a,
                            Matrix<float> b, float* c, int64_t c_row, bool accumulate,
                            const BatchOffsets& batch, const TileHooks& hooks, tenon_err* err) {
   using Format = Plain<float>;
   if (m == 0 || n == 0) return TENON_OK;
   // The algorithm of the whole product, as in multiply_parallel(): bits do not depend on tiles.
-  const Tiles tiles(Type<Format>{}, m, n, k, m, kBlockColumns, batch);
+  const Tiles tiles(Type<Format>{}, m, n, k, m, columns_in_tiles(n, batch), batch);
   const Algorithm algorithm = choose_algorithm<Format>(m, n, k, a, b);
   return parallel_for_with_scratch(
       memory, tiles.count(), tiles.work(),
