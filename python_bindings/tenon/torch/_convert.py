@@ -51,7 +51,9 @@ def argument(value: Any) -> Any:
 
 def resolved(tensor: Any) -> Any:
     """With what PyTorch puts off, conjugating and negating, done: DLPack says nothing of it. The same tensor where nothing is."""
-    return tensor.resolve_conj().resolve_neg()
+    if tensor.is_conj() or tensor.is_neg():  # asking is cheaper than two calls that do nothing
+        return tensor.resolve_conj().resolve_neg()
+    return tensor
 
 
 class Weights:
