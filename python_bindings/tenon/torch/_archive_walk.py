@@ -135,11 +135,13 @@ class _Walk:
                 f"what exported.run_decompositions() gives"
             )
         returned = self._results()
-        signature = next(
-            each["signature"]
-            for each in self._archive.module["module_call_graph"]
-            if each["fqn"] == ""
-        )
+        calls = {each["fqn"]: each for each in self._archive.module["module_call_graph"]}
+        if "" not in calls:
+            raise ValueError(
+                f"torch.load: expected the signature of the whole program in its module_call_graph, got those of "
+                f"{sorted(calls)}; save the file again"
+            )
+        signature = calls[""]["signature"]
         tensors: list[Tensor] = []
         arguments, keywords = _tree(signature["in_spec"], given)
         inputs = structures.flatten((*arguments, *keywords.values()), [])

@@ -149,6 +149,20 @@ def test_other_schemas_and_files_are_refused(saved, tmp_path):
         _archive_walk.load(str(tmp_path / "text.pt2"), name=None, gradients=False)
 
 
+def test_a_program_without_its_own_signature_is_refused(saved, tmp_path):
+    path = str(tmp_path / "other.pt2")
+
+    def renamed(data):
+        content = json.loads(data)
+        for call in content["graph_module"]["module_call_graph"]:
+            call["fqn"] = call["fqn"] or "other"
+        return json.dumps(content).encode()
+
+    rewritten(saved, path, renamed)
+    with pytest.raises(ValueError, match="expected the signature of the whole program"):
+        _archive_walk.load(path, name=None, gradients=False)
+
+
 def test_containers_have_a_place_for_each_value(saved, tmp_path):
     path = str(tmp_path / "other.pt2")
 
