@@ -20,11 +20,7 @@ if [ -z "${ARRAY_API_TESTS:-}" ] && [ "$(git -C "$suite" rev-parse HEAD 2>/dev/n
   git -C "$suite" submodule -q update --init  # the stubs, at the commit that the suite names
 fi
 
-if ! cmp -s requirements/array_api.txt "$work/stamp"; then
-  .venv/bin/python -m venv --clear "$work/venv"
-  "$work/venv/bin/python" -m pip install -q -r requirements/array_api.txt
-  cp requirements/array_api.txt "$work/stamp"
-fi
+scripts/environment.sh "$work/venv" requirements/array_api.txt
 
 known=$PWD/tests/array_api/known_failures.txt
 export PYTHONPATH=$PWD/$build/python ARRAY_API_TESTS_MODULE=tenon.array_api ARRAY_API_TESTS_VERSION=$version

@@ -25,13 +25,4 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# A new environment when the pins or the interpreter change.
-python=${TENON_PYTHON:-/usr/bin/python3}
-stamp=$(cat requirements/dev.txt <("$python" --version) | sha256sum | cut -c1-16)
-if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
-  echo "bootstrap: creating .venv"
-  rm -rf .venv
-  "$python" -m venv .venv
-  .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements/dev.txt
-  echo "$stamp" > .venv/stamp
-fi
+scripts/environment.sh .venv requirements/dev.txt

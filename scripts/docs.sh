@@ -7,14 +7,7 @@ cd "$(dirname "$0")/.."
 build=$PWD/${1:-build/release}
 environment=build/docs-venv
 
-stamp=$(cat requirements/docs.txt <(.venv/bin/python --version) | sha256sum | cut -c1-16)
-if [ "$(cat $environment/stamp 2>/dev/null)" != "$stamp" ]; then
-  echo "docs: creating $environment"
-  rm -rf $environment
-  .venv/bin/python -m venv $environment
-  $environment/bin/python -m pip install -q --disable-pip-version-check -r requirements/docs.txt
-  echo "$stamp" > $environment/stamp
-fi
+scripts/environment.sh $environment requirements/docs.txt
 
 # The table of the page on primitives is what this test sees.
 mkdir -p build/docs

@@ -87,11 +87,7 @@ peers_python() {
   local pins peers
   pins=$(cat requirements/peers.txt requirements/dev.txt benchmarks/peers.txt | sha256sum | cut -c1-12)
   peers=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/tested-peers-$pins
-  if [ ! -e "$peers/installed" ]; then
-    "${TENON_PYTHON:-/usr/bin/python3}" -m venv "$peers"
-    "$peers/bin/pip" install -q --disable-pip-version-check -r requirements/peers.txt
-    touch "$peers/installed"
-  fi
+  scripts/environment.sh "$peers" requirements/peers.txt
   echo "$peers/bin/python"
 }
 stage_peers() {
@@ -144,11 +140,7 @@ stage_array_api() { make build; scripts/array_api.sh; }
 stage_onnx() {
   make build
   local suite=${XDG_CACHE_HOME:-$HOME/.cache}/tenon/onnx-suite-1.23.2
-  if [ ! -e "$suite/installed" ]; then
-    "${TENON_PYTHON:-/usr/bin/python3}" -m venv "$suite"
-    "$suite/bin/pip" install -q --disable-pip-version-check onnx==1.23.2
-    touch "$suite/installed"
-  fi
+  scripts/environment.sh "$suite" onnx==1.23.2
   export PYTHONPATH=$PWD/build/release/python
   "$suite/bin/python" tests/onnx/backend_suite.py --least 1860
   "$suite/bin/python" tests/onnx/backend_suite.py --kind simple,pytorch-converted,pytorch-operator,real --least 147
