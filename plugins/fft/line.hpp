@@ -169,30 +169,27 @@ class LineTransform {
 
   void run_bluestein(const T* in, T* out, Treatment<T> treatment) {
     const Plan<T>& plan = *plan_->whole;
-    T* data = chirped_.data();
-    for (int64_t k = 0; k < plan.n; ++k) {
-      const Root<T> c = plan.chirp[static_cast<size_t>(k)];
-      Complex<T> z{in[2 * k], in[2 * k + 1]};
-      if (treatment.swap) z = swapped(z);
-      z = z * Complex<T>{c.re, c.im};
-      data[2 * k] = z.re;
-      data[2 * k + 1] = z.im;
-    }
+    T* const data = chirped_.data();
+    multiply(in, treatment.swap, plan.chirp, data, {false, T{1}});
     std::fill(data + 2 * plan.n, data + 2 * plan.rows(), T{0});
     convolution_->run(data, data, {false, T{1}});
-    for (int64_t k = 0; k < plan.rows(); ++k) {
-      const Root<T> b = plan.chirp_spectrum[static_cast<size_t>(k)];
-      const Complex<T> z = Complex<T>{data[2 * k], data[2 * k + 1]} * Complex<T>{b.re, b.im};
-      data[2 * k] = z.re;
-      data[2 * k + 1] = z.im;
-    }
+    multiply(data, false, plan.chirp_spectrum, data, {false, T{1}});
     convolution_->run(data, data, {true, T{1}});
-    for (int64_t k = 0; k < plan.n; ++k) {
-      const Root<T> c = plan.chirp[static_cast<size_t>(k)];
-      Complex<T> z = Complex<T>{data[2 * k], data[2 * k + 1]} * Complex<T>{c.re, c.im};
+    multiply(data, false, plan.chirp, out, treatment);
+  }
+
+  // Multiplies as many numbers as there are roots. `in` and `out` may be the same; parts of what is read are
+  // swapped if `swap`, of what is written if treatment.swap.
+  static void multiply(const T* in, bool swap, const std::vector<Root<T>>& roots, T* out,
+                       Treatment<T> treatment) {
+    const auto count = static_cast<int64_t>(roots.size());
+    const T* const by = &roots.data()->re;
+    for (int64_t k = 0; k < count; k += kWide) {
+      Value z = load_columns(in + 2 * k, count - k);
+      if (swap) z = swapped(z);
+      z = z * load_columns(by + 2 * k, count - k);
       if (treatment.swap) z = swapped(z);
-      out[2 * k] = z.re * treatment.scale;
-      out[2 * k + 1] = z.im * treatment.scale;
+      store_columns(out + 2 * k, Value{z.re * treatment.scale, z.im * treatment.scale}, count - k);
     }
   }
 
