@@ -94,6 +94,11 @@ class Utils:
 
     clip_grad_norm = staticmethod(nn.utils.clip_grad_norm_)
 
+    @staticmethod
+    def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> nn.Module:
+        """A module whose parameters are anything, here what its class gives them."""
+        return module_cls(*args, **kwargs)
+
 
 class Init:
     """torch.nn.init."""

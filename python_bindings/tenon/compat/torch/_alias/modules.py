@@ -37,7 +37,16 @@ torch.compiler: .programs.Compiler
 torch.cpu: .devices.Cpu
 torch.cuda: .devices.Cuda
 torch.cuda.random: .devices.Cuda
-torch.distributed: .ranks
+torch.distributed torch.distributed.distributed_c10d: compat.torch.distributed
+torch.distributed.algorithms torch.distributed.algorithms.ddp_comm_hooks torch.distributed.elastic
+    torch.distributed.elastic.multiprocessing: .nothing
+torch.distributed.algorithms.ddp_comm_hooks.default_hooks: distributed.comm_hooks
+torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook: distributed.power_sgd
+torch.distributed.algorithms.join: .mentioned.Join
+torch.distributed.checkpoint: compat.torch.distributed.checkpoint .mentioned.Checkpoint
+torch.distributed.elastic.multiprocessing.errors: .ranks.Errors
+torch.distributed.optim: compat.torch.distributed.optim
+torch.distributed.tensor.parallel: compat.torch.distributed.tensor.parallel
 torch.distributions torch.distributions.bernoulli torch.distributions.beta torch.distributions.binomial
     torch.distributions.categorical torch.distributions.dirichlet torch.distributions.exponential
     torch.distributions.gamma torch.distributions.independent torch.distributions.laplace
@@ -56,7 +65,7 @@ torch.jit: .programs.Jit
 torch.linalg: compat.torch.linalg
 torch.masked: compat.torch.masked
 torch.mps torch.xpu torch.mtia: .devices.AbsentAccelerator
-torch.multiprocessing: multiprocessing
+torch.multiprocessing: .processes multiprocessing
 torch.nn torch.nn.modules torch.nn.modules.activation torch.nn.modules.batchnorm torch.nn.modules.container
     torch.nn.modules.conv torch.nn.modules.dropout torch.nn.modules.linear torch.nn.modules.loss torch.nn.modules.module
     torch.nn.modules.normalization torch.nn.modules.padding torch.nn.modules.pixelshuffle torch.nn.modules.pooling
@@ -65,7 +74,7 @@ torch.nn torch.nn.modules torch.nn.modules.activation torch.nn.modules.batchnorm
 torch.nn.functional: compat.torch.nn.functional
 torch.nn.init: .layers.Init nn.init
 torch.nn.modules.utils: .layers.Tuples
-torch.nn.parallel torch.nn.parallel.distributed: .ranks.OfModules
+torch.nn.parallel torch.nn.parallel.distributed: .ranks.OfModules compat.torch.nn.parallel
 torch.nn.utils torch.nn.utils.clip_grad torch.nn.utils.convert_parameters torch.nn.utils.stateless
     torch.nn.utils.fusion: .layers.Utils nn.utils
 torch.nn.utils.parametrizations: nn.utils.parametrizations
@@ -75,8 +84,8 @@ torch.onnx: .programs.Onnx
 torch.optim torch.optim.optimizer torch.optim.adam torch.optim.adamw torch.optim.sgd torch.optim.rmsprop
     torch.optim.adagrad: optim
 torch.optim.lr_scheduler: optim.lr_scheduler
-torch.optim.swa_utils: optim.swa_utils
-torch.random: compat.torch random
+torch.optim.swa_utils: .averages optim.swa_utils
+torch.random: .generators compat.torch random
 torch.serialization: .files
 torch._utils: .files.Rebuilding
 torch.signal: compat.torch.signal
@@ -94,9 +103,10 @@ torch.version: .names.Version
 torch._dynamo: .mentioned.Dynamo
 torch._dynamo._trace_wrapped_higher_order_op: .mentioned.Wrapped
 torch.backends.opt_einsum: .mentioned.OptEinsum
-torch.distributed.device_mesh: .mentioned.Mesh
-torch.distributed.fsdp: .mentioned.FullySharded
-torch.distributed.tensor torch.distributed.tensor.placement_types: .mentioned.Parallel
+torch.distributed.device_mesh: compat.torch.distributed.device_mesh
+torch.distributed.fsdp torch.distributed.fsdp.fully_sharded_data_parallel:
+    compat.torch.distributed.fsdp .mentioned.FullySharded
+torch.distributed.tensor torch.distributed.tensor.placement_types: compat.torch.distributed.tensor
 torch.export: .mentioned.Export
 torch.fx: .mentioned.Fx
 torch.jit.annotations: .programs.Annotations
