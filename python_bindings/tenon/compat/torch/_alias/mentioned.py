@@ -62,6 +62,19 @@ Pytree = _space(
     "torch.utils._pytree", "Context _dict_flatten _dict_flatten_with_keys _dict_unflatten tree_flatten tree_map tree_unflatten", register_pytree_node=nothing,
     _register_pytree_node=nothing, register_constant=nothing,
 )  # fmt: skip
+Functional = _space(
+    "torch.distributed._functional_collectives",
+    "AsyncCollectiveTensor all_to_all_single_autograd wait_tensor",
+)
+States = _space(
+    "torch.distributed.checkpoint.state_dict",
+    "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict",
+)
+Offsets = _space("torch.distributed.tensor._utils", "compute_local_shape_and_global_offset")
+Placements = _space("torch.distributed.tensor.placement_types", "_StridedShard")
+HuggingFace = _space(
+    "torch.distributed.checkpoint.hf_storage", "HuggingFaceStorageReader HuggingFaceStorageWriter"
+)
 Join = _space("torch.distributed.algorithms.join", "Join Joinable JoinHook")
 Checkpoint = _space(
     "torch.distributed.checkpoint",

@@ -38,8 +38,8 @@ torch.cpu: .devices.Cpu
 torch.cuda: .devices.Cuda
 torch.cuda.random: .devices.Cuda
 torch.distributed torch.distributed.distributed_c10d: compat.torch.distributed
-torch.distributed.algorithms torch.distributed.algorithms.ddp_comm_hooks torch.distributed.elastic
-    torch.distributed.elastic.multiprocessing: .nothing
+torch.distributed._composable torch.distributed.algorithms torch.distributed.algorithms.ddp_comm_hooks
+    torch.distributed.elastic torch.distributed.elastic.multiprocessing: .nothing
 torch.distributed.algorithms.ddp_comm_hooks.default_hooks: distributed.comm_hooks
 torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook: distributed.power_sgd
 torch.distributed.algorithms.join: .mentioned.Join
@@ -98,6 +98,7 @@ torch.utils.checkpoint: utils.checkpoint
 torch.utils.data torch.utils.data.dataloader torch.utils.data.dataset torch.utils.data.distributed
     torch.utils.data.sampler torch.utils.data._utils torch.utils.data._utils.collate: .batches data
 torch.utils.dlpack: utils.dlpack
+torch.utils.hooks: .layers.Hooks
 torch.utils.tensorboard torch.utils.tensorboard.writer: .curves
 torch.version: .names.Version
 torch._dynamo: .mentioned.Dynamo
@@ -106,7 +107,13 @@ torch.backends.opt_einsum: .mentioned.OptEinsum
 torch.distributed.device_mesh: compat.torch.distributed.device_mesh
 torch.distributed.fsdp torch.distributed.fsdp.fully_sharded_data_parallel:
     compat.torch.distributed.fsdp .mentioned.FullySharded
-torch.distributed.tensor torch.distributed.tensor.placement_types: compat.torch.distributed.tensor
+torch.distributed._composable.fsdp: compat.torch.distributed.fsdp
+torch.distributed._functional_collectives: .mentioned.Functional
+torch.distributed.checkpoint.hf_storage: .mentioned.HuggingFace
+torch.distributed.checkpoint.state_dict: .mentioned.States
+torch.distributed.tensor: compat.torch.distributed.tensor
+torch.distributed.tensor._utils: .mentioned.Offsets
+torch.distributed.tensor.placement_types: compat.torch.distributed.tensor .mentioned.Placements
 torch.export: .mentioned.Export
 torch.fx: .mentioned.Fx
 torch.jit.annotations: .programs.Annotations
