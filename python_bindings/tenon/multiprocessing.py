@@ -25,7 +25,7 @@ import tenon
 from tenon import Tensor
 from tenon.runtime.shared_memory import NoMemoryError, map_and_close, reserve
 
-__all__ = [*multiprocessing.__all__, "share"]  # type: ignore[attr-defined]
+__all__ = [*multiprocessing.__all__, "is_shared", "share"]  # type: ignore[attr-defined]
 
 # Smaller tensors cross with their bytes: a descriptor is an open file until it is received, and processes
 # have about a thousand of them.
@@ -34,6 +34,7 @@ _LEAST_BYTES = 1 << 20
 _shared: dict[
     int, tuple[int, int]
 ] = {}  # address: bytes and descriptor of memory that share() made
+_received: dict[int, int] = {}  # address: bytes of memory that came from another process
 
 
 def share(tensor: Tensor) -> Tensor:
@@ -55,6 +56,13 @@ def share(tensor: Tensor) -> Tensor:
     copy = tenon.frombuffer(block, tensor.dtype, tensor.shape)
     copy.copy_(tensor.detach())
     return copy
+
+
+def is_shared(tensor: Tensor) -> bool:
+    """Whether the tensor lies in memory that share() made, or that came from another process."""
+    address = tensor.data_ptr()
+    sizes = _received | {start: bytes for start, (bytes, _) in _shared.items()}
+    return any(start <= address < start + bytes for start, bytes in sizes.items())
 
 
 def _forget(address: int) -> None:
@@ -102,8 +110,11 @@ def _description(tensor: Tensor, duplicate: Any, bytes: int, offset: int) -> tup
 def _rebuild(
     duplicate: Any, bytes: int, offset: int, dtype: str, shape: Any, requires_grad: bool
 ) -> Tensor:
-    memory = map_and_close(duplicate.detach(), bytes)
-    tensor = tenon.frombuffer(memory, dtype, shape, offset)  # type: ignore[arg-type]
+    block = memoryview(map_and_close(duplicate.detach(), bytes))  # type: ignore[arg-type]
+    address = tenon.frombuffer(block).data_ptr()
+    _received[address] = bytes
+    weakref.finalize(block, _received.pop, address)
+    tensor = tenon.frombuffer(block, dtype, shape, offset)
     return tensor.requires_grad_() if requires_grad else tensor
 
 

@@ -205,9 +205,11 @@ def test_what_is_not_there_is_an_error_by_name():
         importlib.import_module("torch.nothing")
     with pytest.raises(ImportError, match="cannot import name 'nothing' from 'torch'"):
         exec("from torch import nothing")
-    assert not hasattr(torch, "nothing") and not torch.distributed.is_available()
-    with pytest.raises(NotImplementedError, match=r"init_process_group\(\): .* tenon.distributed"):
-        torch.distributed.init_process_group("gloo")
+    assert not hasattr(torch, "nothing") and torch.distributed.is_available()
+    with pytest.raises(NotImplementedError, match="expected backend 'gloo' or 'nccl', got 'mpi'"):
+        torch.distributed.init_process_group("mpi")
+    with pytest.raises(AttributeError, match="torch.distributed.rpc: Tenon, which stands"):
+        torch.distributed.rpc
     with pytest.raises(NotImplementedError, match="torch.jit.trace"):
         torch.jit.trace(None, ())
     assert not isinstance(X, torch.fx.Proxy)
@@ -369,3 +371,118 @@ def test_assert_close_says_what_is_apart():
         torch.testing.assert_close(X, X.double())
     with pytest.raises(ValueError, match="rtol and atol, or none of both"):
         torch.testing.assert_close(X, X, rtol=1.0)
+
+
+# -- names of devices that are not there, precision, averages ------------------------------------------------
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.forward_dtype = (x @ x).dtype
+        return x * 2
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        ctx.backward_dtype = (x @ x).dtype
+        assert ctx.backward_dtype is ctx.forward_dtype
+        return grad * 2
+
+
+class Cast(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float64)
+    def forward(ctx, x, names):
+        assert names == ("a",)
+        return x @ x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+def test_functions_keep_their_precision():
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        y = Scaled.apply(x)
+        assert Cast.apply(x, ("a",)).dtype is torch.float64
+        assert torch.get_autocast_cpu_dtype() is torch.bfloat16 and torch.is_autocast_cpu_enabled()
+    assert Cast.apply(x, ("a",)).dtype is torch.float32
+    y.sum().backward()
+    assert x.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert torch.cuda.amp.custom_fwd(lambda ctx, x: x)(Plain(), 3) == 3
+
+
+def test_averages_of_lists():
+    from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, get_swa_multi_avg_fn
+
+    for function, expected in ((get_ema_multi_avg_fn(0.75), 1.25), (get_swa_multi_avg_fn(), 1.5)):
+        model = nn.Linear(1, 1, bias=False)
+        averaged = AveragedModel(model, multi_avg_fn=function)
+        for value in (1.0, 2.0):
+            nn.init.constant_(model.weight, value)
+            averaged.update_parameters(model)
+        assert averaged.module.weight.item() == expected
+    with pytest.raises(ValueError, match="one of avg_fn and multi_avg_fn"):
+        AveragedModel(model, avg_fn=lambda *_: None, multi_avg_fn=function)
+
+
+def test_names_of_an_accelerator_that_is_not_there():
+    try:
+        torch.cuda.nvtx.range_push("step")
+    except torch.cuda.OutOfMemoryError:
+        raise AssertionError from None
+    except RuntimeError as error:
+        assert "torch.cuda.nvtx.range_push(): there is no CUDA" in str(error)
+    assert torch.accelerator.max_memory_allocated() == torch.cuda.max_memory_cached() == 0
+    assert torch.cuda.get_arch_list() == [] and issubclass(torch.AcceleratorError, RuntimeError)
+    assert not isinstance(X, torch.cuda.FloatTensor) and not isinstance(3, torch.SymInt)
+    with pytest.raises(NotImplementedError, match="torch.cuda.LongTensor: Tenon"):
+        torch.cuda.LongTensor([1])
+
+
+def test_older_names_and_settings():
+    a = torch.tensor([[4.0, 2.0], [2.0, 3.0]])
+    assert torch.cholesky(a).equal(torch.linalg.cholesky(a))
+    q, r = torch.qr(a)
+    assert torch.allclose(q @ r, a, atol=1e-5)
+    torch.set_deterministic_debug_mode("warn")
+    assert torch.get_deterministic_debug_mode() == 1
+    torch.set_deterministic_debug_mode(0)
+    assert torch.get_deterministic_debug_mode() == 0
+    with pytest.raises(RuntimeError, match="expected 0 to 2 or one of default, warn, error"):
+        torch.set_deterministic_debug_mode("loud")
+    assert isinstance(nn.utils.skip_init(nn.Linear, 2, 3), nn.Linear)
+    assert nn.parallel.data_parallel(nn.Identity(), X) is X
+    with pytest.raises(
+        NotImplementedError, match="torch.nn.parallel.replicate.*there is one device"
+    ):
+        nn.parallel.replicate(nn.Identity(), [0, 1])
+    scaler = torch.GradScaler("cuda")
+    assert scaler.scale(X) is X and torch.random.default_generator is torch.default_generator
+
+
+def test_memory_that_processes_share():
+    x = torch.arange(3.0)
+    assert not x.is_shared() and x.share_memory_() is x and x.is_shared() and x[1:].is_shared()
+    assert x.share_memory_().tolist() == [0.0, 1.0, 2.0]
+    y = torch.zeros(1)
+    assert y.set_(x) is y and y.tolist() == [0.0, 1.0, 2.0] and y.data_ptr() == x.data_ptr()
+    with pytest.raises(NotImplementedError, match=r"set_\(\): expected one tensor"):
+        y.set_(x, 1, (1,), (1,))
+
+
+def test_a_sampler_of_ranks():
+    from torch.utils.data.distributed import DistributedSampler
+
+    parts = [DistributedSampler(range(5), 2, rank, shuffle=False) for rank in range(2)]
+    assert [list(each) for each in parts] == [[0, 2, 4], [1, 3, 0]]
+    assert (len(parts[0]), parts[0].num_samples, parts[0].total_size) == (3, 3, 6)
+    parts[0].set_epoch(4)
+    assert parts[0].epoch == 4
+    with pytest.raises(RuntimeError, match="expected a group of ranks"):
+        DistributedSampler(range(5))

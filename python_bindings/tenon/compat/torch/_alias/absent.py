@@ -17,7 +17,14 @@ def absent_class(name: str) -> type:
 
     module, _, last = name.rpartition(".")
     return type(
-        last, (), {"__new__": refuse, "__module__": module, "__doc__": f"{name}, which is absent."}
+        last,
+        (),
+        {
+            "__new__": refuse,
+            "__module__": module,
+            "__doc__": f"{name}, which is absent.",
+            "is_absent": True,
+        },
     )
 
 
@@ -31,4 +38,5 @@ def absent_function(name: str, instead: str = "") -> Callable[..., NoReturn]:
         )
 
     refuse.__name__ = name.rpartition(".")[2]
+    refuse.is_absent = True  # type: ignore[attr-defined]
     return refuse

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tenon
-from tenon import data
+from tenon import data, distributed
 
 __all__ = [
     "DataLoader",
+    "DistributedSampler",
     "RandomSampler",
     "SubsetRandomSampler",
     "WeightedRandomSampler",
@@ -102,6 +103,35 @@ class WeightedRandomSampler(data.WeightedRandomSampler):
         self, weights: Any, num_samples: int, replacement: bool = True, generator: Any = None
     ) -> None:
         super().__init__(weights, num_samples, replacement, seed=_seed(generator))
+
+
+class DistributedSampler(data.DistributedSampler):
+    """tenon.data.DistributedSampler, by default of the ranks of the job."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+        own = distributed.get_rank() if rank is None else rank
+        super().__init__(dataset, replicas, own, shuffle, seed, drop_last)
+
+    @property
+    def epoch(self) -> int:
+        return self.passes
+
+    @property
+    def num_samples(self) -> int:
+        return len(self)
+
+    @property
+    def total_size(self) -> int:
+        return len(self) * self.num_replicas
 
 
 def random_split(dataset: Any, lengths: Sequence[Any], generator: Any = None) -> list[Any]:

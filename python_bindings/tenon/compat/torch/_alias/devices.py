@@ -10,7 +10,16 @@ import tenon
 
 from .absent import absent_class, absent_function
 
-__all__ = ["AbsentDevice", "Accelerator", "Cpu", "Cuda", "CudaBackend", "Cudnn", "device"]
+__all__ = [
+    "AbsentDevice",
+    "AbsentDeviceError",
+    "Accelerator",
+    "Cpu",
+    "Cuda",
+    "CudaBackend",
+    "Cudnn",
+    "device",
+]
 
 
 def _no(*_: Any, **__: Any) -> bool:
@@ -23,6 +32,10 @@ def _zero(*_: Any, **__: Any) -> int:
 
 def _nothing(*_: Any, **__: Any) -> None:
     """What there is nothing to do for without such a device."""
+
+
+class AbsentDeviceError(RuntimeError):
+    """What programs expect of devices that fail."""
 
 
 def _refused(name: str) -> Any:
@@ -99,6 +112,12 @@ class Accelerator:
     synchronize = _refused("torch.accelerator.synchronize")
     set_device_index = _refused("torch.accelerator.set_device_index")
     current_device_index = _refused("torch.accelerator.current_device_index")
+    current_device_idx, set_device_idx = current_device_index, set_device_index
+    current_stream = _refused("torch.accelerator.current_stream")
+    set_stream = _refused("torch.accelerator.set_stream")
+    get_memory_info = _refused("torch.accelerator.get_memory_info")
+    memory_allocated = max_memory_allocated = memory_reserved = max_memory_reserved = _zero
+    empty_cache = reset_peak_memory_stats = reset_accumulated_memory_stats = _nothing
 
 
 class Cpu:
@@ -125,11 +144,19 @@ class Cuda:
         max_memory_reserved
     ) = _zero
     manual_seed = manual_seed_all = seed = seed_all = empty_cache = ipc_collect = _nothing
-    reset_peak_memory_stats = reset_max_memory_allocated = _nothing
+    reset_peak_memory_stats = reset_max_memory_allocated = reset_max_memory_cached = _nothing
+    reset_accumulated_memory_stats = set_per_process_memory_fraction = _nothing
+    is_tf32_supported = can_device_access_peer = _no
+    memory_cached = max_memory_cached = _zero
+    default_generators: tuple[Any, ...] = ()
+    OutOfMemoryError = tenon.OutOfMemoryError
+    AcceleratorError = CudaError = DeferredCudaCallError = AbsentDeviceError
 
     @staticmethod
     def get_rng_state_all() -> list[Any]:
         return []
+
+    get_arch_list = get_rng_state_all
 
     set_rng_state_all = _nothing
     Stream, Event, CUDAGraph, StreamContext, device = map(
@@ -143,11 +170,21 @@ class Cuda:
         ),
     )
     graph = absent_function("torch.cuda.graph")
+    nvtx = type("nvtx", (), {})
+
+
+# Classes of tensors of CUDA, which programs choose where it is there.
+for _name in """FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor ByteTensor
+        BoolTensor ExternalStream MemPool device_of""".split():
+    setattr(Cuda, _name, absent_class(f"torch.cuda.{_name}"))
+for _name in "mark range range_end range_pop range_push range_start".split():
+    setattr(Cuda.nvtx, _name, staticmethod(_refused(f"torch.cuda.nvtx.{_name}")))
 
 
 for _name in """current_device current_stream default_stream get_device_capability get_device_name get_device_properties
-        get_rng_state init mem_get_info memory_stats memory_summary set_device set_rng_state set_stream stream
-        synchronize""".split():
+        get_rng_state init initial_seed list_gpu_processes make_graphed_callables mem_get_info memory_snapshot memory_stats
+        memory_summary memory_usage power_draw set_device set_rng_state set_stream set_sync_debug_mode stream synchronize
+        temperature utilization""".split():
     setattr(Cuda, _name, staticmethod(_refused(f"torch.cuda.{_name}")))
 
 

@@ -23,7 +23,14 @@ from tenon.io import foreign_files
 
 from .absent import absent_class
 
-__all__ = ["add_safe_globals", "load", "safe_globals", "save"]
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
 
 # Classes that name the dtype of a tensor's bytes in a file.
 STORAGES = {
@@ -246,6 +253,15 @@ class safe_globals:
 
     def __exit__(self, *exception: Any) -> None:
         del _safe[len(_safe) - len(self._added) :]
+
+
+def get_safe_globals() -> list[Any]:
+    """The classes that are allowed."""
+    return list(_safe)
+
+
+def clear_safe_globals() -> None:
+    _safe.clear()
 
 
 def add_safe_globals(safe_globals: Any) -> None:

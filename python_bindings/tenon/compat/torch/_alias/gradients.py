@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 from tenon import autograd as _autograd
@@ -35,8 +36,30 @@ class set_detect_anomaly:
             self._region.__exit__(*exception)
 
 
+class _Activity(enum.Enum):
+    CPU, CUDA, XPU = "cpu", "cuda", "xpu"
+
+
+def _trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[Any], None]:
+    if use_gzip:
+        raise NotImplementedError(
+            "tensorboard_trace_handler(): expected use_gzip=False, got True; compress the file afterwards"
+        )
+
+    def handle(profile: Any) -> None:
+        profile.export_tensorboard(dir_name, worker_name)
+
+    return handle
+
+
 class Profiler:
     """What torch.profiler names besides."""
 
-    class ProfilerActivity(enum.Enum):
-        CPU, CUDA, XPU = "cpu", "cuda", "xpu"
+    ProfilerActivity = _Activity
+    tensorboard_trace_handler = staticmethod(_trace_handler)
+
+    @staticmethod
+    def supported_activities() -> set[_Activity]:
+        return {_Activity.CPU}

@@ -9,6 +9,7 @@ from typing import Any
 import tenon
 from tenon import multiprocessing, nn
 from tenon._core import Tensor
+from tenon.nn.hooks import HookHandle
 
 from .ranks import OfModules
 
@@ -93,6 +94,17 @@ class Utils:
     """torch.nn.utils."""
 
     clip_grad_norm = staticmethod(nn.utils.clip_grad_norm_)
+
+    @staticmethod
+    def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> nn.Module:
+        """A module whose parameters are anything, here what its class gives them."""
+        return module_cls(*args, **kwargs)
+
+
+class Hooks:
+    """torch.utils.hooks."""
+
+    RemovableHandle = HookHandle
 
 
 class Init:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tenon
+from tenon import multiprocessing
 from tenon._core import Tensor
 from tenon._core import operator as _operator
 from tenon._tensor.arguments import one_sequence
@@ -112,6 +113,32 @@ def __reversed__(self: Tensor) -> Tensor:
     return _operator("flip")(self, [0]).clone() if self.ndim else self
 
 
+def share_memory_(self: Tensor) -> Tensor:
+    """The tensor itself in memory that other processes map; what one of them writes, all see."""
+    if not is_shared(self):
+        self.data = multiprocessing.share(self.detach())
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether its memory is that of share_memory_()."""
+    return multiprocessing.is_shared(self)
+
+
+def set_(self: Tensor, source: Any = None, *place: Any) -> Tensor:
+    """The tensor itself, which shows the memory of another one from here on. It must have no history."""
+    if place or not isinstance(source, Tensor):
+        raise NotImplementedError(
+            "set_(): expected one tensor, whose memory is shown; storages are not there"
+        )
+    self.data = source.detach()
+    return self
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    raise RuntimeError("record_stream(): expected a tensor of a device with streams")
+
+
 def has_names(self: Tensor) -> bool:
     """Whether axes have names. Those of Tenon have none."""
     return False
@@ -132,6 +159,10 @@ def memory_attributes() -> dict[str, Any]:
         map_,
         rsub,
         __reversed__,
+        share_memory_,
+        is_shared,
+        set_,
+        record_stream,
         has_names,
     )
     return {each.__name__: each for each in functions} | {

@@ -62,14 +62,27 @@ Pytree = _space(
     "torch.utils._pytree", "Context _dict_flatten _dict_flatten_with_keys _dict_unflatten tree_flatten tree_map tree_unflatten", register_pytree_node=nothing,
     _register_pytree_node=nothing, register_constant=nothing,
 )  # fmt: skip
-Mesh = _space("torch.distributed.device_mesh", "DeviceMesh init_device_mesh")
-Parallel = _space(
-    "torch.distributed.tensor",
-    "DTensor DeviceMesh Partial Placement Replicate Shard distribute_tensor distribute_module",
+Functional = _space(
+    "torch.distributed._functional_collectives",
+    "AsyncCollectiveTensor all_to_all_single_autograd wait_tensor",
+)
+States = _space(
+    "torch.distributed.checkpoint.state_dict",
+    "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict set_model_state_dict set_optimizer_state_dict set_state_dict",
+)
+Offsets = _space("torch.distributed.tensor._utils", "compute_local_shape_and_global_offset")
+Placements = _space("torch.distributed.tensor.placement_types", "_StridedShard")
+HuggingFace = _space(
+    "torch.distributed.checkpoint.hf_storage", "HuggingFaceStorageReader HuggingFaceStorageWriter"
+)
+Join = _space("torch.distributed.algorithms.join", "Join Joinable JoinHook")
+Checkpoint = _space(
+    "torch.distributed.checkpoint",
+    "FileSystemReader FileSystemWriter DefaultLoadPlanner DefaultSavePlanner",
 )
 FullySharded = _space(
     "torch.distributed.fsdp",
-    "FSDPModule FullyShardedDataParallel FullStateDictConfig ShardingStrategy StateDictType fully_shard",
+    "CPUOffload FullStateDictConfig FullOptimStateDictConfig MixedPrecision ShardedStateDictConfig ShardingStrategy StateDictType",
 )
 FlexAttention = _space(
     "torch.nn.attention.flex_attention", "AuxRequest BlockMask create_block_mask flex_attention",

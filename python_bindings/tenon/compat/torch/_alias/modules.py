@@ -37,7 +37,16 @@ torch.compiler: .programs.Compiler
 torch.cpu: .devices.Cpu
 torch.cuda: .devices.Cuda
 torch.cuda.random: .devices.Cuda
-torch.distributed: .ranks
+torch.distributed torch.distributed.distributed_c10d: compat.torch.distributed
+torch.distributed._composable torch.distributed.algorithms torch.distributed.algorithms.ddp_comm_hooks
+    torch.distributed.elastic torch.distributed.elastic.multiprocessing: .nothing
+torch.distributed.algorithms.ddp_comm_hooks.default_hooks: distributed.comm_hooks
+torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook: distributed.power_sgd
+torch.distributed.algorithms.join: .mentioned.Join
+torch.distributed.checkpoint: compat.torch.distributed.checkpoint .mentioned.Checkpoint
+torch.distributed.elastic.multiprocessing.errors: .ranks.Errors
+torch.distributed.optim: compat.torch.distributed.optim
+torch.distributed.tensor.parallel: compat.torch.distributed.tensor.parallel
 torch.distributions torch.distributions.bernoulli torch.distributions.beta torch.distributions.binomial
     torch.distributions.categorical torch.distributions.dirichlet torch.distributions.exponential
     torch.distributions.gamma torch.distributions.independent torch.distributions.laplace
@@ -56,7 +65,7 @@ torch.jit: .programs.Jit
 torch.linalg: compat.torch.linalg
 torch.masked: compat.torch.masked
 torch.mps torch.xpu torch.mtia: .devices.AbsentAccelerator
-torch.multiprocessing: multiprocessing
+torch.multiprocessing: .processes multiprocessing
 torch.nn torch.nn.modules torch.nn.modules.activation torch.nn.modules.batchnorm torch.nn.modules.container
     torch.nn.modules.conv torch.nn.modules.dropout torch.nn.modules.linear torch.nn.modules.loss torch.nn.modules.module
     torch.nn.modules.normalization torch.nn.modules.padding torch.nn.modules.pixelshuffle torch.nn.modules.pooling
@@ -65,7 +74,7 @@ torch.nn torch.nn.modules torch.nn.modules.activation torch.nn.modules.batchnorm
 torch.nn.functional: compat.torch.nn.functional
 torch.nn.init: .layers.Init nn.init
 torch.nn.modules.utils: .layers.Tuples
-torch.nn.parallel torch.nn.parallel.distributed: .ranks.OfModules
+torch.nn.parallel torch.nn.parallel.distributed: .ranks.OfModules compat.torch.nn.parallel
 torch.nn.utils torch.nn.utils.clip_grad torch.nn.utils.convert_parameters torch.nn.utils.stateless
     torch.nn.utils.fusion: .layers.Utils nn.utils
 torch.nn.utils.parametrizations: nn.utils.parametrizations
@@ -75,8 +84,8 @@ torch.onnx: .programs.Onnx
 torch.optim torch.optim.optimizer torch.optim.adam torch.optim.adamw torch.optim.sgd torch.optim.rmsprop
     torch.optim.adagrad: optim
 torch.optim.lr_scheduler: optim.lr_scheduler
-torch.optim.swa_utils: optim.swa_utils
-torch.random: compat.torch random
+torch.optim.swa_utils: .averages optim.swa_utils
+torch.random: .generators compat.torch random
 torch.serialization: .files
 torch._utils: .files.Rebuilding
 torch.signal: compat.torch.signal
@@ -89,14 +98,22 @@ torch.utils.checkpoint: utils.checkpoint
 torch.utils.data torch.utils.data.dataloader torch.utils.data.dataset torch.utils.data.distributed
     torch.utils.data.sampler torch.utils.data._utils torch.utils.data._utils.collate: .batches data
 torch.utils.dlpack: utils.dlpack
+torch.utils.hooks: .layers.Hooks
 torch.utils.tensorboard torch.utils.tensorboard.writer: .curves
 torch.version: .names.Version
 torch._dynamo: .mentioned.Dynamo
 torch._dynamo._trace_wrapped_higher_order_op: .mentioned.Wrapped
 torch.backends.opt_einsum: .mentioned.OptEinsum
-torch.distributed.device_mesh: .mentioned.Mesh
-torch.distributed.fsdp: .mentioned.FullySharded
-torch.distributed.tensor torch.distributed.tensor.placement_types: .mentioned.Parallel
+torch.distributed.device_mesh: compat.torch.distributed.device_mesh
+torch.distributed.fsdp torch.distributed.fsdp.fully_sharded_data_parallel:
+    compat.torch.distributed.fsdp .mentioned.FullySharded
+torch.distributed._composable.fsdp: compat.torch.distributed.fsdp
+torch.distributed._functional_collectives: .mentioned.Functional
+torch.distributed.checkpoint.hf_storage: .mentioned.HuggingFace
+torch.distributed.checkpoint.state_dict: .mentioned.States
+torch.distributed.tensor: compat.torch.distributed.tensor
+torch.distributed.tensor._utils: .mentioned.Offsets
+torch.distributed.tensor.placement_types: compat.torch.distributed.tensor .mentioned.Placements
 torch.export: .mentioned.Export
 torch.fx: .mentioned.Fx
 torch.jit.annotations: .programs.Annotations

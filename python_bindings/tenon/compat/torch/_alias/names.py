@@ -8,17 +8,20 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
+from tenon.compat import torch as _torch
 from tenon.compat.torch import _options
 
 from . import memory
 from .absent import absent_class
 from .constructors import dtype_of
+from .devices import AbsentDeviceError
 from .devices import device as device
 from .files import STORAGES
 from .files import load as load
 from .files import save as save
 from .generators import default_generator as default_generator
 from .modules import VERSION
+from .precision import GradScaler as GradScaler
 from .precision import autocast as autocast
 from .programs import compile as compile
 
@@ -28,6 +31,9 @@ TypedStorage UntypedStorage OutOfMemoryError cdouble
 cfloat clamp_max clamp_min detach is_signed set_flush_denormal are_deterministic_algorithms_enabled autocast compile device get_default_device get_float32_matmul_precision
 clamp_max_ clamp_min_ default_generator detach_ get_device_module get_num_interop_threads is_conj is_deterministic_algorithms_warn_only_enabled
 is_distributed is_inference is_neg is_same_size is_warn_always_enabled resize_as_ set_warn_always zero_
+GradScaler cholesky clear_autocast_cache get_autocast_cpu_dtype get_autocast_gpu_dtype
+is_autocast_cpu_enabled qr set_deterministic_debug_mode get_deterministic_debug_mode Event Storage Stream SymBool SymFloat
+SymInt AcceleratorError legacy_contiguous_format
 is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
 set_float32_matmul_precision typename use_deterministic_algorithms""".split()
     + sorted(STORAGES)
@@ -38,6 +44,7 @@ __version__ = VERSION
 channels_last = _options.memory_format("channels_last")
 channels_last_3d = _options.memory_format("channels_last_3d")
 strided = _options.strided
+legacy_contiguous_format = _options.memory_format("legacy_contiguous_format")
 
 
 class Version:
@@ -168,6 +175,54 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
     return tenon.amp.get_autocast_dtype() or tenon.bfloat16
 
 
+def is_autocast_cpu_enabled() -> bool:
+    """is_autocast_enabled("cpu")."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """get_autocast_dtype("cpu")."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """PyTorch's default: there is no GPU."""
+    return tenon.float16
+
+
+def clear_autocast_cache() -> None:
+    """Parameters are cast where they are used, and their copies are kept by nothing."""
+
+
+_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: Any) -> None:
+    """use_deterministic_algorithms() by a name or number: "default", "warn" or "error", or 0 to 2."""
+    mode = _MODES.index(debug_mode) if debug_mode in _MODES else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"set_deterministic_debug_mode(): expected 0 to 2 or one of {', '.join(_MODES)}, got {debug_mode!r}"
+        )
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    if not _settings["deterministic"]:
+        return 0
+    return 1 if _settings["warns"] else 2
+
+
+def cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
+    """torch.linalg.cholesky() by its older name."""
+    return _torch.linalg.cholesky(input, upper=upper, out=out)
+
+
+def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """torch.linalg.qr() by its older name."""
+    return _torch.linalg.qr(input, mode="reduced" if some else "complete", out=out)  # type: ignore[call-arg]
+
+
 def detach(input: Tensor) -> Tensor:
     """The tensor without its history."""
     return input.detach()
@@ -236,5 +291,9 @@ def set_flush_denormal(mode: bool) -> bool:
 Storage, TypedStorage, UntypedStorage = map(
     absent_class, ("torch.Storage", "torch.TypedStorage", "torch.UntypedStorage")
 )
+Event, Stream, SymBool, SymFloat, SymInt = map(
+    absent_class, ("torch.Event", "torch.Stream", "torch.SymBool", "torch.SymFloat", "torch.SymInt")
+)
 OutOfMemoryError = tenon.OutOfMemoryError
+AcceleratorError = AbsentDeviceError
 cfloat, cdouble = tenon.complex64, tenon.complex128

@@ -56,6 +56,13 @@ class Compiler:
     def reset() -> None:
         pass
 
+    @staticmethod
+    def list_backends(exclude_tags: Any = None) -> list[str]:
+        """None but Tenon's own, which has no name."""
+        return []
+
+    set_stance = absent_function("torch.compiler.set_stance")
+
 
 class Jit:
     """torch.jit."""

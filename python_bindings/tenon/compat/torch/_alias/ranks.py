@@ -1,40 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed, which says that it is not available, and torch.nn.parallel of one process."""
+"""What torch.distributed and torch.nn.parallel have beside tenon.compat.torch's: models on all GPUs, and how errors are told."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tenon import nn
 
-from .absent import absent_class, absent_function
-
-_INSTEAD = "tenon.distributed trains on several ranks"
-
-
-def is_available() -> bool:
-    """PyTorch's packages ask this before anything else of torch.distributed."""
-    return False
-
-
-def is_initialized() -> bool:
-    return False
-
-
-is_torchelastic_launched = is_initialized
-_FUNCTIONS = """all_gather all_gather_object all_reduce all_to_all barrier broadcast broadcast_object_list
-destroy_process_group gather get_backend get_rank get_world_size init_process_group irecv isend new_group recv reduce
-reduce_scatter scatter send""".split()
-_CLASSES = "ProcessGroup ReduceOp Store Work".split()
-__all__ = ["is_available", "is_initialized", "is_torchelastic_launched", *_CLASSES, *_FUNCTIONS]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _CLASSES:
-        return absent_class(f"torch.distributed.{name}")
-    if name in _FUNCTIONS:
-        return absent_function(f"torch.distributed.{name}", _INSTEAD)
-    raise AttributeError(name)
+from .absent import absent_function
 
 
 class _DataParallel(nn.Module):
@@ -54,4 +28,32 @@ class OfModules:
     """torch.nn.parallel."""
 
     DataParallel = _DataParallel
-    DistributedDataParallel = absent_class("torch.nn.parallel.DistributedDataParallel")
+    gather, parallel_apply, replicate, scatter = (
+        absent_function(f"torch.nn.parallel.{name}", "there is one device")
+        for name in "gather parallel_apply replicate scatter".split()
+    )
+
+    @staticmethod
+    def data_parallel(
+        module: Any,
+        inputs: Any,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        module_kwargs: Any = None,
+    ) -> Any:
+        """The module's result, as there is one device."""
+        return module(
+            *(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {})
+        )
+
+
+def _record(fn: Callable[..., Any], error_handler: Any = None) -> Callable[..., Any]:
+    """The function: the launcher (`tenon run`) prints the error of the rank that failed first in any case."""
+    return fn
+
+
+class Errors:
+    """torch.distributed.elastic.multiprocessing.errors."""
+
+    record = staticmethod(_record)

@@ -10,6 +10,7 @@ return None, or a Work with `async_op=True`. What they do is docs/distributed.md
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,6 +168,15 @@ def is_available() -> bool:
     return True
 
 
+_TIMEOUT = 1800.0  # seconds, as programs for PyTorch expect: rank 0 may fetch a data set while others wait at a barrier
+
+
+def _is_launched(rank: int, world_size: int) -> bool:
+    """Whether a launcher has said who this rank is, and not the program something else."""
+    given = ((rank, "RANK"), (world_size, "WORLD_SIZE"))
+    return all(value < 0 or os.environ.get(name) == str(value) for value, name in given)
+
+
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
@@ -179,17 +189,27 @@ def init_process_group(
     device_id: Any = None,
 ) -> None:
     """`backend` is "gloo", "nccl" or both as "cpu:gloo,cuda:nccl": tensors of the host go through it in any case, and
-    devices that communicate by themselves do that. `init_method` is "env://", or "tcp://host:port" of rank 0."""
+    devices that communicate by themselves do that. `init_method` is "env://", or "tcp://host:port" of rank 0. `rank` and
+    `world_size`, where they are not what the variables of a launcher say, make the ranks meet at MASTER_ADDR and MASTER_PORT.
+    """
     only("init_process_group", pg_options=(pg_options, None), device_id=(device_id, None))
     kinds = [each.rpartition(":")[2] for each in (backend or "host").split(",")]
     if any(kind not in BACKENDS for kind in kinds):
         raise NotImplementedError(
             f"init_process_group: expected backend 'gloo' or 'nccl', got {backend!r}"
         )
-    seconds = 60.0 if timeout is None else timeout.total_seconds()
+    seconds = _TIMEOUT if timeout is None else timeout.total_seconds()
     name = group_name or "world"
     if store is not None and init_method is not None:
         raise ValueError("init_process_group: expected one of init_method and store, got both")
+    if store is None and init_method in (None, "env://") and not _is_launched(rank, world_size):
+        address, port = (os.environ.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT"))
+        if not address or not port:
+            raise ValueError(
+                "init_process_group: expected the variables MASTER_ADDR and MASTER_PORT beside rank and world_size, got "
+                f"{address!r} and {port!r}"
+            )
+        init_method = f"tcp://{address}:{port}"
     if init_method is not None and init_method.startswith("tcp://"):
         host, _, port = init_method.removeprefix("tcp://").partition(":")
         if not host or not port.isdecimal() or rank < 0 or world_size < 1:
