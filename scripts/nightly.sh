@@ -18,6 +18,8 @@
 #               suites of einops, opt_einsum, the packages of the array API, SciPy and scikit-learn, methods beside
 #               PyTorch's, and damaged models of Paddle and PyTorch for NIGHTLY_FUZZ_MINUTES
 #   asan, tsan  the tests under sanitizers
+#   readers     a build with AddressSanitizer reads damaged programs, models of ONNX, Paddle and PyTorch and language models, each for
+#               NIGHTLY_FUZZ_MINUTES, a million structures that lie, and calls the predictor in random orders
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   compilers   the sources read by g++ 11 to 14 and clang 14 to 19, as far as syntax, types and templates go
 #   aarch64     cross-built, the C++ tests run by qemu
@@ -33,7 +35,7 @@
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large distributed guard mutation fuzz peers bridges asan tsan gcc clang compilers aarch64 array_api onnx networks soak llm wheel tidy)
+all=(exhaustive large distributed guard mutation fuzz peers bridges asan readers tsan gcc clang compilers aarch64 array_api onnx networks soak llm wheel tidy)
 
 install() {
   local missing=() package sudo=""
@@ -117,6 +119,7 @@ stage_bridges() {
   return $failed
 }
 stage_asan() { make asan; }
+stage_readers() { scripts/sanitize.sh readers "${NIGHTLY_FUZZ_MINUTES:-60}"; }
 stage_tsan() { make tsan; }
 stage_gcc() {
   local package

@@ -177,9 +177,10 @@ OutputFile emit_bridge(const Bridge& bridge, const ForeignSignatures& signatures
   }
   std::string parameters_table, core;
   for (const auto& [name, signature] : signatures) {
+    // The pointer: clang before 16 lets no lambda capture a structured binding.
     const bool is_told =
         std::any_of(bridge.calls.begin(), bridge.calls.end(),
-                    [&](const BridgeCall& call) { return call.signature == &signature; });
+                    [told = &signature](const BridgeCall& call) { return call.signature == told; });
     if (signature.is_core) core += cat("    ", python_string(name), ",\n");
     if (!is_told) continue;
     parameters_table += cat("    ", python_string(name), ": (");

@@ -11,20 +11,19 @@ than ten seconds, raises an error of another kind or is answered with a status o
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
+import logging
 import random
 import struct
 import sys
 import tempfile
-import time
-from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.onnx_models import GIBIBYTES, NUMBERS, Loader, damaged
-from tests.fuzz.saved_models import slots
+from .damaged_files import NUMBERS, Campaign, arguments, damaged, serve, told, used
+from .saved_models import slots
 
 LLM = Path(__file__).resolve().parents[1] / "python" / "llm"
 SUFFIXES = {"gguf": ".gguf", "tokenizer": ".json", "template": ".jinja", "http": ".http"}
@@ -264,24 +263,22 @@ class Reader:
         import tenon
 
         model = tenon.llm.load(path)
-        try:
-            model.generate("ab", max_tokens=2) if model.tokenizer else list(
-                model.tokens([1, 2], max_tokens=2)
-            )
-        except (ValueError, NotImplementedError, FloatingPointError, IndexError):
-            return "loaded, and its use was refused"
-        return "loaded"
+
+        def generate() -> object:
+            if model.tokenizer:
+                return model.generate("ab", max_tokens=2)
+            return list(model.tokens([1, 2], max_tokens=2))
+
+        return used(generate, (ValueError, NotImplementedError, FloatingPointError, IndexError))
 
     def read_json(self, path: Path) -> str:
         from tenon.llm import Tokenizer
 
         tokenizer = Tokenizer(path)
-        try:
-            for text in ("hello world", "", "é𝔘 <|end|>\n\t", "ab" * 200):
-                tokenizer.decode(tokenizer.encode(text))
-        except ValueError:
-            return "loaded, and its use was refused"
-        return "loaded"
+        texts = ("hello world", "", "é𝔘 <|end|>\n\t", "ab" * 200)
+        return used(
+            lambda: [tokenizer.decode(tokenizer.encode(text)) for text in texts], (ValueError,)
+        )
 
     def read_jinja(self, path: Path) -> str:
         from tenon.llm import ChatTemplate
@@ -315,66 +312,29 @@ class Reader:
         return "loaded"
 
 
-def serve() -> None:
-    """Reads the file that each line names; a line back says what became of it."""
-    import logging
-    import resource
-
-    import tenon
-
-    logging.disable(logging.CRITICAL)
-    if "libasan" not in Path("/proc/self/maps").read_text():  # which reserves more than any limit
-        resource.setrlimit(resource.RLIMIT_AS, (GIBIBYTES << 30, GIBIBYTES << 30))
-    tenon.set_num_threads(1)
-    reader = Reader()
-    for line in sys.stdin:
-        try:
-            said = reader.read(Path(line.strip()))
-        except (ValueError, NotImplementedError, MemoryError) as error:
-            said = f"refused {type(error).__name__}" if str(error) else "raised without a text"
-        except BaseException as error:  # the library `tokenizers` has errors that are no Exception
-            said = f"raised {type(error).__name__}: {error}"
-        print(said.replace("\n", " "), flush=True)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=1, help="for each kind")
-    parser.add_argument("--kinds", default=",".join(SUFFIXES))
-    parser.add_argument("--out", default="build/fuzz-llm", help="where failures are written")
+    parser = arguments(str(__doc__), "build/fuzz-llm")
+    parser.add_argument("--kinds", default=",".join(SUFFIXES), help="each gets the minutes")
     options = parser.parse_args()
     if options.serve:
-        serve()
-        return 0
+        logging.disable(logging.CRITICAL)
+        return serve(Reader().read, (ValueError, NotImplementedError, MemoryError))
     kinds = options.kinds.split(",")
     if not set(kinds) <= set(SUFFIXES):
         parser.error(f"--kinds: expected some of {', '.join(SUFFIXES)}, got {options.kinds}")
-    changes, out, failures = Changes(kinds), Path(options.out), 0
-    out.mkdir(parents=True, exist_ok=True)
-    loader = Loader("tests.fuzz.language_models")
-    with tempfile.TemporaryDirectory() as folder:
-        for kind in kinds:
-            rng = random.Random(f"{kind} {options.seed}")
-            path = Path(folder) / f"case{SUFFIXES[kind]}"
-            counts: Counter[str] = Counter()
-            end = time.monotonic() + 60 * options.minutes
-            while time.monotonic() < end:
-                path.write_bytes(changes.draw(kind, rng))
-                said = loader.load(path)
-                first = said.split()[0].rstrip(",")
-                if first in ("loaded", "refused"):
-                    counts[first] += 1
-                    continue
-                failures += 1
-                saved = out / f"{options.seed}-{failures}{SUFFIXES[kind]}"
-                saved.write_bytes(path.read_bytes())
-                print(f"{saved}: {said}", flush=True)
-            told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-            print(f"{kind}: {told}; {failures} failed so far", flush=True)
-    loader.process.kill()
-    return 1 if failures else 0
+    changes = Changes(kinds)
+
+    def draw(folder: Path, rng: random.Random, kind: str) -> Path:
+        path = folder / f"case{SUFFIXES[kind]}"
+        path.write_bytes(changes.draw(kind, rng))
+        return path
+
+    campaign = Campaign("tests.fuzz.language_models", options)
+    for kind in kinds:
+        rng = random.Random(f"{kind} {options.seed}")
+        counts = campaign.run(partial(draw, kind=kind), rng, options.minutes)
+        print(f"{kind}: {told(counts)}; {campaign.failures} failed so far", flush=True)
+    return campaign.end()
 
 
 if __name__ == "__main__":

@@ -11,41 +11,13 @@ with AddressSanitizer to see more.
 
 from __future__ import annotations
 
-import argparse
 import copy
-import os
 import random
-import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
-SECONDS = 10  # of a processor, that a model may take
-PATIENCE = 300  # seconds of the clock, in which a busy machine gives these
-GIBIBYTES = 24  # of addresses, which a sanitizer reserves and no program uses
-NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    7,
-    16,
-    28,
-    63,
-    64,
-    127,
-    128,
-    255,
-    65536,
-    2**31 - 1,
-    2**31,
-    2**40,
-    2**62,
-    2**63 - 1,
-    2**63,
-    2**64 - 1,
-)
+from .damaged_files import NUMBERS, REFUSALS, Campaign, arguments, damaged, serve, told
+
 Tree = list[tuple[int, "int | bytes | Tree"]]
 
 
@@ -349,151 +321,39 @@ def other_value(value: int | bytes | Tree, rng: random.Random) -> int | bytes | 
     return damaged(value, rng) if value else rng.randbytes(rng.randint(0, 9))
 
 
-def damaged(data: bytes, rng: random.Random) -> bytes:
-    array = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        at = rng.randrange(len(array) + 1)
-        match rng.randrange(4):
-            case 0 if at < len(array):
-                array[at] = rng.randrange(256)
-            case 1:
-                del array[at : at + rng.randint(1, 9)]
-            case 2:
-                array[at:at] = rng.randbytes(rng.randint(1, 9))
-            case _:
-                array[at:at] = array[at : at + rng.randint(1, 64)]
-    return bytes(array)
-
-
-# -- the process that loads -----------------------------------------------------------------------------------
-
-
-def serve() -> None:
-    """Loads the file that each line names; a line back says what became of it."""
-    import resource
-
+def read(path: Path) -> str:
     import tenon
     import tenon.onnx
 
-    if "libasan" not in Path("/proc/self/maps").read_text():  # which reserves more than any limit
-        resource.setrlimit(resource.RLIMIT_AS, (GIBIBYTES << 30, GIBIBYTES << 30))
-    tenon.set_num_threads(1)
-    allowed = (
-        ValueError,
-        TypeError,
-        IndexError,
-        NotImplementedError,
-        OverflowError,
-        MemoryError,
-        RuntimeError,
-    )
-    for line in sys.stdin:
-        try:
-            data = Path(line.strip()).read_bytes()
-            inputs = tenon.onnx.describe(data)["inputs"]
-            program = tenon.onnx.load(data)
-            given = [
-                tenon.zeros(each["shape"], dtype=getattr(tenon, each["dtype"])) for each in inputs
-            ]
-            if sum(each.numel() for each in given) < 1 << 20:
-                program(*given)
-            said = "loaded"
-        except allowed as error:
-            said = f"refused {type(error).__name__}"
-        except Exception as error:
-            said = f"raised {type(error).__name__}: {error}".replace("\n", " ")
-        print(said, flush=True)
-
-
-def processor_seconds(process: int) -> float:
-    """That a process has used; 0 if it has ended."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-class Loader:
-    """A process that runs `serve` of a module."""
-
-    def __init__(self, module: str = "tests.fuzz.onnx_models") -> None:
-        self._module = module
-        self.start()
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", self._module, "--serve"]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-
-    def load(self, path: Path) -> str:
-        import select
-
-        process = self.process
-        assert process.stdin and process.stdout and process.stderr
-        process.stdin.write(f"{path}\n")
-        process.stdin.flush()
-        begin, clock = processor_seconds(process.pid), time.monotonic()
-        while not select.select([process.stdout], [], [], 1)[0]:
-            taken, waited = processor_seconds(process.pid) - begin, time.monotonic() - clock
-            if taken > SECONDS or waited > PATIENCE:
-                process.kill()
-                process.wait()
-                self.start()
-                return f"took {taken:.0f} seconds of a processor in {waited:.0f} of the clock"
-        line = process.stdout.readline()
-        if line:
-            return line.strip()
-        errors = process.stderr.read()
-        code = process.wait()
-        self.start()
-        return f"ended the process ({code}): {errors[-2000:]}"
+    data = path.read_bytes()
+    inputs = tenon.onnx.describe(data)["inputs"]
+    program = tenon.onnx.load(data)
+    given = [tenon.zeros(each["shape"], dtype=getattr(tenon, each["dtype"])) for each in inputs]
+    if sum(each.numel() for each in given) < 1 << 20:
+        program(*given)
+    return "loaded"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=1)
+    parser = arguments(str(__doc__), "build/fuzz-onnx")
     parser.add_argument("--corpus", help="a folder with more models")
-    parser.add_argument(
-        "--out", default="build/fuzz-onnx", help="where models that fail are written"
-    )
     options = parser.parse_args()
     if options.serve:
-        serve()
-        return 0
-    rng = random.Random(options.seed)
+        return serve(read, REFUSALS)
     corpus = seeds()
     if options.corpus:
         files = sorted(Path(options.corpus).rglob("*.onnx"))
         corpus += [file.read_bytes() for file in files if file.stat().st_size < 1 << 16]
-    out = Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    loader, counts, failures = Loader(), {"loaded": 0, "refused": 0}, 0
-    end = time.monotonic() + 60 * options.minutes
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        while time.monotonic() < end:
-            data = changed(rng.choice(corpus), corpus, rng)
-            path.write_bytes(data)
-            said = loader.load(path)
-            kind = said.split()[0]
-            if kind in counts:
-                counts[kind] += 1
-                continue
-            failures += 1
-            saved = out / f"{options.seed}-{failures}.onnx"
-            saved.write_bytes(data)
-            print(f"{saved}: {said}", flush=True)
-    print(f"{counts['loaded']} loaded, {counts['refused']} refused, {failures} failed")
-    return 1 if failures else 0
+
+    def draw(folder: Path, rng: random.Random) -> Path:
+        path = folder / "model.onnx"
+        path.write_bytes(changed(rng.choice(corpus), corpus, rng))
+        return path
+
+    campaign = Campaign("tests.fuzz.onnx_models", options)
+    counts = campaign.run(draw, random.Random(options.seed), options.minutes)
+    print(f"{told(counts)}, {campaign.failures} failed")
+    return campaign.end()
 
 
 if __name__ == "__main__":

@@ -4,74 +4,33 @@ process lives.
 
     PYTHONPATH=build/release/python python -m tests.fuzz.saved_models --minutes 5 [--seed 1] [--kinds json,pdmodel,pdiparams,pt2]
 
-The models are those of tests/python/bridges/paddle_models, and a `.pt2` file that PyTorch writes, where it is installed. They are
-changed as bytes and as values of JSON, and read without either library in a process of its own; those that load run on zeros. What ends
-that process, takes longer than ten seconds or raises an error of another kind is written to --out. Run it on a build with
-AddressSanitizer to see more.
+The models are those that tests/python/bridges keeps. They are changed as bytes and as values of JSON, and read without either library
+in a process of its own; those that load run on zeros. What ends that process, takes longer than ten seconds of a processor or raises an
+error of another kind is written to --out. Run it on a build with AddressSanitizer to see more.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import io
 import json
 import random
 import sys
-import tempfile
-import time
 import zipfile
-from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.onnx_models import GIBIBYTES, NUMBERS, Loader, damaged
+from .damaged_files import NUMBERS, Campaign, arguments, damaged, serve, told, used
 
-KEPT = Path(__file__).resolve().parents[1] / "python" / "bridges" / "paddle_models"
+BRIDGES = Path(__file__).resolve().parents[1] / "python" / "bridges"
 KINDS = ("json", "pdmodel", "pdiparams", "pt2")
-REFUSALS = (
-    ValueError,
-    TypeError,
-    IndexError,
-    NotImplementedError,
-    OverflowError,
-    MemoryError,
-    RuntimeError,
-)
-
-
-def archive() -> bytes | None:
-    """A program that PyTorch has exported; None where it is not installed."""
-    try:
-        import torch
-    except ImportError:
-        return None
-
-    class Net(torch.nn.Module):  # type: ignore[name-defined, misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.body = torch.nn.Sequential(
-                torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.ReLU()
-            )
-            self.head = torch.nn.Linear(12, 4)
-            self.register_buffer("count", torch.zeros(2))
-
-        def forward(self, x: Any, *, bias: Any) -> Any:
-            self.count.add_(1)
-            y = self.head(self.body(x).flatten(1))
-            values, indices = (y + bias).max(1)
-            return {"y": y[:, 1:], "rest": [values, indices, self.count]}
-
-    file = io.BytesIO()
-    batch = {0: torch.export.Dim("batch", max=8)}
-    exported = torch.export.export(
-        Net().eval(),
-        (torch.randn(2, 2, 4, 4),),
-        {"bias": torch.randn(4)},
-        dynamic_shapes={"x": batch, "bias": None},
-    )
-    torch.export.save(exported.run_decompositions(), file)
-    return file.getvalue()
+INPUTS: dict[str, list[tuple[str, tuple[int, ...]]]] = {
+    "branch": [("float32", (3, 4))],
+    "litenet": [("float32", (2, 3, 24, 24))],
+    "net": [("float32", (2, 2, 4, 4)), ("float32", (4,))],
+    "words": [("int64", (2, 5)), ("int64", (2,))],
+}
 
 
 def slots(value: Any) -> list[tuple[Any, Any]]:
@@ -132,7 +91,7 @@ def changed_archive(data: bytes, rng: random.Random) -> bytes:
 
 
 def load(path: Path) -> Any:
-    import tenon
+    import tenon.paddle
     from tenon.torch import _archive_walk
 
     if path.suffix == ".pt2":
@@ -143,94 +102,51 @@ def load(path: Path) -> Any:
     return tenon.paddle.load(model, params=path.with_suffix(".pdiparams"))
 
 
-def serve() -> None:
-    """Loads the file that each line names; a line back says what became of it."""
-    import resource
-
+def read(path: Path) -> str:
     import tenon
-    import tenon.paddle
 
-    if "libasan" not in Path("/proc/self/maps").read_text():  # which reserves more than any limit
-        resource.setrlimit(resource.RLIMIT_AS, (GIBIBYTES << 30, GIBIBYTES << 30))
-    tenon.set_num_threads(1)
-    for line in sys.stdin:
-        try:
-            program = load(Path(line.strip()))
-            said = "loaded"
-            try:
-                program(*(tenon.zeros(each) for each in SHAPES.get(Path(line.strip()).stem, ())))
-            except REFUSALS:
-                said = "loaded, and its run was refused"
-        except (ValueError, NotImplementedError, MemoryError) as error:
-            said = f"refused {type(error).__name__}" if str(error) else "raised without a text"
-        except Exception as error:
-            said = f"raised {type(error).__name__}: {error}".replace("\n", " ")
-        print(said, flush=True)
-
-
-SHAPES: dict[str, list[tuple[int, ...]]] = {
-    "branch": [(3, 4)],
-    "litenet": [(2, 3, 24, 24)],
-    "net": [(2, 2, 4, 4), (4,)],
-}
+    program = load(path)
+    inputs = [
+        tenon.zeros(shape, dtype=getattr(tenon, dtype))
+        for dtype, shape in INPUTS.get(path.stem, ())
+    ]
+    return used(lambda: program(*inputs))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--out", default="build/fuzz-models", help="where failures are written")
+    parser = arguments(str(__doc__), "build/fuzz-models")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="each gets its share of the time")
     options = parser.parse_args()
     if options.serve:
-        serve()
-        return 0
-    rng = random.Random(options.seed)
-    models = [*sorted(KEPT.glob("*.json")), *sorted(KEPT.glob("*.pdmodel"))]
-    kept = archive()
-    kinds = [kind for kind in options.kinds.split(",") if kind != "pt2" or kept is not None]
-    if kept is None and "pt2" in options.kinds:
-        print("PyTorch is not installed: no .pt2 file is read")
-    out = Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    loader, failures = Loader("tests.fuzz.saved_models"), 0
-    counts: Counter[str] = Counter()
-    end = time.monotonic() + 60 * options.minutes
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end:
-            kind = rng.choice(kinds)
-            for each in Path(folder).iterdir():
-                each.unlink()
-            if kind == "pt2":
-                assert kept is not None
-                path = Path(folder) / "net.pt2"
-                path.write_bytes(changed_archive(kept, rng))
-            else:
-                model = rng.choice(
-                    [m for m in models if kind == "pdiparams" or m.suffix == f".{kind}"]
-                )
-                weights = model.with_suffix(".pdiparams")
-                data = weights.read_bytes() if weights.exists() else b""
-                path = Path(folder) / f"{model.stem}.{kind}"
-                (Path(folder) / model.name).write_bytes(model.read_bytes())
-                (Path(folder) / f"{model.stem}.pdiparams").write_bytes(data)
-                changed = damaged if kind != "json" else changed_json
-                path.write_bytes(changed(path.read_bytes(), rng))
-            said = loader.load(path)
-            if said.split()[0].rstrip(",") in ("loaded", "refused"):
-                counts[f"{kind} {said.split()[0].rstrip(',')}"] += 1
-                continue
-            failures += 1
-            saved = out / f"{options.seed}-{failures}"
-            saved.mkdir(exist_ok=True)
-            for each in Path(folder).iterdir():
-                (saved / each.name).write_bytes(each.read_bytes())
-            print(f"{saved / path.name}: {said}", flush=True)
-    print(
-        ", ".join(f"{count} {what}" for what, count in sorted(counts.items())), f"{failures} failed"
-    )
-    return 1 if failures else 0
+        return serve(read, (ValueError, NotImplementedError, MemoryError))
+    models = [
+        each
+        for suffix in ("json", "pdmodel")
+        for each in sorted(BRIDGES.glob(f"paddle_models/*.{suffix}"))
+    ]
+    archives = sorted(BRIDGES.glob("torch_models/*.pt2"))
+
+    def draw(folder: Path, rng: random.Random, kind: str) -> Path:
+        if kind == "pt2":
+            model = rng.choice(archives)
+            path = folder / model.name
+            path.write_bytes(changed_archive(model.read_bytes(), rng))
+            return path
+        model = rng.choice([m for m in models if kind == "pdiparams" or m.suffix == f".{kind}"])
+        weights = model.with_suffix(".pdiparams")
+        (folder / model.name).write_bytes(model.read_bytes())
+        (folder / weights.name).write_bytes(weights.read_bytes() if weights.exists() else b"")
+        path = folder / f"{model.stem}.{kind}"
+        changed = damaged if kind != "json" else changed_json
+        path.write_bytes(changed(path.read_bytes(), rng))
+        return path
+
+    campaign, kinds = Campaign("tests.fuzz.saved_models", options), options.kinds.split(",")
+    for kind in kinds:
+        rng = random.Random(f"{kind} {options.seed}")
+        counts = campaign.run(partial(draw, kind=kind), rng, options.minutes / len(kinds))
+        print(f"{kind}: {told(counts)}; {campaign.failures} failed so far", flush=True)
+    return campaign.end()
 
 
 if __name__ == "__main__":

@@ -49,9 +49,19 @@ def loop():
     return tenon.export(count, tenon.tensor(3.0))
 
 
+def filters():
+    """Convolutions whose filters are packed and divided among threads: float32[1, 8, 16, 16] -> y float32[1, 5]."""
+    tenon.manual_seed(0)
+    layers = nn.Sequential(
+        nn.Conv2d(8, 48, 3, padding=1), nn.ReLU(), nn.Conv2d(48, 16, 1), nn.ReLU(),
+        nn.Conv2d(16, 16, 3, groups=16), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5),
+    ).eval()  # fmt: skip
+    return tenon.export(lambda x: {"y": layers(x)}, tenon.rand(1, 8, 16, 16)).freeze()
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     with tenon.no_grad():
-        for make in (classifier, pair, loop):
+        for make in (classifier, filters, pair, loop):
             make().save(FOLDER / f"{make.__name__}.tenon")
         tenon.onnx.export(classifier(), FOLDER / "classifier.onnx")
