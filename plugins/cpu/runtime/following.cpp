@@ -3,7 +3,6 @@
 
 #include <tenon/tensor.hpp>
 
-#include <optional>
 #include <string_view>
 
 namespace tenon::cpu {
@@ -16,38 +15,13 @@ std::unordered_map<std::string_view, tenon_boxed_fn>& elementwise_kernels() {
   return kernels;
 }
 
-// The kernel of a step that computes each element of its result from the same elements.
-tenon_boxed_fn kernel_of(const tenon_subgraph_step& step) {
-  const tenon_op_def* def = host->op_def(step.op);
-  constexpr uint32_t kOthers = TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_VIEW;
-  if (!(def->flags & TENON_OP_ELEMENTWISE) || def->flags & kOthers || step.nouts != 1)
-    return nullptr;
-  const auto found = elementwise_kernels().find(def->name);
-  return found == elementwise_kernels().end() ? nullptr : found->second;
-}
-
-// A number that a kernel of float32 would see as one element.
-std::optional<float> number_in(const tenon_tensor& tensor) {
-  if (tensor.numel != 1 || !tensor.data) return std::nullopt;
-  switch (tensor.dtype) {
-    case TENON_DTYPE_F32:
-      return *static_cast<const float*>(tensor.data);
-    case TENON_DTYPE_F64:
-      return static_cast<float>(*static_cast<const double*>(tensor.data));
-    case TENON_DTYPE_I64:
-      return static_cast<float>(*static_cast<const int64_t*>(tensor.data));
-    default:
-      return std::nullopt;
-  }
-}
-
 class Reader {
  public:
   Reader(SubgraphValues& values, const tenon_tensor* last) : values_(values), made_{last} {}
 
   // Whether a step belongs to those that follow; if so it is appended.
   bool read(const tenon_subgraph_step& step) {
-    const tenon_boxed_fn kernel = kernel_of(step);
+    const tenon_boxed_fn kernel = elementwise_kernel(step);
     if (!kernel || step.nargs > FollowingSteps::kMaxOperands) return false;
     const tenon_tensor* out = step.outs[0];
     if (out->dtype != TENON_DTYPE_F32 || !have_one_shape(out, made_[0])) return false;
@@ -120,17 +94,12 @@ class Reader {
  private:
   bool read_operand(const tenon_subgraph_step& step, uint32_t index,
                     FollowingStep::Operand& operand) {
-    const tenon_op_def* def = host->op_def(step.op);
-    const auto* parameter = reinterpret_cast<const tenon_param_def*>(
-        reinterpret_cast<const char*>(def->params) + size_t{index} * def->param_size);
     const tenon_value& value = step.args[index];
     const tenon_tensor* tensor = tenon_arg_tensor(&value);
     if (!tensor) {
-      const bool is_plain = value.tag == TENON_VALUE_NONE || value.tag == TENON_VALUE_BOOL ||
-                            value.tag == TENON_VALUE_INT || value.tag == TENON_VALUE_FLOAT;
       operand.kind = FollowingStep::Operand::kAttribute;
       operand.attribute = value;
-      return is_plain && parameter->kind != TENON_PARAM_TENSOR;
+      return is_plain_attribute(step, index);
     }
     const auto made = std::find(made_.begin(), made_.end(), tensor);
     if (made != made_.end()) {
@@ -138,10 +107,9 @@ class Reader {
       operand.index = static_cast<uint32_t>(made - made_.begin());
       return true;
     }
-    const bool is_scalar = tensor->flags & TENON_TENSOR_HOST_SCALAR;
-    const tenon_tensor* constant = is_scalar ? tensor : values_.constant(tensor);
-    // Only numbers change their dtype for a tensor's.
-    if (constant && (is_scalar || constant->dtype == TENON_DTYPE_F32)) {
+    const tenon_tensor* constant =
+        tensor->flags & TENON_TENSOR_HOST_SCALAR ? tensor : values_.constant(tensor);
+    if (constant) {
       if (const std::optional<float> number = number_in(*constant)) {
         operand.kind = FollowingStep::Operand::kNumber;
         operand.number = *number;
@@ -173,6 +141,41 @@ void set_elementwise_kernels(const std::vector<tenon_kernel_def>& kernels) {
   for (const tenon_kernel_def& kernel : kernels)
     if ((kernel.traits & kElementwise) == kElementwise && kernel.dtype_mask >> TENON_DTYPE_F32 & 1)
       known.emplace(kernel.op, kernel.boxed);
+}
+
+tenon_boxed_fn elementwise_kernel(const tenon_subgraph_step& step) {
+  const tenon_op_def* def = host->op_def(step.op);
+  constexpr uint32_t kOthers = TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_VIEW;
+  if (!(def->flags & TENON_OP_ELEMENTWISE) || def->flags & kOthers || step.nouts != 1)
+    return nullptr;
+  const auto found = elementwise_kernels().find(def->name);
+  return found == elementwise_kernels().end() ? nullptr : found->second;
+}
+
+std::optional<float> number_in(const tenon_tensor& tensor) {
+  const bool is_scalar = tensor.flags & TENON_TENSOR_HOST_SCALAR;
+  if (tensor.numel != 1 || !tensor.data || (!is_scalar && tensor.dtype != TENON_DTYPE_F32))
+    return std::nullopt;
+  switch (tensor.dtype) {
+    case TENON_DTYPE_F32:
+      return *static_cast<const float*>(tensor.data);
+    case TENON_DTYPE_F64:
+      return static_cast<float>(*static_cast<const double*>(tensor.data));
+    case TENON_DTYPE_I64:
+      return static_cast<float>(*static_cast<const int64_t*>(tensor.data));
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_plain_attribute(const tenon_subgraph_step& step, uint32_t index) {
+  const tenon_op_def* def = host->op_def(step.op);
+  const auto* parameter = reinterpret_cast<const tenon_param_def*>(
+      reinterpret_cast<const char*>(def->params) + size_t{index} * def->param_size);
+  const tenon_value& value = step.args[index];
+  const bool is_plain = value.tag == TENON_VALUE_NONE || value.tag == TENON_VALUE_BOOL ||
+                        value.tag == TENON_VALUE_INT || value.tag == TENON_VALUE_FLOAT;
+  return is_plain && parameter->kind != TENON_PARAM_TENSOR;
 }
 
 Following find_following(SubgraphValues& values, uint32_t first, const tenon_tensor* last) {

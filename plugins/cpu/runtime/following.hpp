@@ -7,6 +7,7 @@
 #include <tenon/subgraph.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace tenon::cpu {
@@ -30,6 +31,17 @@ inline bool have_one_shape(const tenon_tensor* a, const tenon_tensor* b) {
 // Kernels that may be joined, of which the elementwise ones of float32 are; they stay where they
 // are.
 void set_elementwise_kernels(const std::vector<tenon_kernel_def>& kernels);
+
+// The kernel of a step that computes each element of its result, of float32, from the same elements;
+// NULL for other steps.
+tenon_boxed_fn elementwise_kernel(const tenon_subgraph_step& step);
+
+// The number that a kernel of float32 would see as one element: of a constant of float32, or of a
+// number that was given for a tensor, which alone changes its dtype.
+std::optional<float> number_in(const tenon_tensor& tensor);
+
+// Whether an argument that is no tensor is none for its parameter, either, but a plain number.
+bool is_plain_attribute(const tenon_subgraph_step& step, uint32_t index);
 
 // The steps from `first` on, whose values begin with `last` of float32.
 Following find_following(SubgraphValues& values, uint32_t first, const tenon_tensor* last);

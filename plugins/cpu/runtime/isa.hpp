@@ -2,6 +2,7 @@
 // Which of the compiled instruction sets this processor runs, and the kernels compiled for it.
 #pragma once
 
+#include "conv/nhwc_conv.hpp"
 #include "conv/packed_conv.hpp"
 #include "table.hpp"
 
@@ -17,6 +18,7 @@ struct Isa {
   bool (*supported)();
   void (*append_kernels)(std::vector<tenon_kernel_def>& kernels);
   const PackedConvs* packed_convs;
+  const NhwcFunctions* nhwc_functions;
 };
 
 // The best one, or the one that TENON_CPU_ISA (baseline, avx2, avx512, amx) names. NULL, with a

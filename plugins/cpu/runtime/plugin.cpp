@@ -3,6 +3,7 @@
 #include "device.hpp"
 #include "following.hpp"
 #include "isa.hpp"
+#include "region_steps.hpp"
 #include "subgraph.hpp"
 
 #include <tenon/tensor.hpp>
@@ -48,6 +49,7 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min
   isa->append_kernels(kernels);
   set_isa_name(isa->name);
   set_packed_convs(isa->packed_convs);
+  set_nhwc_functions(isa->nhwc_functions);
   set_elementwise_kernels(kernels);
   table.kernels = kernels.data();
   table.nkernels = static_cast<uint32_t>(kernels.size());

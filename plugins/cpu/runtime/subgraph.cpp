@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "subgraph.hpp"
 
+#include "conv_steps.hpp"
 #include "following.hpp"
+#include "region.hpp"
 
 #include <tenon/error.hpp>
 
@@ -11,9 +13,9 @@
 #include <vector>
 
 struct tenon_executable_s {
-  std::unique_ptr<tenon::cpu::PackedConv> conv;
-  uint32_t x, weight, residual;  // indices of inputs
-  std::vector<uint32_t> others;
+  virtual ~tenon_executable_s() = default;
+  virtual uint64_t workspace_bytes() const = 0;
+  virtual tenon_status run(const tenon_executable_request& request, tenon_err* err) const = 0;
 };
 
 namespace tenon::cpu {
@@ -21,25 +23,12 @@ namespace {
 
 const PackedConvs* packed_convs = nullptr;
 
-// A step's operator, told by address instead of by name.
-struct KnownOperators {
-  const tenon_op* conv2d = host->op_find("tenon::conv2d");
-  const tenon_op* norm = host->op_find("tenon::batch_norm_inference");
-  const tenon_op* add = host->op_find("tenon::add");
-  const tenon_op* relu = host->op_find("tenon::relu");
-};
-
-bool is_float32(const tenon_tensor* tensor, int32_t ndim) {
-  return tensor && tensor->dtype == TENON_DTYPE_F32 && tensor->ndim == ndim;
-}
-
 // A convolution and the steps that are joined with it.
 struct Joined {
   ConvDescription description = {};
   uint32_t steps = 1;
-  const tenon_tensor *x = nullptr, *residual = nullptr, *weight = nullptr, *bias = nullptr;
-  const tenon_tensor *mean = nullptr, *var = nullptr, *factor = nullptr, *shift = nullptr;
-  double eps = 0;
+  ConvTensors tensors;
+  const tenon_tensor* residual = nullptr;
   Following following;
 };
 
@@ -51,15 +40,16 @@ class Finder {
   // What begins with a step, if it is a convolution that is worth it.
   std::optional<Joined> find(uint32_t first) {
     const tenon_subgraph_step& conv = step_at(graph_, first);
-    if (conv.op != known_.conv2d || conv.nargs < 7 || conv.nouts != 1) return std::nullopt;
     Joined joined;
-    if (!read_conv(conv, joined)) return std::nullopt;
+    if (!read_conv(values_, known_, conv, joined.description, joined.tensors)) return std::nullopt;
     const tenon_tensor* last = conv.outs[0];
     enum { kNorm, kAdd, kRelu, kEnd } next = kNorm;
     for (uint32_t i = first + 1; i < graph_.nsteps && next != kEnd && values_.uses(last) == 1;
          ++i) {
       const tenon_subgraph_step& step = step_at(graph_, i);
-      if (next <= kNorm && read_norm(step, last, joined)) {
+      if (next <= kNorm &&
+          read_norm(values_, known_, step, last, joined.description.weight[0], joined.tensors)) {
+        joined.description.has_norm = true;
         next = kAdd;
       } else if (next <= kAdd && read_add(step, last, joined)) {
         next = kRelu;
@@ -80,59 +70,6 @@ class Finder {
   }
 
  private:
-  // A vector of the filters' constants, or nothing.
-  bool read_constant(const tenon_value& value, int64_t filters, const tenon_tensor** out) const {
-    *out = nullptr;
-    if (value.tag == TENON_VALUE_NONE) return true;
-    const tenon_tensor* tensor = tenon_arg_tensor(&value);
-    if (!is_float32(tensor, 1) || tensor->shape[0] != filters || !values_.constant(tensor))
-      return false;
-    *out = tensor;
-    return true;
-  }
-
-  static bool read_pair(const tenon_value& value, int64_t (&pair)[2]) {
-    if (value.tag != TENON_VALUE_INTS || value.aux < 1 || value.aux > 2) return false;
-    const auto* numbers = static_cast<const int64_t*>(value.v.p);
-    pair[0] = numbers[0];
-    pair[1] = numbers[value.aux - 1];
-    return true;
-  }
-
-  bool read_conv(const tenon_subgraph_step& step, Joined& joined) const {
-    const tenon_tensor *x = tenon_arg_tensor(&step.args[0]),
-                       *weight = tenon_arg_tensor(&step.args[1]);
-    const tenon_tensor* out = step.outs[0];
-    if (!is_float32(x, 4) || !is_float32(weight, 4) || !is_float32(out, 4) ||
-        !values_.constant(weight))
-      return false;
-    ConvDescription& d = joined.description;
-    std::copy_n(x->shape, 4, d.image);
-    std::copy_n(weight->shape, 4, d.weight);
-    std::copy_n(out->shape, 4, d.result);
-    joined.x = x;
-    joined.weight = weight;
-    d.groups = step.args[6].v.i;
-    return step.args[6].tag == TENON_VALUE_INT &&
-           read_constant(step.args[2], d.weight[0], &joined.bias) &&
-           read_pair(step.args[3], d.stride) && read_pair(step.args[4], d.padding) &&
-           read_pair(step.args[5], d.dilation);
-  }
-
-  bool read_norm(const tenon_subgraph_step& step, const tenon_tensor* last, Joined& joined) const {
-    if (step.op != known_.norm || step.nargs < 6 || tenon_arg_tensor(&step.args[0]) != last)
-      return false;
-    const int64_t filters = joined.description.weight[0];
-    if (!read_constant(step.args[1], filters, &joined.mean) || !joined.mean ||
-        !read_constant(step.args[2], filters, &joined.var) || !joined.var ||
-        !read_constant(step.args[3], filters, &joined.factor) ||
-        !read_constant(step.args[4], filters, &joined.shift) ||
-        step.args[5].tag != TENON_VALUE_FLOAT)
-      return false;
-    joined.eps = step.args[5].v.f;
-    return joined.description.has_norm = true;
-  }
-
   bool read_add(const tenon_subgraph_step& step, const tenon_tensor* last, Joined& joined) const {
     if (step.op != known_.add) return false;
     const tenon_tensor *x = tenon_arg_tensor(&step.args[0]), *y = tenon_arg_tensor(&step.args[1]);
@@ -148,12 +85,88 @@ class Finder {
   SubgraphValues values_;
 };
 
+[[noreturn]] void refuse_part() {
+  throw Error(TENON_UNSUPPORTED, "expected a convolution by constants and what follows it");
+}
+
+// A convolution and the steps that are joined with it, as an executable.
+class JoinedConv final : public tenon_executable_s {
+ public:
+  // `joined` is all of the graph.
+  JoinedConv(const tenon_subgraph& graph, const SubgraphValues& values, Joined joined)
+      : conv_(packed_convs->pack(joined.description, constants_of(values, joined.tensors),
+                                 FollowingSteps(std::move(joined.following.steps)))),
+        x_(input_of(graph, joined.tensors.x)),
+        weight_(input_of(graph, joined.tensors.weight)),
+        residual_(joined.residual ? input_of(graph, joined.residual) : 0) {
+    for (const tenon_tensor* other : joined.following.others)
+      others_.push_back(input_of(graph, other));
+  }
+
+  // What a run needs depends on the number of threads.
+  uint64_t workspace_bytes() const override { return 0; }
+
+  tenon_status run(const tenon_executable_request& request, tenon_err* err) const override {
+    tenon_tensor* out = request.outputs[0];
+    const auto input = [&](uint32_t index) {
+      return static_cast<const float*>(request.inputs[index]->data);
+    };
+    const float* others[kMaxOthers];
+    for (size_t i = 0; i < others_.size(); ++i) others[i] = input(others_[i]);
+    return conv_->run(out->device, input(x_), input(weight_), input(residual_), others,
+                      static_cast<float*>(out->data), err);
+  }
+
+ private:
+  static uint32_t input_of(const tenon_subgraph& graph, const tenon_tensor* value) {
+    const auto* end = graph.inputs + graph.ninputs;
+    const auto* found = std::find(graph.inputs, end, value);
+    if (found == end) refuse_part();
+    return static_cast<uint32_t>(found - graph.inputs);
+  }
+
+  std::unique_ptr<PackedConv> conv_;
+  uint32_t x_, weight_, residual_;  // Indices of inputs.
+  std::vector<uint32_t> others_;
+};
+
+class RegionExecutable final : public tenon_executable_s {
+ public:
+  RegionExecutable(const RegionSteps& steps, const tenon_subgraph& graph) : region_(steps, graph) {}
+  uint64_t workspace_bytes() const override { return region_.workspace_bytes(); }
+  tenon_status run(const tenon_executable_request& request, tenon_err* err) const override {
+    return region_.run(request, err);
+  }
+
+ private:
+  Region region_;
+};
+
+// The steps from `first` on that are one region, if that spares more than its ends cost: images are
+// transposed there. With fewer convolutions each is an executable of its own.
+constexpr uint32_t kFewestConvolutions = 4;
+
+uint32_t steps_of_region(const tenon_subgraph& graph, uint32_t first, RegionSteps& steps) {
+  uint32_t count = 0;
+  while (first + count < graph.nsteps && steps.add(step_at(graph, first + count))) ++count;
+  return steps.convolutions() >= kFewestConvolutions ? count : 0;
+}
+
 tenon_status claim(tenon_device, const tenon_subgraph* offered, uint32_t* parts, tenon_err* err) {
   return guarded(err, [&] {
     Finder finder(*offered);
     if (!finder.values().has_constants()) return;
-    uint32_t number = 0;
+    uint32_t number = 0, small_until = 0;  // Regions before this step are too small.
     for (uint32_t i = 0; i < offered->nsteps;) {
+      if (i >= small_until) {
+        RegionSteps steps(finder.values());
+        if (const uint32_t count = steps_of_region(*offered, i, steps); count > 0) {
+          std::fill_n(parts + i, count, ++number);
+          i += count;
+          continue;
+        }
+        small_until = i + static_cast<uint32_t>(steps.steps().size()) + 1;
+      }
       const std::optional<Joined> joined = finder.find(i);
       if (joined) std::fill_n(parts + i, joined->steps, ++number);
       i += joined ? joined->steps : 1;
@@ -161,51 +174,22 @@ tenon_status claim(tenon_device, const tenon_subgraph* offered, uint32_t* parts,
   });
 }
 
-const float* data_of(const SubgraphValues& values, const tenon_tensor* value) {
-  return value ? static_cast<const float*>(values.constant(value)->data) : nullptr;
-}
-
-uint32_t version_of(const SubgraphValues& values, const tenon_tensor* value) {
-  return value ? host->tensor_version(values.constant(value)) : 0;
-}
-
-[[noreturn]] void refuse_part() {
-  throw Error(TENON_UNSUPPORTED, "expected a convolution by constants and what follows it");
-}
-
-uint32_t input_of(const tenon_subgraph& graph, const tenon_tensor* value) {
-  const auto* end = graph.inputs + graph.ninputs;
-  const auto* found = std::find(graph.inputs, end, value);
-  if (found == end) refuse_part();
-  return static_cast<uint32_t>(found - graph.inputs);
+std::unique_ptr<tenon_executable_s> executable_of(const tenon_subgraph& graph) {
+  Finder finder(graph);
+  RegionSteps steps(finder.values());
+  if (steps_of_region(graph, 0, steps) == graph.nsteps)
+    return std::make_unique<RegionExecutable>(steps, graph);
+  std::optional<Joined> joined = finder.find(0);
+  if (!joined || joined->steps != graph.nsteps || graph.noutputs != 1) refuse_part();
+  return std::make_unique<JoinedConv>(graph, finder.values(), std::move(*joined));
 }
 
 tenon_status executable_create(tenon_device, const tenon_subgraph* graph, tenon_executable* out,
                                tenon_executable_info* info, tenon_err* err) {
   return guarded(err, [&] {
-    Finder finder(*graph);
-    std::optional<Joined> joined = finder.find(0);
-    const SubgraphValues& values = finder.values();
-    if (!joined || joined->steps != graph->nsteps || graph->noutputs != 1) refuse_part();
-    auto made = std::make_unique<tenon_executable_s>();
-    made->conv = packed_convs->pack(joined->description,
-                                    {.weight = data_of(values, joined->weight),
-                                     .bias = data_of(values, joined->bias),
-                                     .mean = data_of(values, joined->mean),
-                                     .var = data_of(values, joined->var),
-                                     .factor = data_of(values, joined->factor),
-                                     .shift = data_of(values, joined->shift),
-                                     .eps = static_cast<float>(joined->eps),
-                                     .weight_version = version_of(values, joined->weight),
-                                     .bias_version = version_of(values, joined->bias)},
-                                    FollowingSteps(std::move(joined->following.steps)));
-    for (const tenon_tensor* other : joined->following.others)
-      made->others.push_back(input_of(*graph, other));
-    made->x = input_of(*graph, joined->x);
-    made->weight = input_of(*graph, joined->weight);
-    made->residual = joined->residual ? input_of(*graph, joined->residual) : 0;
+    std::unique_ptr<tenon_executable_s> made = executable_of(*graph);
     info->flags = TENON_EXECUTABLE_EXACT;
-    info->workspace_bytes = 0;  // what a run needs depends on the number of threads
+    info->workspace_bytes = made->workspace_bytes();
     *out = made.release();
   });
 }
@@ -213,16 +197,7 @@ tenon_status executable_create(tenon_device, const tenon_subgraph* graph, tenon_
 void executable_destroy(tenon_device, tenon_executable executable) { delete executable; }
 
 tenon_status executable_run(tenon_device, const tenon_executable_request* request, tenon_err* err) {
-  const tenon_executable_s& executable = *request->executable;
-  tenon_tensor* out = request->outputs[0];
-  const auto input = [&](uint32_t index) {
-    return static_cast<const float*>(request->inputs[index]->data);
-  };
-  const float* others[kMaxOthers];
-  for (size_t i = 0; i < executable.others.size(); ++i) others[i] = input(executable.others[i]);
-  return executable.conv->run(out->device, input(executable.x), input(executable.weight),
-                              input(executable.residual), others, static_cast<float*>(out->data),
-                              err);
+  return request->executable->run(*request, err);
 }
 
 }  // namespace

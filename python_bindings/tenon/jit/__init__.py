@@ -16,18 +16,22 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
-from tenon.jit.builder import Builder
-from tenon.jit.control_flow import cond, scan, while_loop
-from tenon.jit.dynamic_shapes import Dim
-from tenon.jit.program import Program, export, load
-from tenon.jit.syntax import not_to_static, rewritten_source
-
 if TYPE_CHECKING:
     from tenon.jit import rewrites as rewrites
+    from tenon.jit.builder import Builder as Builder
     from tenon.jit.compiled import compile as compile
+    from tenon.jit.control_flow import cond as cond
+    from tenon.jit.control_flow import scan as scan
+    from tenon.jit.control_flow import while_loop as while_loop
+    from tenon.jit.dynamic_shapes import Dim as Dim
+    from tenon.jit.program import Program as Program
+    from tenon.jit.program import export as export
+    from tenon.jit.program import load as load
     from tenon.jit.program_graph import ProgramGraph as ProgramGraph
     from tenon.jit.program_graph import add_pass as add_pass
     from tenon.jit.program_graph import remove_pass as remove_pass
+    from tenon.jit.syntax import not_to_static as not_to_static
+    from tenon.jit.syntax import rewritten_source as rewritten_source
 
 __all__ = [
     "Builder",
@@ -48,17 +52,27 @@ __all__ = [
 ]
 
 
-# Programs that load and run do without these.
+# Where names lie: most of the package reads the source of functions, and a service that loads a file has none.
+_PLACES = {
+    "builder": "Builder",
+    "compiled": "compile",
+    "control_flow": "cond scan while_loop",
+    "dynamic_shapes": "Dim",
+    "program": "Program export load",
+    "program_graph": "ProgramGraph add_pass remove_pass",
+    "syntax": "not_to_static rewritten_source",
+}
+_LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "rewrites":
-        return _importlib.import_module("tenon.jit.rewrites")
-    if name == "compile":
-        value = globals()[name] = _importlib.import_module("tenon.jit.compiled").compile
-        return value
-    if name in ("ProgramGraph", "add_pass", "remove_pass"):
-        value = globals()[name] = getattr(_importlib.import_module("tenon.jit.program_graph"), name)
-        return value
-    raise AttributeError(f"module 'tenon.jit' has no attribute {name!r}")
+    if name in _PLACES or name == "rewrites":
+        return _importlib.import_module(f"tenon.jit.{name}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tenon.jit' has no attribute {name!r}")
+    value = getattr(_importlib.import_module(f"tenon.jit.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

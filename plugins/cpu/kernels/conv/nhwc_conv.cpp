@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/nhwc_conv.hpp"
+
+#include "conv/depthwise.hpp"
+#include "conv/direct.hpp"
+#include "conv/nchw16c.hpp"
+#include "conv/pointwise.hpp"
+#include "conv/winograd.hpp"
+#include "gemm/sum_order.hpp"
+#include "reduce/rows.hpp"
+#include "simd/transpose.hpp"
+#include "trace.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+using Vector = VectorOf<float>::type;
+using Unaligned = VectorOf<float>::unaligned;
+constexpr int64_t kLanes = kWidth<float>;
+
+int64_t padded(int64_t channels) { return rounded_up<kLanes>(channels); }
+
+ConvShapes shapes_of(const ConvDescription& d) {
+  ConvShapes s;
+  s.batch = d.image[0];
+  s.channels = d.image[1];
+  s.height = d.image[2];
+  s.width = d.image[3];
+  s.filters = d.weight[0];
+  s.rows = d.result[2];
+  s.columns = d.result[3];
+  s.groups = d.groups;
+  for (int axis = 0; axis < 2; ++axis) {
+    s.kernel[axis] = d.weight[2 + axis];
+    s.stride[axis] = d.stride[axis];
+    s.padding[axis] = d.padding[axis];
+    s.dilation[axis] = d.dilation[axis];
+  }
+  return s;
+}
+
+// Algorithms, by the sums that they make: those of the kernel that conv2d() would choose.
+enum class NhwcAlgorithm : uint8_t {
+  kNone,
+  kDepthwise,  // The bias, then taps.
+  kBiasLast,   // One tap: channels, then the bias, as a GEMM has them.
+  kBiasFirst,  // One tap: the bias, then channels.
+  kTaps,       // The bias, then taps and the channels of each.
+};
+
+NhwcAlgorithm algorithm_of(const ConvShapes& s) {
+  if (s.batch * s.filters * s.results() == 0 || s.depth() == 0) return NhwcAlgorithm::kNone;
+  if (s.is_depthwise()) {
+    return s.filters == s.channels ? NhwcAlgorithm::kDepthwise : NhwcAlgorithm::kNone;
+  }
+  if (s.groups != 1) return NhwcAlgorithm::kNone;
+  if (suits_pointwise(s, TENON_DTYPE_F32)) {
+    return adds_in_one_chain(s.filters, s.results(), s.channels) ? NhwcAlgorithm::kBiasLast
+                                                                 : NhwcAlgorithm::kNone;
+  }
+  if (suits_winograd(s)) return NhwcAlgorithm::kNone;
+  if (suits_blocks(s)) {
+    return s.sees_single_pixels() ? NhwcAlgorithm::kBiasFirst : NhwcAlgorithm::kTaps;
+  }
+  // The remaining ones are GEMMs by im2col.
+  const bool is_gemm = s.sees_single_pixels() && !is_direct<float>(flattened(s)) &&
+                       adds_im2col_in_one_chain(s.channels);
+  return is_gemm ? NhwcAlgorithm::kBiasLast : NhwcAlgorithm::kNone;
+}
+
+// A vector in cache lines of its own.
+class Floats {
+ public:
+  explicit Floats(int64_t elements)
+      : data_(static_cast<float*>(::operator new (static_cast<size_t>(elements) * sizeof(float),
+                                                  std::align_val_t{64}))) {}
+  ~Floats() { ::operator delete (data_, std::align_val_t{64}); }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+  float* get() const { return data_; }
+
+ private:
+  float* data_;
+};
+
+class NhwcConvOfIsa final : public NhwcConv {
+ public:
+  NhwcConvOfIsa(const ConvDescription& d, const ConvConstants& constants, bool reads_planes)
+      : s_(shapes_of(d)),
+        algorithm_(algorithm_of(s_)),
+        reads_planes_(reads_planes),
+        pixel_(padded(s_.channels)),
+        result_(padded(s_.filters)),
+        packed_(algorithm_ == NhwcAlgorithm::kDepthwise ? pixel_ * (s_.taps() + 1)
+                                                        : blocks_of<float>(s_).elements()) {
+    if (algorithm_ == NhwcAlgorithm::kDepthwise) {
+      transpose_filters(s_, constants.weight, constants.bias, packed_.get());
+      for (int64_t t = 0; t < s_.taps(); ++t) {
+        const int64_t u = t / s_.kernel[1], v = t % s_.kernel[1];
+        offsets_.push_back((u * s_.dilation[0] * s_.width + v * s_.dilation[1]) * pixel_);
+      }
+      return;
+    }
+    const bool first = algorithm_ != NhwcAlgorithm::kBiasLast;
+    pack_phases(ConvPhases(s_), constants.weight, first ? constants.bias : nullptr, packed_.get());
+    if (!first && constants.bias) {
+      added_.assign(static_cast<size_t>(result_), 0.0f);
+      std::copy_n(constants.bias, s_.filters, added_.begin());
+    }
+  }
+
+  tenon_status run(tenon_device_id device, const float* x, float* out, const PixelsDone& done,
+                   tenon_err* err) const override {
+    switch (algorithm_) {
+      case NhwcAlgorithm::kDepthwise:
+        trace("conv2d", "NHWC depthwise");
+        run_depthwise(x, out, done);
+        return TENON_OK;
+      case NhwcAlgorithm::kTaps: {
+        trace("conv2d", "NHWC taps");
+        RunMemory memory(device);
+        return run_taps(&memory, x, out, done, err);
+      }
+      default:
+        trace("conv2d", "NHWC pointwise");
+        run_pointwise(x, out, done);
+        return TENON_OK;
+    }
+  }
+
+ private:
+  // Some blocks of filters are computed for all pixels of an item; where there are few pixels and
+  // many filters, threads divide these instead.
+  bool divides_filters(int64_t items) const {
+    return host->thread_count() > 1 && items < host->thread_count() &&
+           blocks_of<float>(s_).count() > 1;
+  }
+
+  // What comes behind the last filter, for all results, in parts that a cache holds.
+  void finish_all(float* out, const PixelsDone& done) const {
+    const int64_t all = s_.batch * s_.results();
+    const int64_t some = std::max<int64_t>(1, 16384 / result_);
+    parallel((all + some - 1) / some, some * result_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t pixels = std::min(some, all - i * some);
+        add_bias(out, i * some, pixels);
+        done(i * some, pixels);
+      }
+    });
+  }
+
+  // -- one tap ----------------------------------------------------------------------------------
+
+  // The results [first, first + count), of all filters of the blocks [begin, end).
+  void multiply_pixels(const float* x, int64_t first, int64_t count, int64_t begin, int64_t end,
+                       float* out) const {
+    const FilterBlocks<float> blocks = blocks_of<float>(s_);
+    alignas(64) static constexpr float kZeros[kBlockVectors * kLanes] = {};
+    static constexpr int64_t kNoOffset = 0;
+    const Segments all{&kNoOffset, 1, s_.channels};
+    const bool strided = s_.is_strided_pointwise();
+    const int64_t step = strided ? s_.stride[1] * pixel_ : pixel_;
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t vectors = blocks.vectors(block);
+      const float* b = packed_.get() + blocks.at(block);
+      const float* bias = b + s_.depth() * vectors * kLanes;
+      const BlockAccumulators<const float> start{
+          algorithm_ == NhwcAlgorithm::kBiasLast ? kZeros : bias, 0, kLanes};
+      for (int64_t p = first; p < first + count;) {
+        int64_t length = first + count - p, from = p;
+        if (strided) {
+          const int64_t row = p / s_.columns, column = p % s_.columns;
+          length = std::min(length, s_.columns - column);
+          from = (row / s_.rows * s_.height + row % s_.rows * s_.stride[0]) * s_.width +
+                 column * s_.stride[1];
+        }
+        float* to = out + p * result_ + block * blocks.kFilters;
+        for_tiles(length, [&](int64_t j, int64_t some) {
+          choose_block_tile<float>(some, vectors)(all, x + from * pixel_ + j * step, step, 1, b,
+                                                  start, {to + j * result_, result_, kLanes});
+        });
+        p += length;
+      }
+    }
+  }
+
+  void add_bias(float* out, int64_t first, int64_t count) const {
+    if (added_.empty()) return;
+    for (float* row = out + first * result_; row < out + (first + count) * result_;
+         row += result_) {
+      for (int64_t c = 0; c < result_; c += kLanes) {
+        *reinterpret_cast<Vector*>(row + c) +=
+            *reinterpret_cast<const Unaligned*>(added_.data() + c);
+      }
+    }
+  }
+
+  void run_pointwise(const float* x, float* out, const PixelsDone& done) const {
+    constexpr int64_t kBytes = 256 * 1024;  // Of pixels and results, which the L2 cache holds.
+    const int64_t all = s_.batch * s_.results(), count = blocks_of<float>(s_).count();
+    const int64_t fit = kBytes / ((pixel_ + result_) * int64_t{sizeof(float)});
+    const int64_t share = (all + host->thread_count() - 1) / host->thread_count();
+    const int64_t some = rounded_up<kBlockRows>(std::max<int64_t>(1, std::min(fit, share)));
+    const int64_t items = (all + some - 1) / some, work = s_.channels * result_ / kLanes;
+    if (divides_filters(items)) {
+      parallel(count, all * work / count,
+               [&](int64_t begin, int64_t end) { multiply_pixels(x, 0, all, begin, end, out); });
+      return finish_all(out, done);
+    }
+    parallel(items, some * work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i * some, pixels = std::min(some, all - first);
+        multiply_pixels(x, first, pixels, 0, count, out);
+        add_bias(out, first, pixels);
+        done(first, pixels);
+      }
+    });
+  }
+
+  // -- several taps -----------------------------------------------------------------------------
+
+  tenon_status run_taps(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
+                        tenon_err* err) const {
+    const FilterBlocks<float> blocks = blocks_of<float>(s_);
+    const BlockParts<float> parts(s_, 2 * host->thread_count(), BlockParts<float>::kFilters);
+    const Images images =
+        reads_planes_ ? Images{x, TENON_DTYPE_F32, s_.channels * s_.pixels(), s_.pixels(), 1}
+                      : Images{x, TENON_DTYPE_F32, pixel_ * s_.pixels(), 1, pixel_};
+    std::vector<int64_t> offsets;
+    for (int64_t i = 0; i < parts.segments(s_); ++i) offsets.push_back(parts.segment(s_, i));
+    const auto segments = static_cast<int64_t>(offsets.size());
+    const Segments taps{offsets.data(), segments, s_.depth() / segments};
+    const bool divides = divides_filters(parts.count);
+    const int64_t shares = divides ? blocks.count() : 1;
+    const tenon_status status = parallel_for_with_scratch(
+        memory, parts.count * shares, parts.results(s_) * s_.depth() * (result_ / kLanes) / shares,
+        parts.elements() * int64_t{sizeof(float)}, err, [&](int64_t item, void* own) {
+          const auto part = parts.at(s_, item / shares);
+          auto* image = static_cast<float*>(own);
+          for (int64_t n = 0; n < part.images; ++n) {
+            for (int64_t y = 0; y < parts.rows_seen(s_, part.rows); ++y) {
+              fill_row(s_, parts, part, images, 0, n, y, image);
+            }
+          }
+          const int64_t begin = divides ? item % shares : 0;
+          for (int64_t block = begin; block < (divides ? begin + 1 : blocks.count()); ++block) {
+            multiply_part(parts, part, taps, image, block, out);
+          }
+          if (divides) return;
+          const int64_t first = part.first * s_.results() + part.top * s_.columns;
+          done(first, part.images * part.rows * s_.columns);
+        });
+    if (status == TENON_OK && divides) finish_all(out, done);
+    return status;
+  }
+
+  void multiply_part(const BlockParts<float>& parts, const BlockParts<float>::Part& part,
+                     const Segments& taps, const float* image, int64_t block, float* out) const {
+    const FilterBlocks<float> blocks = blocks_of<float>(s_);
+    const int64_t vectors = blocks.vectors(block);
+    const float* b = packed_.get() + blocks.at(block);
+    const BlockAccumulators<const float> bias{b + s_.depth() * vectors * kLanes, 0, kLanes};
+    for (int64_t i = 0; i < part.images * part.rows; ++i) {
+      const int64_t n = i / part.rows, y = i % part.rows;
+      const float* from = image + n * parts.image + y * s_.stride[0] * parts.row;
+      float* to = out + block * blocks.kFilters +
+                  ((part.first + n) * s_.results() + (part.top + y) * s_.columns) * result_;
+      for_tiles(s_.columns, [&](int64_t j, int64_t count) {
+        const int64_t step = s_.stride[1] * parts.pixel;
+        choose_block_tile<float>(count, vectors)(taps, from + j * step, step, 1, b, bias,
+                                                 {to + j * result_, result_, kLanes});
+      });
+    }
+  }
+
+  // -- depthwise --------------------------------------------------------------------------------
+
+  void run_depthwise(const float* x, float* out, const PixelsDone& done) const {
+    constexpr int64_t kTogether = 16;  // Blocks of channels, of which the L1 cache holds the rows.
+    constexpr int64_t kRowBytes = 32 * 1024;
+    const int64_t row = s_.columns * result_;
+    const int64_t rows =
+        std::clamp<int64_t>(kRowBytes / (row * int64_t{sizeof(float)}), 1, s_.rows);
+    const int64_t bands = (s_.rows + rows - 1) / rows, blocks = pixel_ / kLanes;
+    const Whole whole(s_);
+    const bool is_narrow = whole.end - whole.begin < 4;
+    parallel(s_.batch * bands, rows * row / kLanes * s_.taps(), [&](int64_t begin, int64_t end) {
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t n = item / bands, top = item % bands * rows;
+        const int64_t some = std::min(rows, s_.rows - top);
+        for (int64_t i = top; i < top + some; ++i) {
+          float* to = out + (n * s_.results() + i * s_.columns) * result_;
+          for (int64_t block = 0; block < blocks; block += kTogether) {
+            const int64_t at = block * kLanes, count = std::min(kTogether, blocks - block);
+            const PixelsInPlace<float> pixels{x + n * s_.pixels() * pixel_ + at, pixel_,
+                                              offsets_.data()};
+            const float* weights = packed_.get() + at * (s_.taps() + 1);
+            if (is_narrow) {
+              depthwise_narrow_row(pixels, i, count, weights, to + at);
+            } else {
+              depthwise_row_in_place(s_, pixels, i, count, weights, to + at, result_,
+                                     [](int64_t) {});
+            }
+          }
+        }
+        done(n * s_.results() + top * s_.columns, some * s_.columns);
+      }
+    });
+  }
+
+  // A row of which most results see padding: taps in it are left out.
+  void depthwise_narrow_row(const PixelsInPlace<float>& x, int64_t i, int64_t blocks,
+                            const float* weights, float* out) const {
+    const int64_t y = i * s_.stride[0] - s_.padding[0], taps = s_.kernel[1];
+    const Inside down(y, s_.height, s_.dilation[0], s_.kernel[0]);
+    for (int64_t j = 0; j < s_.columns; ++j) {
+      const int64_t left = j * s_.stride[1] - s_.padding[1];
+      const Inside across(left, s_.width, s_.dilation[1], taps);
+      const float* from = x.first + (y * s_.width + left) * x.pixel;
+      for (int64_t b = 0; b < blocks; ++b, from += kLanes) {
+        const float* weight = weights + b * (s_.taps() + 1) * kLanes;
+        Vector acc = *reinterpret_cast<const Vector*>(weight + s_.taps() * kLanes);
+        for (int64_t u = down.begin; u < down.end; ++u) {
+          for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
+            acc += *reinterpret_cast<const Vector*>(weight + t * kLanes) *
+                   *reinterpret_cast<const Unaligned*>(from + x.offsets[t]);
+          }
+        }
+        *reinterpret_cast<Unaligned*>(out + j * result_ + b * kLanes) = acc;
+      }
+    }
+  }
+
+  const ConvShapes s_;
+  const NhwcAlgorithm algorithm_;
+  const bool reads_planes_;
+  const int64_t pixel_, result_;  // Elements of a pixel, and of a result.
+  const Floats packed_;
+  std::vector<int64_t> offsets_;  // Of the taps of a depthwise convolution.
+  std::vector<float> added_;      // The bias, where it is added last.
+};
+
+void from_planes(const float* planes, int64_t channels, int64_t pixels, float* to) {
+  for (int64_t c = 0; c < channels; c += kLanes) {
+    gather_channels(planes + c * pixels, pixels, std::min(kLanes, channels - c), pixels, to + c,
+                    padded(channels));
+  }
+}
+
+void to_planes(const float* from, int64_t channels, int64_t pixels, float* planes) {
+  constexpr int64_t size = sizeof(float);
+  transpose_elements(size, reinterpret_cast<const char*>(from), padded(channels) * size,
+                     reinterpret_cast<char*>(planes), pixels * size, pixels, channels);
+}
+
+void norm(float* x, int64_t pixels, int64_t row, const float* center, const float* scale,
+          const float* shift) {
+  for (int64_t p = 0; p < pixels; ++p, x += row) {
+    for (int64_t c = 0; c < row; ++c) x[c] = (x[c] - center[c]) * scale[c] + shift[c];
+  }
+}
+
+// The sum of n pixels of a vector of channels, in the order of reduce_row() (reduce/rows.hpp).
+template <int kAccumulators>
+Vector sum_of_pixels(const float* x, int64_t row, int64_t n) {
+  const auto value = [&](int64_t i) {
+    return Vector(*reinterpret_cast<const Unaligned*>(x + i * row));
+  };
+  const auto add = [](Vector a, Vector b) { return a + b; };
+  Vector acc[kAccumulators];
+  for (int l = 0; l < kAccumulators; ++l) acc[l] = value(l);
+  const int64_t end = run_two_streams<kAccumulators, kLongRow<kAccumulators, float>>(
+      kAccumulators, n, [&](int64_t i) {
+        for (int l = 0; l < kAccumulators; ++l) acc[l] += value(i + l);
+      });
+  reduce_tail<kAccumulators / 2>(acc, end, n, value, add);
+  return reduce_pairwise<kAccumulators>(acc, add);
+}
+
+Vector sum_of_pixels(const float* x, int64_t row, int64_t n) {
+  constexpr int wide = kRowAccumulators<float>, narrow = std::max(wide / 4, 4);
+  if (n >= 12 * wide) return sum_of_pixels<wide>(x, row, n);
+  if (n >= narrow) return sum_of_pixels<narrow>(x, row, n);
+  Vector sum = *reinterpret_cast<const Unaligned*>(x);
+  for (int64_t i = 1; i < n; ++i) sum += *reinterpret_cast<const Unaligned*>(x + i * row);
+  return sum;
+}
+
+void mean(const float* x, int64_t row, int64_t pixels, float* to) {
+  constexpr int64_t kBlock = 4096;  // Of a plane that is added up in parts (reduce/reduction.cpp).
+  parallel(row / kLanes, pixels, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin * kLanes; c < end * kLanes; c += kLanes) {
+      Vector sum = sum_of_pixels(x + c, row, std::min(kBlock, pixels));
+      for (int64_t i = kBlock; i < pixels; i += kBlock) {
+        sum += sum_of_pixels(x + i * row + c, row, std::min(kBlock, pixels - i));
+      }
+      *reinterpret_cast<Unaligned*>(to + c) = sum / static_cast<float>(pixels);
+    }
+  });
+}
+
+}  // namespace
+
+extern const NhwcFunctions kNhwcFunctions;
+const NhwcFunctions kNhwcFunctions = {
+    kLanes,
+    [](const ConvDescription& d) {
+      switch (algorithm_of(shapes_of(d))) {
+        case NhwcAlgorithm::kNone:
+          return NhwcInput::kNone;
+        case NhwcAlgorithm::kTaps:
+          return NhwcInput::kEither;
+        default:
+          return NhwcInput::kPixels;
+      }
+    },
+    [](const ConvDescription& d, const ConvConstants& constants,
+       bool reads_planes) -> std::unique_ptr<NhwcConv> {
+      return std::make_unique<NhwcConvOfIsa>(d, constants, reads_planes);
+    },
+    from_planes,
+    to_planes,
+    norm,
+    mean,
+};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
