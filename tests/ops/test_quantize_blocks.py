@@ -59,6 +59,7 @@ LARGE = [
     ("q4_K", "q4_0", 0.0068),
     ("q5_K", "q5_0", 0.0018),
     ("q6_K", "q5_1", 0.00065),
+    ("iq4_xs", "q4_0", 0.0066),
 ]
 
 
@@ -138,7 +139,8 @@ def test_strided_rows():
 @pytest.mark.parametrize(
     "shape, dtype, name, error, message",
     [
-        ([32], "float32", "iq4_nl", ValueError, r"expected format 'q8_0', .*, got 'iq4_nl'"),
+        ([32], "float32", "iq3_s", ValueError, r"expected format 'q8_0', .*, got 'iq3_s'"),
+        ([32], "float32", "iq4_xs", ValueError, r"a multiple of 256 elements, got shape \(32,\)"),
         ([32], "float32", "q4_K", ValueError, r"a multiple of 256 elements, got shape \(32,\)"),
         ([33], "float32", "q4_0", ValueError, r"a multiple of 32 elements, got shape \(33,\)"),
         ([], "float32", "q4_0", ValueError, r"expected x of shape \[..., elements\]"),

@@ -49,6 +49,11 @@ Tensor codes_of(Scope& scope, const Tensor& levels, double low, double high, int
   return ops::cast(scope, kept, dtype);
 }
 
+Tensor paired(Scope& scope, const Tensor& codes) {
+  Tensor low = ops::narrow(scope, codes, 1, 0, 16), high = ops::narrow(scope, codes, 1, 16, 16);
+  return ops::bitwise_or(scope, low, ops::bitwise_left_shift(scope, high, int64_t{4}));
+}
+
 namespace {
 
 // A format whose codes are equal steps from an end of the block's range.
@@ -59,12 +64,6 @@ struct BlockSteps {
 };
 constexpr BlockSteps kSteps[] = {
     {"q4_0", 4, false}, {"q4_1", 4, true}, {"q5_0", 5, false}, {"q5_1", 5, true}};
-
-// Codes [count, 32] below 16 as 16 bytes: the first half in the lower bits.
-Tensor paired(Scope& scope, const Tensor& codes) {
-  Tensor low = ops::narrow(scope, codes, 1, 0, 16), high = ops::narrow(scope, codes, 1, 16, 16);
-  return ops::bitwise_or(scope, low, ops::bitwise_left_shift(scope, high, int64_t{4}));
-}
 
 // Bits [count, 32] of 0 and 1 as four bytes, the first in the lowest place.
 Tensor packed_bits(Scope& scope, const Tensor& bits) {
@@ -184,17 +183,18 @@ TENON_DECOMPOSE(quantize_blocks) {
   if (!scope.ok()) return scope.status();
   const std::string_view name = text_of(args[1]);
   const auto* steps = std::ranges::find(kSteps, name, &BlockSteps::format);
-  const bool is_large = has_large_blocks(name);
-  if (steps == std::end(kSteps) && name != "q8_0" && name != "mxfp4" && !is_large)
+  const bool is_large = has_large_blocks(name), is_nonlinear = name.starts_with("iq4_");
+  const BlockFormat* format = find_block_format(name);
+  if (!format || (steps == std::end(kSteps) && name != "q8_0" && name != "mxfp4" && !is_large &&
+                  !is_nonlinear))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected format 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'mxfp4', 'q2_K', "
-                        "'q3_K', 'q4_K', 'q5_K' or 'q6_K', got '%.*s'; other formats are read, not "
-                        "written",
+                        "'q3_K', 'q4_K', 'q5_K', 'q6_K', 'iq4_nl' or 'iq4_xs', got '%.*s'",
                         static_cast<int>(name.size()), name.data());
   if (!is_real_floating(x->dtype))
     return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected a floating x, got %s",
                         host->dtype_name(x->dtype));
-  const int64_t elements = is_large ? 256 : 32;
+  const int64_t elements = format->elements;
   if (x->ndim == 0 || x->shape[x->ndim - 1] % elements != 0)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected x of shape [..., elements] with a multiple of %lld elements, got "
@@ -202,16 +202,18 @@ TENON_DECOMPOSE(quantize_blocks) {
                         ll(elements), shape_text(*x.get()).c_str());
   Shape shape = sizes_of(x);
   const int64_t blocks = x->numel / elements;
-  shape.back() = shape.back() / elements * find_block_format(name)->bytes;
+  shape.back() = shape.back() / elements * format->bytes;
   if (blocks == 0)
     return finish(scope, outs,
                   ops::full(scope, list_of(shape), int64_t{0}, TENON_DTYPE_U8, x->device));
   Tensor rows = ops::cast(scope, ops::stop_gradient(scope, x), TENON_DTYPE_F32);
   rows = ops::reshape(scope, rows, {blocks, elements});
-  Tensor bytes = is_large          ? quantized_large(scope, rows, name)
-                 : name == "q8_0"  ? quantized_bytes(scope, rows)
-                 : name == "mxfp4" ? quantized_mxfp4(scope, rows)
-                                   : quantized_steps(scope, rows, *steps);
+  Tensor bytes = is_large           ? quantized_large(scope, rows, name)
+                 : name == "iq4_nl" ? quantized_iq4_nl(scope, rows)
+                 : name == "iq4_xs" ? quantized_iq4_xs(scope, rows)
+                 : name == "q8_0"   ? quantized_bytes(scope, rows)
+                 : name == "mxfp4"  ? quantized_mxfp4(scope, rows)
+                                    : quantized_steps(scope, rows, *steps);
   return finish(scope, outs, ops::reshape(scope, bytes, shape));
 }
 

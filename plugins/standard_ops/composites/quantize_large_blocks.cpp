@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floats as GGUF's blocks of 256 numbers (K-quants): groups of 16 or 32 of them have factors, and some formats offsets,
 // which are small integers times a float16 of the whole block. Factors are sought: of some candidates, each fitted by
-// least squares to the codes that it gives, the one with the smallest squared error counts.
+// least squares to the codes that it gives, the one with the smallest squared error counts. So are the factors of iq4_nl, a
+// format of 32 numbers in a block, and iq4_xs, whose codes are no equal steps.
 #include <algorithm>
 
 #include "composites/quantize_blocks.hpp"
 
 namespace tenon::standard_ops {
-namespace {
 
-constexpr int64_t kElements = 256;
-constexpr int64_t kBlocksAtOnce = 256;  // what is computed of them stays in a cache
-
-struct Format {
-  std::string_view name;
-  int64_t group;
-  int code_bits, scale_bits;
-  bool
-      has_offsets;  // codes from 0 up and offsets below, else codes around 0 and factors of both signs
-};
-constexpr Format kFormats[] = {{"q2_K", 16, 2, 4, true},
-                               {"q3_K", 16, 3, 6, false},
-                               {"q4_K", 32, 4, 6, true},
-                               {"q5_K", 32, 5, 6, true},
-                               {"q6_K", 16, 6, 8, false}};
-
-// Numbers as float16 rounds them, in float32.
 Tensor rounded_to_float16(Scope& scope, const Tensor& numbers) {
   Tensor bits = ops::view_dtype(scope, numbers, TENON_DTYPE_I32);
   Tensor odd =
@@ -46,7 +29,6 @@ Tensor squared_error(Scope& scope, const Tensor& x, const Tensor& made) {
   return sum_of(scope, ops::multiply(scope, error, error));
 }
 
-// The element of the largest magnitude of each row, with its sign.
 Tensor extreme_of(Scope& scope, const Tensor& x) {
   Tensor index = ops::argmax(scope, ops::abs(scope, x), 1, true);
   return ops::take_along_axis(scope, x, index, 1);
@@ -56,6 +38,36 @@ Tensor levels_of(Scope& scope, const Tensor& x, const Tensor& factor, double low
   Tensor level = ops::round(scope, ops::multiply(scope, x, inverse_of(scope, factor)));
   return ops::clip(scope, level, low, high);
 }
+
+Tensor joined(Scope& scope, const Tensor& codes, int64_t outer, int64_t parts, int64_t inner,
+              int64_t bits) {
+  if (!scope.ok()) return {};
+  const int64_t blocks = codes->shape[0];
+  Tensor split = ops::reshape(scope, codes, {blocks, outer, parts, inner});
+  Tensor byte = ops::select(scope, split, 2, 0);
+  for (int64_t part = 1; part < parts; ++part)
+    byte = ops::bitwise_or(
+        scope, byte,
+        ops::bitwise_left_shift(scope, ops::select(scope, split, 2, part), part * bits));
+  return ops::reshape(scope, byte, {blocks, outer * inner});
+}
+
+namespace {
+
+constexpr int64_t kElements = 256;
+
+struct Format {
+  std::string_view name;
+  int64_t group;
+  int code_bits, scale_bits;
+  bool
+      has_offsets;  // codes from 0 up and offsets below, else codes around 0 and factors of both signs
+};
+constexpr Format kFormats[] = {{"q2_K", 16, 2, 4, true},
+                               {"q3_K", 16, 3, 6, false},
+                               {"q4_K", 32, 4, 6, true},
+                               {"q5_K", 32, 5, 6, true},
+                               {"q6_K", 16, 6, 8, false}};
 
 // For each row of x [groups, n], the factor and the offset, at most 0, of codes from 0 to `most`.
 std::pair<Tensor, Tensor> with_offset(Scope& scope, const Tensor& x, int64_t n, double most) {
@@ -124,20 +136,6 @@ Tensor whole(Scope& scope, const Tensor& levels, double low, double high) {
 
 Tensor bits_of(Scope& scope, const Tensor& codes, int64_t shift, int64_t mask) {
   return ops::bitwise_and(scope, ops::bitwise_right_shift(scope, codes, shift), mask);
-}
-
-// Fields of `bits` bits of codes [blocks, outer * parts * inner]: bytes [blocks, outer * inner] whose field k is that of part k.
-Tensor joined(Scope& scope, const Tensor& codes, int64_t outer, int64_t parts, int64_t inner,
-              int64_t bits) {
-  if (!scope.ok()) return {};
-  const int64_t blocks = codes->shape[0];
-  Tensor split = ops::reshape(scope, codes, {blocks, outer, parts, inner});
-  Tensor byte = ops::select(scope, split, 2, 0);
-  for (int64_t part = 1; part < parts; ++part)
-    byte = ops::bitwise_or(
-        scope, byte,
-        ops::bitwise_left_shift(scope, ops::select(scope, split, 2, part), part * bits));
-  return ops::reshape(scope, byte, {blocks, outer * inner});
 }
 
 Tensor as_bytes(Scope& scope, const Tensor& x) { return ops::cast(scope, x, TENON_DTYPE_U8); }
@@ -237,21 +235,96 @@ const Format* find_format(std::string_view name) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
+// A code of iq4_nl and iq4_xs stands for one of 16 numbers that lie closer together about zero, where most weights are.
+constexpr int kNonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                1,    13,   25,  38,  53,  69,  89,  113};
+constexpr int64_t kNonlinearGroup = 32, kNonlinearGroups = 8;  // of iq4_xs
+// What the largest magnitude of a group may stand for: other numbers than the outermost let the rest lie better.
+constexpr double kEnds[] = {-127, -113, -118, -122, -131, -136, -142, 113, 106, 120};
+
+// For each of `levels`, what `of(code)` is for the code whose number is nearest.
+template <class F>
+Tensor of_nearest(Scope& scope, const Tensor& levels, F&& of) {
+  Tensor found = ops::full_like(scope, levels, static_cast<double>(of(0)));
+  for (int code = 1; code < 16; ++code) {
+    const double middle = (kNonlinear[code - 1] + kNonlinear[code]) / 2.0;
+    found = ops::where(scope, ops::greater(scope, levels, middle), static_cast<double>(of(code)),
+                       found);
+  }
+  return found;
+}
+
+// The factor of each row of x [groups, 32].
+Tensor factors_of(Scope& scope, const Tensor& x) {
+  Tensor extreme = extreme_of(scope, x), best_factor, best;
+  for (const double end : kEnds) {
+    Tensor factor = ops::divide(scope, extreme, end);
+    Tensor number = of_nearest(scope, ops::multiply(scope, x, inverse_of(scope, factor)),
+                               [](int code) { return kNonlinear[code]; });
+    // No number is 0, so that there is always a sum of squares to divide by.
+    factor = ops::divide(scope, sum_of(scope, ops::multiply(scope, x, number)),
+                         sum_of(scope, ops::multiply(scope, number, number)));
+    Tensor error = squared_error(scope, x, ops::multiply(scope, number, factor));
+    if (!best) {
+      best_factor = factor, best = error;
+      continue;
+    }
+    Tensor is_better = ops::less(scope, error, best);
+    best_factor = ops::where(scope, is_better, factor, best_factor);
+    best = ops::where(scope, is_better, error, best);
+  }
+  return best_factor;
+}
+
+// Rows of x [groups, 32] as 16 bytes of codes.
+Tensor nonlinear_bytes(Scope& scope, const Tensor& x, const Tensor& factor) {
+  Tensor code = of_nearest(scope, ops::multiply(scope, x, inverse_of(scope, factor)),
+                           [](int each) { return each; });
+  return paired(scope, ops::cast(scope, code, TENON_DTYPE_U8));
+}
+
 }  // namespace
 
 bool has_large_blocks(std::string_view format) { return find_format(format) != nullptr; }
 
 Tensor quantized_large(Scope& scope, const Tensor& x, std::string_view name) {
   const Format& format = *find_format(name);
-  std::vector<Tensor> parts;
-  if (!scope.ok()) return {};
-  for (int64_t first = 0; first < x->shape[0] && scope.ok(); first += kBlocksAtOnce) {
-    const int64_t blocks = std::min(kBlocksAtOnce, x->shape[0] - first);
-    Tensor some = ops::narrow(scope, x, 0, first, blocks);
-    parts.push_back(format.has_offsets ? bytes_with_offsets(scope, format, some, blocks)
-                                       : bytes_around_zero(scope, format, some, blocks));
-  }
-  return parts.size() == 1 ? parts[0] : ops::concat(scope, parts, 0);
+  return by_parts(scope, x, [&](const Tensor& some, int64_t blocks) {
+    return format.has_offsets ? bytes_with_offsets(scope, format, some, blocks)
+                              : bytes_around_zero(scope, format, some, blocks);
+  });
+}
+
+Tensor quantized_iq4_nl(Scope& scope, const Tensor& x) {
+  return by_parts(scope, x, [&](const Tensor& some, int64_t) {
+    Tensor factor = rounded_to_float16(scope, factors_of(scope, some));
+    return ops::concat(scope,
+                       {bytes_of_float16(scope, factor), nonlinear_bytes(scope, some, factor)}, 1);
+  });
+}
+
+Tensor quantized_iq4_xs(Scope& scope, const Tensor& x) {
+  return by_parts(scope, x, [&](const Tensor& some, int64_t blocks) {
+    Tensor groups = ops::reshape(scope, some, {blocks * kNonlinearGroups, kNonlinearGroup});
+    Tensor factors = ops::reshape(scope, factors_of(scope, groups), {blocks, kNonlinearGroups});
+    // Factors are whole multiples from -32 to 31, of six bits, of a float16 of the block.
+    constexpr double steps = 32;
+    Tensor unit = rounded_to_float16(scope, ops::divide(scope, extreme_of(scope, factors), -steps));
+    Tensor multiple = levels_of(scope, factors, unit, -steps, steps - 1);
+    Tensor factor =
+        ops::reshape(scope, ops::multiply(scope, unit, multiple), {blocks * kNonlinearGroups, 1});
+    Tensor codes = ops::reshape(scope, nonlinear_bytes(scope, groups, factor),
+                                {blocks, 16 * kNonlinearGroups});
+    Tensor scale = ops::add(scope, codes_of(scope, multiple, -steps, steps - 1, TENON_DTYPE_I32),
+                            static_cast<int64_t>(steps));
+    Tensor low = ops::bitwise_and(scope, scale, int64_t{15}),
+           high = ops::bitwise_right_shift(scope, scale, int64_t{4});
+    return ops::concat(
+        scope,
+        {bytes_of_float16(scope, unit), as_bytes(scope, joined(scope, high, 2, 4, 1, 2)),
+         as_bytes(scope, joined(scope, low, 4, 2, 1, 4)), codes},
+        1);
+  });
 }
 
 }  // namespace tenon::standard_ops

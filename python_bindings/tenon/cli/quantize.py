@@ -13,7 +13,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--format",
         default="q8_0",
-        help="q8_0, q4_0, q4_1, q5_0, q5_1, q2_K to q6_K, f16, bf16 or f32 (q8_0)",
+        help="q8_0, q4_0, q4_1, q5_0, q5_1, q2_K to q6_K, iq4_nl, iq4_xs, f16, bf16 or f32 (q8_0)",
     )
 
 

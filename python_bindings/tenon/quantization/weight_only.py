@@ -16,12 +16,12 @@ from .replacement import copy_of, find_layers, replace_layers
 
 M = TypeVar("M", bound=nn.Module)
 
-BLOCK = 32  # elements of a block; of a format whose name ends in _K, 256
+BLOCK = 32  # elements of a block; of "iq4_xs" and a format whose name ends in _K, 256
 
 
 def blocks_of(weight: Tensor, format: str) -> Tensor:
     """`weight` [rows, elements] in blocks, rows filled up with zeros."""
-    missing = -weight.shape[1] % (256 if format.endswith("_K") else BLOCK)
+    missing = -weight.shape[1] % (256 if format.endswith(("_K", "_xs")) else BLOCK)
     weight = weight.detach()
     if missing:
         weight = nn.functional.pad(weight, [0, missing])
@@ -40,8 +40,8 @@ def quantize_weights(
     blocks.
 
     `format` is one of those that `quantize_blocks` writes: 'q8_0' has 8.5 bits a weight, 'q5_1' 6, 'q5_0'
-    5.5, 'q4_1' 5, 'q4_0' 4.5, 'mxfp4' 4.25; in blocks of 256 numbers 'q6_K' 6.56, 'q5_K' 5.5, 'q4_K' 4.5, 'q3_K'
-    3.44, 'q2_K' 2.63. `activations='int8'` also rounds what a Linear is called on
+    5.5, 'q4_1' 5, 'q4_0' and 'iq4_nl' 4.5, 'mxfp4' 4.25; in blocks of 256 numbers 'q6_K' 6.56, 'q5_K' 5.5,
+    'q4_K' 4.5, 'iq4_xs' 4.25, 'q3_K' 3.44, 'q2_K' 2.63. `activations='int8'` also rounds what a Linear is called on
     to 8 bits, 32 numbers at a time, and multiplies integers. `keep` has patterns of names, such as
     '*.head', of layers that stay as they are. Nothing is calibrated, and nothing is trained afterwards.
     Programs have no Embeddings: `embeddings` of one is a NotImplementedError.

@@ -109,6 +109,10 @@ def test_divergence(folder):
     found = divergence(other, model, TEXT, context=12)
     assert found.mean == pytest.approx(numpy.mean(each), rel=1e-3) and found.mean > 0
     assert (found.same_top, found.tokens) == (pytest.approx(numpy.mean(same)), len(each))
+    ours, theirs = (perplexity(one, TEXT, context=12) for one in (other, model))
+    assert found.ratio == pytest.approx(ours.value / theirs.value, rel=1e-5)
+    # That of the differences, and not of two perplexities.
+    assert 0 < found.ratio_error < ours.standard_error / theirs.value
     assert divergence(model, model, TEXT, context=12)[:3] == (0.0, 0.0, 1.0)
     small = divergence(model, model, TEXT, context=12, kv_dtype="int8")
     assert 0 < small.mean < 1e-2

@@ -129,8 +129,8 @@ def test_what_is_refused():
         q.quantize_weights(model, keep="3")
     with pytest.raises(ValueError, match="has no layer to quantise; expected Linear"):
         q.quantize_weights(nn.Sequential(nn.ReLU()))
-    with pytest.raises(ValueError, match="expected format 'q8_0', .* got 'iq4_nl'"):
-        q.quantize_weights(model, "iq4_nl")
+    with pytest.raises(ValueError, match="expected format 'q8_0', .* got 'iq3_s'"):
+        q.quantize_weights(model, "iq3_s")
     with pytest.raises(ValueError, match="expected activations 'float' or 'int8', got 'int4'"):
         q.quantize_weights(model, activations="int4")
     with pytest.raises(ValueError, match="gptq: expected format 'q4_0', 'q4_1' or 'q8_0'"):

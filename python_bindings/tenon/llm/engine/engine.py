@@ -122,6 +122,7 @@ class Engine:
         self.last_error = ""
         self.failure: BaseException | None = None
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
+        self._outbox: list[tuple[Request, Token | Exception]] = []
         self._count_lock = threading.Lock()
         self._open_requests = 0
         self._numbers = 0
@@ -255,6 +256,7 @@ class Engine:
                     self._receive(wait=not (self.scheduler.running or self.scheduler.waiting))
                     if not self._closed:
                         self._step()
+                    self._hand_out()
             error = EngineStopped("the engine was closed")
         except (
             BaseException
@@ -269,6 +271,14 @@ class Engine:
                 self.scheduler.add(request)
         for request in self.scheduler.running + self.scheduler.waiting:
             self._finish(request, error)
+        self._hand_out()
+
+    def _hand_out(self):
+        """Deliver what a step has made, all at once: readers that wake in between would take the
+        interpreter from the thread that draws for the others."""
+        answers, self._outbox = self._outbox, []
+        for request, answer in answers:
+            request.deliver(answer)
 
     def _receive(self, wait):
         while wait or not self._inbox.empty():
@@ -362,14 +372,14 @@ class Engine:
         if reason:
             self._finish(request, answer)
         else:
-            request.deliver(answer)
+            self._outbox.append((request, answer))
         return not reason
 
     def _finish(self, request, answer):
         self.scheduler.remove(request)
         with self._count_lock:
             self._open_requests -= 1
-        request.deliver(answer)
+        self._outbox.append((request, answer))
 
     def _why_stopped(self):
         return f"the engine has died: {self.failure}" if self.failure else "the engine was closed"

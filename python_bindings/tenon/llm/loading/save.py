@@ -35,10 +35,13 @@ _FILE_TYPES = {
     "q4_K": 14,
     "q5_K": 16,
     "q6_K": 18,
+    "iq4_nl": 25,
+    "iq4_xs": 30,
     "bf16": 32,
 }
 # What takes the place of formats with 256 numbers in a block, for rows of whole blocks of 32 alone.
 _SMALLER = {"q2_K": "q4_0", "q3_K": "q4_0", "q4_K": "q5_0", "q5_K": "q5_1", "q6_K": "q8_0"}
+_SMALLER["iq4_xs"] = "iq4_nl"
 Weights = Mapping[str, Tensor | BlockWeight]
 
 
@@ -48,9 +51,9 @@ def save_gguf(
     """Write a model, with its tokenizer and chat template, to a GGUF file.
 
     `quantization`: "f32", "f16", "bf16", or a format of blocks that has a quantiser ("q8_0", "q4_0",
-    "q4_1", "q5_0", "q5_1", "q2_K" to "q6_K"), for matrices of products and embeddings. Where rows are no
-    whole blocks of 256 numbers, "q2_K" and "q3_K" become "q4_0", "q4_K" "q5_0", "q5_K" "q5_1" and "q6_K"
-    "q8_0"; where they are none of 32 either, "f16". None keeps the weights as they are. Returned is how
+    "q4_1", "q5_0", "q5_1", "q2_K" to "q6_K", "iq4_nl", "iq4_xs"), for matrices of products and embeddings.
+    Where rows are no whole blocks of 256 numbers, "q2_K" and "q3_K" become "q4_0", "q4_K" "q5_0", "q5_K"
+    "q5_1", "q6_K" "q8_0" and "iq4_xs" "iq4_nl"; where they are none of 32 either, "f16". None keeps the weights as they are. Returned is how
     many tensors have which type. A model that no architecture of llama.cpp describes in full is refused:
     what is read again is the same model.
     """

@@ -103,7 +103,7 @@ class Application:
     async def _answer_error(self, exchange, error):
         try:
             if exchange.started:  # a stream: its status is out, so an event says what happened
-                await exchange.write(event(error.body()), more=False)
+                await exchange.end(event(error.body()))
             else:
                 await exchange.answer(error.status, dumped(error.body()), (JSON, *error.headers))
         except ClientGone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 from .errors import ApiError
 
@@ -23,6 +24,7 @@ class Exchange:
         self._send = send
         self._metrics = metrics
         self._write_timeout = write_timeout
+        self._sending_since: float | None = None
         self.started = False
 
     async def body(self, limit):
@@ -46,18 +48,28 @@ class Exchange:
                 return b"".join(parts)
 
     async def while_there(self, work):
-        """Run `work`, or raise ClientGone as soon as the client has left."""
+        """Run `work`, or raise ClientGone as soon as the client has left or reads nothing."""
         task = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(self._left())
         try:
-            await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise ClientGone
+            while not task.done():
+                await asyncio.wait(
+                    (task, gone), timeout=self._patience(), return_when=asyncio.FIRST_COMPLETED
+                )
+                if not task.done() and (gone.done() or self._patience() <= 0):
+                    raise ClientGone
             task.result()
         finally:
             for one in (task, gone):
                 one.cancel()
             await asyncio.gather(task, gone, return_exceptions=True)
+
+    def _patience(self):
+        """How long what is being sent may still take, in seconds. One look at this serves all parts of a
+        stream, of which each would need a timer of its own otherwise."""
+        if self._sending_since is None:
+            return self._write_timeout
+        return self._sending_since + self._write_timeout - time.monotonic()
 
     async def _left(self):
         while (await self._receive())["type"] != "http.disconnect":
@@ -73,17 +85,34 @@ class Exchange:
 
     async def answer(self, status, body, headers):
         length = (b"content-length", str(len(body)).encode())
-        await self.start(status, (*headers, length))
-        await self.write(body, more=False)
+
+        async def send():
+            await self.start(status, (*headers, length))
+            await self.write(body, more=False)
+
+        await self._in_time(send())
+
+    async def end(self, data):
+        """The last part of a stream, outside of while_there."""
+        await self._in_time(self.write(data, more=False))
+
+    async def _in_time(self, sending):
+        try:
+            await asyncio.wait_for(sending, self._write_timeout)
+        except asyncio.TimeoutError:
+            raise ClientGone from None
 
     async def json(self, value):
         await self.answer(200, dumped(value), (JSON,))
 
     async def _put(self, message):
+        self._sending_since = time.monotonic()
         try:
-            await asyncio.wait_for(self._send(message), self._write_timeout)
-        except (asyncio.TimeoutError, OSError):
+            await self._send(message)
+        except OSError:
             raise ClientGone from None
+        finally:
+            self._sending_since = None
 
 
 def dumped(value):
