@@ -2,6 +2,7 @@
 // What is the same for all kinds.
 #include "rules.hpp"
 
+#include <tenon/dtypes.h>
 #include <tenon/error.hpp>
 
 namespace tenon::parts {
@@ -55,6 +56,9 @@ Result copy_to_device(Scope& scope, const Call& call) {
 
 constexpr NamedRule kRules[] = {
     {"clone", clone}, {"contiguous", same}, {"cast", cast}, {"copy_to_device", copy_to_device}};
+
+// As of tensors with memory: truths, integers, floating and complex numbers hold those before them.
+DtypeClass class_of(int32_t dtype) { return kDtypeTable[dtype].type_class; }
 
 // The name of the layout of the first composed tensor of the call.
 std::string layout_of(const Call& call) {
@@ -132,6 +136,12 @@ tenon_status deliver(const Call& call, uint32_t index, Tensor result) {
                             (to ? to->kind->name : "strided") + " and " +
                             list_text(shape_of(given)) + "; use the result instead");
   Scope scope(call.err);
+  if (class_of(from->values()->dtype) > class_of(given->dtype))
+    return fail(call.err, TENON_TYPE_MISMATCH,
+                "[" + std::string(call.name()) + "] the result is " +
+                    host->dtype_name(from->values()->dtype) +
+                    " and does not fit an output of dtype " + host->dtype_name(given->dtype) +
+                    "; convert the result instead");
   if (from->values()->dtype != given->dtype)
     result = with_values(scope, result.get(), cast_to(scope, from->values(), given->dtype));
   if (!scope.ok()) return scope.status();

@@ -110,6 +110,8 @@ constexpr NamedRule kRules[] = {{"add", add}, {"subtract", add}, {"matmul", matm
 
 // Both results of check_finite_and_unscale, of the sums of equal indices: these are what becomes infinite.
 tenon_status unscale(const Call& call) {
+  if (!call.composed(0) || call.composed(0)->kind != &kCoo || call.composed(1) || call.composed(2))
+    return TENON_LAYER_DECLINED;
   Scope scope(call.err);
   const Tensor sums = coalesced(scope, call.tensor(0));
   if (!scope.ok()) return scope.status();

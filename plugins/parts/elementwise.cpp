@@ -82,7 +82,7 @@ tenon_status call_with_number(const Call& call) {
 
 tenon_status call_elementwise(const Call& call) {
   if (!(call.def().flags & TENON_OP_ELEMENTWISE) || call.nouts != 1) return TENON_LAYER_DECLINED;
-  const bool is_linear = std::ranges::find(kLinear, call.name()) != std::end(kLinear);
+  bool is_linear = std::ranges::find(kLinear, call.name()) != std::end(kLinear);
   Call changed = call;
   Replaced sorted, values;
   Scope scope(call.err);
@@ -100,7 +100,9 @@ tenon_status call_elementwise(const Call& call) {
     if (composed) first = composed, ++count;
   }
   if (!first) return TENON_LAYER_DECLINED;
+  // Of two sparse tensors neither a product nor a quotient is linear, and 0 / 0 is NaN.
   const bool is_product = call.name() == "multiply" && count > 1;
+  is_linear &= count < 2 || is_product;
   if (!is_linear || is_product) {
     if (!replace_composed(call, sorted,
                           [&](uint32_t i) { return distinct(scope, call.tensor(i)); }))

@@ -102,14 +102,10 @@ Tensor rows_of(Scope& scope, const Tensor& x, const Tensor& wanted) {
   if (!scope.ok()) return {};
   const Composed& a = *composed_of(x.get());
   const int64_t rows = x->shape[a.kind == &kCsc ? 1 : 0], count = wanted->shape[0];
-  const Tensor negative = compare(scope, op::less, wanted, 0);
-  const Tensor shifted =
-      run(scope, op::multiply, {box(cast_to(scope, negative, TENON_DTYPE_I64)), boxed(rows)});
-  const Tensor row = run(scope, op::add, {box(wanted), box(shifted)});
-  // Which fails by name where a row is outside; so the one behind is there too.
+  // Which counts negative ones from the end, and fails by name where a row is outside; so the one behind is there too.
   const Tensor offsets = cast_to(scope, a.parts[kIndptr], TENON_DTYPE_I64);
-  const Tensor begin = select_rows(scope, part_of(scope, offsets, 0, 0, rows), row);
-  const Tensor end = select_rows(scope, part_of(scope, offsets, 0, 1, rows), row);
+  const Tensor begin = select_rows(scope, part_of(scope, offsets, 0, 0, rows), wanted);
+  const Tensor end = select_rows(scope, part_of(scope, offsets, 0, 1, rows), wanted);
   const Tensor lengths = run(scope, op::subtract, {box(end), box(begin)});
   const Tensor ends = run(scope, op::cumsum, {box(lengths)});
   const Tensor zero = filled(scope, {1}, 0, TENON_DTYPE_I64, x->device);

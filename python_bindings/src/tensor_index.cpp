@@ -2,9 +2,11 @@
 // x[key] and x[key] = value.
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include "batched.hpp"
 #include "call.hpp"
+#include "composed.hpp"
 #include "convert.hpp"
 #include "element.hpp"
 #include "index_key.hpp"
@@ -262,12 +264,26 @@ int assign_slice(tenon_tensor* tensor, PyObject* object, tenon_tensor* value) {
   return written ? 0 : -1;
 }
 
+// What is taken from a composed tensor is no view of it, so that a write would be lost; rows of a ragged one are.
+bool can_assign(const tenon_tensor* tensor, PyObject* object) {
+  if (!is_composed(tensor)) return true;
+  const std::string_view layout = layout_of(tensor);
+  if (layout == "sharded" || (layout == "ragged" && PyLong_Check(object))) return true;
+  raise_error(PyExc_NotImplementedError,
+              "x[...] = value: expected a tensor of layout strided, or a row of a ragged one, got "
+              "layout %s, of which a "
+              "part is a copy; write into values(), or use to_dense() first",
+              layout_of(tensor));
+  return false;
+}
+
 int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value) {
   if (!value) {
     raise_error(PyExc_TypeError, "elements of a tensor cannot be deleted");
     return -1;
   }
   tenon_tensor* tensor = handle_of(self);
+  if (!can_assign(tensor, object)) return -1;
   int done = assign_number(tensor, object, value);
   if (done == 0) return write_key(tensor, object, value);
   return done > 0 ? 0 : -1;

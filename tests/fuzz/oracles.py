@@ -14,6 +14,7 @@ from .arrays import FLOATS, Written, dtype_name, numpy_of
 from .call import PRELUDE, SEED, evaluate, results_of
 from .compare import close_difference, exact_difference, is_exact, is_inexact, spreads, widened
 from .gradients import gradient, second_gradient
+from .layouts import layouts
 from .peers.evaluate import NoAnswer, answer
 from .report import mismatch
 
@@ -315,8 +316,9 @@ ORACLES = {
     "threads": threads,
     "gradient": gradient,
     "second_gradient": second_gradient,
+    "layouts": layouts,
 }
-_SLOW = {"second_gradient": 0.5, "threads": 0.3, "validation": 0.5}
+_SLOW = {"second_gradient": 0.5, "threads": 0.3, "validation": 0.5, "layouts": 0.7}
 
 
 def check(call, rng, chosen):

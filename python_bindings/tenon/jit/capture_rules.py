@@ -68,8 +68,14 @@ def is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+def module_of(cls: type) -> str:
+    """The name of its module; none of classes written in C whose instances alone have one."""
+    module = cls.__module__
+    return module if isinstance(module, str) else ""
+
+
 def is_ours(cls: type) -> bool:
-    return (cls.__module__ or "").partition(".")[0] == "tenon"
+    return module_of(cls).partition(".")[0] == "tenon"
 
 
 def functions_of(item: Any) -> list[Any]:

@@ -357,6 +357,29 @@ def test_matrices_of_very_many_columns():
         sparse.coo([[0], [0]], [1.0], (2**40, 2**40))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("longest", [0, 40, 2500])
+def test_short_rows_of_many_lengths(dtype, longest):
+    """Rows that are added up together, among them empty ones and one that no buffer holds."""
+    lengths = RNG.integers(0, 12, 700)
+    lengths[[0, 300, 699]] = [0, longest, longest]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    columns = RNG.integers(0, 90, offsets[-1])
+    values = RNG.integers(-9, 9, offsets[-1]).astype(dtype)
+    y = RNG.integers(-9, 9, 90).astype(dtype)
+    expected = np.zeros(700, dtype)
+    np.add.at(expected, np.repeat(np.arange(700), lengths), values * y[columns])
+    a = sparse.csr(offsets, columns, values, (700, 90))
+    assert (a @ T(y)).tolist() == expected.tolist()
+    # A part of the rows gives the same bits.
+    x = T(RNG.normal(size=90).astype(dtype))
+    assert (a[13:650] @ x).tolist() == (a @ x)[13:650].tolist()
+    back = a.T.to_sparse("csr")
+    assert back.to_dense().tolist() == a.to_dense().T.tolist()
+    order = np.argsort(columns, kind="stable")
+    assert back.values().tolist() == values[order].tolist()
+
+
 @pytest.mark.parametrize("format", ["csc", "bsr"])
 def test_scipy(format):
     scipy_sparse = pytest.importorskip("scipy.sparse")

@@ -6,6 +6,7 @@
 #include "parallel_scratch.hpp"
 #include "simd/vec.hpp"
 #include "sparse/structure.hpp"
+#include "sparse/vector_product.hpp"
 
 #include <tenon/signatures/sparse.h>
 
@@ -50,38 +51,6 @@ void add_vectors(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t j
   for (int i = 0; i < N; ++i) V::store(out + i * V::count, sums[i]);
 }
 
-// A load by itself. Of loads from columns beside each other compilers make an instruction that gathers, with which rows of
-// 16 and more elements took 1.4 to 2.6 times as long on a Sapphire Rapids, and 2.3 to 3.4 times on a Zen 3.
-template <class T>
-T load_alone(const T* from) {
-  T x = *from;
-#if defined(__x86_64__)
-  asm("" : "+x"(x));
-#elif defined(__aarch64__)
-  asm("" : "+w"(x));
-#endif
-  return x;
-}
-
-// One element of a row: four sums side by side, because each would wait for the one before it. place(k) is where the
-// element of y for values[k] is.
-template <class T, class Place>
-T add_products(const T* values, int64_t begin, int64_t end, Place place) {
-  typedef T Four __attribute__((vector_size(4 * sizeof(T))));
-  Four sums = {};
-  int64_t k = begin;
-  for (; k + 4 <= end; k += 4) {
-    Four scale;
-    std::memcpy(&scale, values + k, sizeof scale);
-    const Four terms = {load_alone(place(k)), load_alone(place(k + 1)), load_alone(place(k + 2)),
-                        load_alone(place(k + 3))};
-    sums += terms * scale;
-  }
-  T first = sums[0];
-  for (; k < end; ++k) first += load_alone(place(k)) * values[k];
-  return (first + sums[1]) + (sums[2] + sums[3]);
-}
-
 template <class T, class I>
 void multiply_row(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t features, T* out) {
   constexpr int64_t kCount = Vec<T>::count;
@@ -95,15 +64,6 @@ void multiply_row(const Terms<T, I>& terms, int64_t begin, int64_t end, int64_t 
     out[j] = add_products(terms.values, begin, end, [&terms, j](int64_t k) {
       return terms.y + static_cast<int64_t>(terms.columns[k]) * terms.stride + j;
     });
-}
-
-// Rows times a vector, which lies in caches more often than not.
-template <class T, class I>
-void multiply_vector(const Terms<T, I>& terms, const int64_t* offsets, int64_t first, int64_t last,
-                     T* out) {
-  const auto place = [y = terms.y, columns = terms.columns](int64_t k) { return y + columns[k]; };
-  for (int64_t row = first; row < last; ++row)
-    out[row] = add_products(terms.values, offsets[row], offsets[row + 1], place);
 }
 
 // The columns of the matrix and the rows of `y` are the same.
@@ -120,8 +80,12 @@ tenon_status csr_matmul(tenon_ctx* ctx, const tenon_tensor* indptr, const tenon_
     const auto multiply = [&]<class T>(Type<T>) {
       const Terms<T, I> terms{data_of<T>(values), columns, data_of<T>(y), features, stored};
       T* to = data_of<T>(out);
+      const bool is_short = stored < kShortRow * rows;
       for_each_part(offsets, rows, features + 1, [&](int64_t first, int64_t last) {
-        if (features == 1) return multiply_vector(terms, offsets, first, last, to);
+        if (features == 1 && is_short)
+          return multiply_short_rows(terms.values, columns, terms.y, offsets, first, last, to);
+        if (features == 1)
+          return multiply_rows(terms.values, columns, terms.y, offsets, first, last, to);
         for (int64_t row = first; row < last; ++row)
           multiply_row(terms, offsets[row], offsets[row + 1], features, to + row * features);
       });
