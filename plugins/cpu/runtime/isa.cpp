@@ -12,18 +12,22 @@
 
 namespace tenon::cpu {
 
-// kernels/table.cpp.in and kernels/conv/packed_conv.cpp, once for each instruction set.
+// kernels/table.cpp.in, kernels/conv/packed_conv.cpp and kernels/math/register_functions.cpp, once for each
+// instruction set.
 namespace baseline {
 void append_kernels(std::vector<tenon_kernel_def>& kernels);
 extern const PackedConvs kPackedConvs;
+extern const RegisterFunctions kRegisterFunctions;
 }  // namespace baseline
 namespace avx2 {
 void append_kernels(std::vector<tenon_kernel_def>& kernels);
 extern const PackedConvs kPackedConvs;
+extern const RegisterFunctions kRegisterFunctions;
 }  // namespace avx2
 namespace avx512 {
 void append_kernels(std::vector<tenon_kernel_def>& kernels);
 extern const PackedConvs kPackedConvs;
+extern const RegisterFunctions kRegisterFunctions;
 }  // namespace avx512
 
 namespace {
@@ -61,14 +65,16 @@ void append_amx_kernels(std::vector<tenon_kernel_def>& kernels) {
 // From the best to the plainest.
 constexpr Isa kIsas[] = {
 #ifdef TENON_CPU_HAS_AVX512
-    {"amx", supports_amx, append_amx_kernels, &avx512::kPackedConvs},
-    {"avx512", supports_avx512, avx512::append_kernels, &avx512::kPackedConvs},
+    {"amx", supports_amx, append_amx_kernels, &avx512::kPackedConvs, &avx512::kRegisterFunctions},
+    {"avx512", supports_avx512, avx512::append_kernels, &avx512::kPackedConvs,
+     &avx512::kRegisterFunctions},
 #endif
 #ifdef TENON_CPU_HAS_AVX2
-    {"avx2", supports_avx2, avx2::append_kernels, &avx2::kPackedConvs},
+    {"avx2", supports_avx2, avx2::append_kernels, &avx2::kPackedConvs, &avx2::kRegisterFunctions},
 #endif
 #ifdef TENON_CPU_HAS_BASELINE
-    {"baseline", supports_baseline, baseline::append_kernels, &baseline::kPackedConvs},
+    {"baseline", supports_baseline, baseline::append_kernels, &baseline::kPackedConvs,
+     &baseline::kRegisterFunctions},
 #endif
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "conv/packed_conv.hpp"
+#include "math/register_functions.hpp"
 #include "table.hpp"
 
 #include <tenon/abi.h>
@@ -17,6 +18,7 @@ struct Isa {
   bool (*supported)();
   void (*append_kernels)(std::vector<tenon_kernel_def>& kernels);
   const PackedConvs* packed_convs;
+  const RegisterFunctions* register_functions;
 };
 
 // The best one, or the one that TENON_CPU_ISA (baseline, avx2, avx512, amx) names. NULL, with a

@@ -3,6 +3,7 @@
 #include "device.hpp"
 #include "following.hpp"
 #include "isa.hpp"
+#include "register_functions.hpp"
 #include "subgraph.hpp"
 
 #include <tenon/tensor.hpp>
@@ -24,6 +25,7 @@ tenon_plugin table = {
     .device = &kDevice,
     .op_size = sizeof(tenon_op_def),
     .kernel_size = sizeof(tenon_kernel_def),
+    .start = offer_register_functions,
     .stop = stop,
 };
 
@@ -49,6 +51,7 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min
   set_isa_name(isa->name);
   set_packed_convs(isa->packed_convs);
   set_elementwise_kernels(kernels);
+  set_register_functions(isa->register_functions, kernels);
   table.kernels = kernels.data();
   table.nkernels = static_cast<uint32_t>(kernels.size());
   return &table;
