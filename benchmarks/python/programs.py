@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs (tenon.export) beside the functions that they were recorded from, in turns in one process.
 
-    python programs.py [--only train] [--threads 1] [--rounds 11] [--json results.json]
+    python programs.py [--only train] [--threads 1] [--rounds 11] [--inductor] [--json results.json]
 
 A ratio below 1 is faster than the function. The rows `recording` are the time for one recording beside one
 call of the function. Chains of elementwise operators are also compiled by JAX and run by PyTorch, where these are
-installed; those results have to be equal to 1e-5. Whole training steps and forward passes are compiled by tenon.compile and
+installed, and with --inductor compiled by it, too, which takes some ten seconds each; those results have to be equal to 1e-5. Whole training steps and forward passes are compiled by tenon.compile and
 by JAX, and run as they are by Tenon and PyTorch, forward passes of small models also by ONNX Runtime; the losses of the
 first steps, or the results, have to agree.
 """
@@ -16,6 +16,7 @@ import argparse
 import importlib
 import json
 import os
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -55,6 +56,14 @@ def gelu(m: Any, x: Any, y: Any) -> Any:
     return x * 0.5 * (1 + m.tanh(0.7978845608 * (x + 0.044715 * x * x * x))) * y
 
 
+def gelu_of_erf(m: Any, x: Any, y: Any) -> Any:
+    return x * 0.5 * (1 + m.erf(x * 0.7071067811865476)) * y
+
+
+def softened(m: Any, x: Any, y: Any) -> Any:
+    return m.exp(-x * x) * m.tanh(y * 2 + 1) + m.erf(x - y)
+
+
 def polynomial(m: Any, x: Any, y: Any) -> Any:
     return ((((x * 2 + 1) * x + 3) * x + 4) * x + 5) * x + y
 
@@ -63,45 +72,62 @@ def two_steps(m: Any, x: Any, y: Any) -> Any:
     return m.sqrt(x + y)
 
 
-ELEMENTWISE = {"gelu of 9 steps": gelu, "polynomial of 10 steps": polynomial, "2 steps": two_steps}
+ELEMENTWISE = {
+    "gelu of 9 steps": gelu,
+    "gelu of erf": gelu_of_erf,
+    "exp, tanh and erf": softened,
+    "polynomial of 10 steps": polynomial,
+    "2 steps": two_steps,
+}
 SIZES = (20_000, 1_000_000, 10_000_000)
 
 
-def compare_chain(chain: Callable, size: int, rounds: int) -> tuple[dict[str, Callable], Times]:
+def functions_of_jax() -> Any:
+    names = {name: getattr(jax.numpy, name) for name in ("exp", "tanh", "sqrt")}
+    return types.SimpleNamespace(**names, erf=jax.scipy.special.erf)
+
+
+def compare_chain(
+    chain: Callable, size: int, rounds: int, has_inductor: bool
+) -> tuple[dict[str, Callable], Times]:
     """Turns of every library, each of about 2 ms."""
     x, y = tenon.rand([size]) + 0.5, tenon.rand([size]) + 0.5
     program = tenon.export(lambda x, y: chain(tenon, x, y), (x, y))
     turns = {"program": lambda: program(x, y), "function": lambda: chain(tenon, x, y)}
     if jax is not None:
         operands = [jax.numpy.asarray(t.numpy()) for t in (x, y)]
-        compiled = jax.jit(lambda x, y: chain(jax.numpy, x, y))
+        compiled = jax.jit(lambda x, y: chain(functions_of_jax(), x, y))
         turns["jax"] = lambda: compiled(*operands).block_until_ready()
     if torch is not None:
         tensors = [torch.from_numpy(t.numpy()) for t in (x, y)]
         turns["torch"] = lambda: chain(torch, *tensors)
+        if has_inductor:
+            fused = torch.compile(lambda x, y: chain(torch, x, y), dynamic=False)
+            turns["inductor"] = lambda: fused(*tensors)
     expected = turns["function"]().numpy()
     for name, turn in turns.items():
-        np.testing.assert_allclose(np.asarray(turn()), expected, rtol=1e-5, err_msg=name)
+        # The differences of one chain are close to 0.
+        np.testing.assert_allclose(np.asarray(turn()), expected, rtol=1e-5, atol=1e-6, err_msg=name)
     return turns, interleave(turns, rounds)
 
 
 def compare_chains(options: argparse.Namespace) -> list[dict[str, Any]]:
     print(
-        "\n| chain | elements | program | program / function | program / JAX | program / PyTorch |"
+        "\n| chain | elements | program | program / function | program / JAX | program / PyTorch | program / Inductor |"
     )
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     results = []
     for name, chain in ELEMENTWISE.items():
         for size in SIZES:
             if options.only not in name:
                 continue
             with tenon.no_grad():
-                turns, times = compare_chain(chain, size, options.rounds)
+                turns, times = compare_chain(chain, size, options.rounds, options.inductor)
             ratios = {who: times.ratio(who) for who in turns if who != "program"}
             results.append({"case": name, "size": size, "ratios": ratios})
             shown = [
                 f"{ratios[who]:.2f}" if who in ratios else ""
-                for who in ("function", "jax", "torch")
+                for who in ("function", "jax", "torch", "inductor")
             ]
             print(
                 f"| {name} | {size} | {times.median() * 1e6:.1f} us | {' | '.join(shown)} |",
@@ -270,6 +296,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--inductor", action="store_true", help="compile chains by Inductor, too")
     parser.add_argument("--json", default="")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-options.threads :])  # JAX counts these

@@ -106,7 +106,8 @@ namespace {
 // numbers of a code object and the instruction in it, so that lines are looked up for a few of them, and later.
 class Marks {
  public:
-  explicit Marks(nb::str package) : package_(std::move(package)) {}
+  Marks(nb::str package, nb::object followed)
+      : package_(std::move(package)), followed_(std::move(followed)) {}
   ~Marks() {
     for (const auto& [code, known] : known_) Py_DECREF(code);
   }
@@ -124,8 +125,9 @@ class Marks {
   static int32_t locate(void* self, uint64_t mark, char* file, uint32_t room) {
     PythonThread python;
     const uint64_t number = (mark >> 32) - 1;
-    const auto& marks = *static_cast<Marks*>(self);
+    auto& marks = *static_cast<Marks*>(self);
     if (!python.is_alive() || number >= marks.codes_.size()) return 0;
+    if (const int32_t line = marks.line_in_followed()) marks.last_line_ = line;
     PyCodeObject* code = marks.codes_[number];
     const char* name = PyUnicode_AsUTF8(code->co_filename);
     if (name) std::snprintf(file, room, "%s", name);
@@ -137,7 +139,27 @@ class Marks {
   void begin_backward() { backward_ = innermost(); }
   void end_backward() { backward_ = 0; }
 
+  // The line of the code that is followed at which a place was last requested while it ran, as messages of what cannot be
+  // recorded do; 0: there is none.
+  int32_t last_line() const { return last_line_; }
+
  private:
+  int32_t line_in_followed() const {
+    if (followed_.is_none()) return 0;
+    PyFrameObject* frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    int32_t line = 0;
+    while (frame && line == 0) {
+      PyCodeObject* code = PyFrame_GetCode(frame);
+      if (reinterpret_cast<PyObject*>(code) == followed_.ptr()) line = PyFrame_GetLineNumber(frame);
+      Py_DECREF(code);
+      PyFrameObject* outer = PyFrame_GetBack(frame);
+      Py_DECREF(frame);
+      frame = outer;
+    }
+    Py_XDECREF(frame);
+    return line;
+  }
   // 0: the package's own; others are numbered from 1.
   uint32_t number_of(PyCodeObject* code) {
     if (code == last_code_) return last_number_;
@@ -189,6 +211,8 @@ class Marks {
   }
 
   nb::str package_;
+  nb::object followed_;  // code, or None
+  int32_t last_line_ = 0;
   std::unordered_map<PyCodeObject*, uint32_t> known_;  // kept alive
   std::vector<PyCodeObject*> codes_;
   PyCodeObject* last_code_ = nullptr;
@@ -241,8 +265,8 @@ namespace {
 // Operator calls of this thread, from start to finish.
 class Recording {
  public:
-  Recording(nb::handle inputs, nb::str package, bool gives_up)
-      : marks_(std::make_shared<Marks>(std::move(package))) {
+  Recording(nb::handle inputs, nb::str package, bool gives_up, nb::object code)
+      : marks_(std::make_shared<Marks>(std::move(package), std::move(code))) {
     const auto handles = tensor_handles(inputs, "export");
     tenon_graph_recording_options options = {};
     options.struct_size = sizeof options;
@@ -274,6 +298,7 @@ class Recording {
   void abandon() {
     if (recording_) graph_service().record_abandon(take());
   }
+  int32_t last_line() const { return marks_->last_line(); }
   bool reads_random_state() const { return reached_->random_state; }
   bool accumulates() const { return reached_->accumulates; }
   bool frees_history() const { return reached_->frees; }
@@ -386,10 +411,12 @@ void record_scan(nb::handle carried, nb::handle xs, const Region& body, nb::hand
 
 void add_recording_functions(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "Operator calls of this thread, being recorded.")
-      .def(nb::init<nb::handle, nb::str, bool>(), nb::arg("inputs"), nb::arg("package"),
-           nb::arg("gives_up") = false)
+      .def(nb::init<nb::handle, nb::str, bool, nb::object>(), nb::arg("inputs"), nb::arg("package"),
+           nb::arg("gives_up") = false, nb::arg("code") = nb::none())
       .def("finish", &Recording::finish, nb::arg("results"))
       .def("abandon", &Recording::abandon)
+      .def("last_line", &Recording::last_line,
+           "The line of `code` at which something could not be recorded; 0 if that is unknown.")
       .def("grads_read", &Recording::grads_read)
       .def("reads_random_state", &Recording::reads_random_state)
       .def("accumulates", &Recording::accumulates,

@@ -12,22 +12,19 @@
 
 namespace tenon::cpu {
 
-// kernels/table.cpp.in, kernels/conv/packed_conv.cpp and nhwc_conv.cpp, once for each instruction set.
-namespace baseline {
-void append_kernels(std::vector<tenon_kernel_def>& kernels);
-extern const PackedConvs kPackedConvs;
-extern const NhwcFunctions kNhwcFunctions;
-}  // namespace baseline
-namespace avx2 {
-void append_kernels(std::vector<tenon_kernel_def>& kernels);
-extern const PackedConvs kPackedConvs;
-extern const NhwcFunctions kNhwcFunctions;
-}  // namespace avx2
-namespace avx512 {
-void append_kernels(std::vector<tenon_kernel_def>& kernels);
-extern const PackedConvs kPackedConvs;
-extern const NhwcFunctions kNhwcFunctions;
-}  // namespace avx512
+// What is compiled once for each instruction set: kernels/table.cpp.in, kernels/conv/packed_conv.cpp and nhwc_conv.cpp,
+// kernels/math/register_functions.cpp.
+#define TENON_CPU_COMPILED_FOR(isa)                            \
+  namespace isa {                                              \
+  void append_kernels(std::vector<tenon_kernel_def>& kernels); \
+  extern const PackedConvs kPackedConvs;                       \
+  extern const NhwcFunctions kNhwcFunctions;                   \
+  extern const RegisterFunctions kRegisterFunctions;           \
+  }
+TENON_CPU_COMPILED_FOR(baseline)
+TENON_CPU_COMPILED_FOR(avx2)
+TENON_CPU_COMPILED_FOR(avx512)
+#undef TENON_CPU_COMPILED_FOR
 
 namespace {
 
@@ -61,19 +58,20 @@ void append_amx_kernels(std::vector<tenon_kernel_def>& kernels) {
 #endif
 #endif
 
+#define TENON_CPU_FUNCTIONS_OF(isa) \
+  &isa::kPackedConvs, &isa::kNhwcFunctions, &isa::kRegisterFunctions
+
 // From the best to the plainest.
 constexpr Isa kIsas[] = {
 #ifdef TENON_CPU_HAS_AVX512
-    {"amx", supports_amx, append_amx_kernels, &avx512::kPackedConvs, &avx512::kNhwcFunctions},
-    {"avx512", supports_avx512, avx512::append_kernels, &avx512::kPackedConvs,
-     &avx512::kNhwcFunctions},
+    {"amx", supports_amx, append_amx_kernels, TENON_CPU_FUNCTIONS_OF(avx512)},
+    {"avx512", supports_avx512, avx512::append_kernels, TENON_CPU_FUNCTIONS_OF(avx512)},
 #endif
 #ifdef TENON_CPU_HAS_AVX2
-    {"avx2", supports_avx2, avx2::append_kernels, &avx2::kPackedConvs, &avx2::kNhwcFunctions},
+    {"avx2", supports_avx2, avx2::append_kernels, TENON_CPU_FUNCTIONS_OF(avx2)},
 #endif
 #ifdef TENON_CPU_HAS_BASELINE
-    {"baseline", supports_baseline, baseline::append_kernels, &baseline::kPackedConvs,
-     &baseline::kNhwcFunctions},
+    {"baseline", supports_baseline, baseline::append_kernels, TENON_CPU_FUNCTIONS_OF(baseline)},
 #endif
 };
 

@@ -4,6 +4,7 @@
 
 #include "conv/nhwc_conv.hpp"
 #include "conv/packed_conv.hpp"
+#include "math/register_functions.hpp"
 #include "table.hpp"
 
 #include <tenon/abi.h>
@@ -19,6 +20,7 @@ struct Isa {
   void (*append_kernels)(std::vector<tenon_kernel_def>& kernels);
   const PackedConvs* packed_convs;
   const NhwcFunctions* nhwc_functions;
+  const RegisterFunctions* register_functions;
 };
 
 // The best one, or the one that TENON_CPU_ISA (baseline, avx2, avx512, amx) names. NULL, with a

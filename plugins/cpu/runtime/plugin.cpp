@@ -4,6 +4,7 @@
 #include "following.hpp"
 #include "isa.hpp"
 #include "region_steps.hpp"
+#include "register_functions.hpp"
 #include "subgraph.hpp"
 
 #include <tenon/tensor.hpp>
@@ -25,6 +26,7 @@ tenon_plugin table = {
     .device = &kDevice,
     .op_size = sizeof(tenon_op_def),
     .kernel_size = sizeof(tenon_kernel_def),
+    .start = offer_register_functions,
     .stop = stop,
 };
 
@@ -51,6 +53,7 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min
   set_packed_convs(isa->packed_convs);
   set_nhwc_functions(isa->nhwc_functions);
   set_elementwise_kernels(kernels);
+  set_register_functions(isa->register_functions, kernels);
   table.kernels = kernels.data();
   table.nkernels = static_cast<uint32_t>(kernels.size());
   return &table;

@@ -32,7 +32,12 @@ constexpr std::pair<std::string_view, Arithmetic> kNames[] = {
 // Registers for results. Two more hold operands on their way, and one a mask of AVX2.
 constexpr int kRegisters = 12;
 
-// Where each result lives: a register from its step to the last one that reads it.
+bool calls_function(const ChainStep& step) {
+  return step.arithmetic == Arithmetic::kFunction || step.arithmetic == Arithmetic::kBinaryFunction;
+}
+
+// Where each result lives: in a register from its step to the last one that reads it, or, where a
+// function is called in between, which may use all registers, on the stack.
 class Registers {
  public:
   explicit Registers(const std::vector<ChainStep>& steps) : last_(steps.size()) {
@@ -43,22 +48,33 @@ class Registers {
           last_[steps[i].sources[k].index] = i;
     }
     for (uint32_t i = 0; i < steps.size(); ++i) {
+      int slot = -1;
+      for (uint32_t k = i + 1; k < last_[i] && slot < 0; ++k)
+        if (calls_function(steps[k])) slot = slots_++;
+      slot_.push_back(slot);
+    }
+    for (uint32_t i = 0; i < steps.size(); ++i) {
       // An operand that is read for the last time leaves its register to the result.
       for (uint32_t k = 0; k < i; ++k)
-        if (last_[k] == i) is_taken_[of_[k]] = false;
+        if (last_[k] == i && slot_[k] < 0) is_taken_[of_[k]] = false;
       const auto* free = std::find(is_taken_, is_taken_ + kRegisters, false);
       if (free == is_taken_ + kRegisters) return;
       of_.push_back(static_cast<int>(free - is_taken_));
-      is_taken_[of_.back()] = last_[i] != i;
+      is_taken_[of_.back()] = last_[i] != i && slot_[i] < 0;
       ++fitting_;
     }
   }
+  // The register in which a step leaves its result.
   int of(size_t step) const { return of_[step]; }
+  // The place on the stack from which later steps read it; -1: they read the register.
+  int slot(size_t step) const { return slot_[step]; }
+  int slots() const { return slots_; }
   size_t fitting() const { return fitting_; }
 
  private:
   std::vector<uint32_t> last_;
-  std::vector<int> of_;
+  std::vector<int> of_, slot_;
+  int slots_ = 0;
   bool is_taken_[kRegisters] = {};
   size_t fitting_ = 0;
 };
@@ -71,7 +87,9 @@ std::optional<Arithmetic> arithmetic_named(std::string_view op) {
   return std::nullopt;
 }
 
-int operand_count(Arithmetic arithmetic) { return arithmetic <= Arithmetic::kMinimum ? 2 : 1; }
+int operand_count(Arithmetic arithmetic) {
+  return arithmetic <= Arithmetic::kBinaryFunction ? 2 : 1;
+}
 
 size_t JitLoop::fitting(const std::vector<ChainStep>& steps) { return Registers(steps).fitting(); }
 
@@ -99,12 +117,16 @@ Level level() {
 
 class JitLoop::Assembler : public Xbyak::CodeGenerator {
  public:
-  Assembler(const std::vector<ChainStep>& steps, int32_t dtype)
+  Assembler(const std::vector<ChainStep>& steps, int32_t dtype, uint32_t bytes)
       : CodeGenerator(4096, Xbyak::AutoGrow),
         registers_(steps),
-        is_wide_(level() == Level::kAvx512),
+        is_wide_(bytes == 64),
         is_double_(dtype == TENON_DTYPE_F64),
-        size_(is_double_ ? 8 : 4) {
+        has_calls_(std::any_of(steps.begin(), steps.end(), calls_function)),
+        size_(is_double_ ? 8 : 4),
+        offset_(has_calls_ ? r12 : rdx),
+        next_(has_calls_ ? r13 : rcx),
+        end_(has_calls_ ? r14 : rsi) {
     for (const ChainStep& step : steps) {
       for (int k = 0; k < operand_count(step.arithmetic); ++k)
         if (step.sources[k].kind != ChainStep::Source::kResult)
@@ -118,16 +140,25 @@ class JitLoop::Assembler : public Xbyak::CodeGenerator {
  private:
   using Source = ChainStep::Source;
 
-  // void (void* const* arrays in rdi, int64_t count in rsi)
+  // void (void* const* arrays in rdi, int64_t count in rsi). Where functions are called, the
+  // addresses of arrays stay in memory: calls preserve few registers.
   void assemble(const std::vector<ChainStep>& steps) {
     const Xbyak::Reg64 saved[] = {rbx, rbp, r12, r13, r14, r15};
     for (const Xbyak::Reg64& each : saved) push(each);
-    for (uint32_t i = 0; i < arrays_; ++i) mov(array(i), ptr[rdi + 8 * i]);
-    imul(rsi, rsi, size_);  // the end, in bytes
+    if (has_calls_) {
+      mov(rbp, rsp);
+      sub(rsp, std::max(1, registers_.slots()) * kSlot);
+      and_(rsp, -kSlot);
+      mov(rbx, rdi);
+    } else {
+      for (uint32_t i = 0; i < arrays_; ++i) mov(array(i), ptr[rdi + 8 * i]);
+    }
+    imul(end_, rsi, size_);  // in bytes
     xor_(offset_, offset_);
     loop(steps, is_wide_ ? 64 : 32, false);
     loop(steps, size_, true);
     vzeroupper();  // on both levels vectors are wider than those of SSE
+    if (has_calls_) mov(rsp, rbp);
     for (int i = 5; i >= 0; --i) pop(saved[i]);
     ret();
     align(32);
@@ -146,19 +177,28 @@ class JitLoop::Assembler : public Xbyak::CodeGenerator {
         Xbyak::Operand::R13, Xbyak::Operand::R14};
     return Xbyak::Reg64(kCodes[index]);
   }
+  // The first element of an array. The next address may be in the same register.
+  Xbyak::RegExp first(uint32_t index) {
+    if (!has_calls_) return array(index);
+    mov(rax, ptr[rbx + 8 * index]);
+    return rax;
+  }
 
   // All whole vectors, or all single elements, that are left.
   void loop(const std::vector<ChainStep>& steps, int bytes, bool is_single) {
     is_single_ = is_single;
     Xbyak::Label again, end;
-    lea(rcx, ptr[offset_ + bytes]);
-    cmp(rcx, rsi);
+    lea(next_, ptr[offset_ + bytes]);
+    cmp(next_, end_);
     jg(end, T_NEAR);
     L(again);
-    for (size_t i = 0; i < steps.size(); ++i) emit(steps[i], result(i));
-    mov(offset_, rcx);
-    add(rcx, bytes);
-    cmp(rcx, rsi);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      emit(steps[i], result(i));
+      if (const int slot = registers_.slot(i); slot >= 0) store_whole(slot, registers_.of(i));
+    }
+    mov(offset_, next_);
+    add(next_, bytes);
+    cmp(next_, end_);
     jle(again, T_NEAR);
     L(end);
   }
@@ -169,6 +209,12 @@ class JitLoop::Assembler : public Xbyak::CodeGenerator {
     return Xbyak::Ymm(index);
   }
   Xbyak::Xmm result(size_t step) const { return vector(registers_.of(step)); }
+  // As functions take and return them, whatever the loop needs of them.
+  Xbyak::Xmm whole(int index) const {
+    if (is_wide_) return Xbyak::Zmm(index);
+    return Xbyak::Ymm(index);
+  }
+  void store_whole(int slot, int from) { vmovups(ptr[rsp + slot * kSlot], whole(from)); }
 
   void load(const Xbyak::Xmm& to, const Xbyak::Address& from) {
     if (is_single_)
@@ -190,12 +236,16 @@ class JitLoop::Assembler : public Xbyak::CodeGenerator {
 
   // The register of an operand: a result's own, or one of two others, into which it is loaded.
   Xbyak::Xmm operand(const Source& source, int other) {
-    if (source.kind == Source::kResult) return result(source.index);
     const Xbyak::Xmm to = vector(kRegisters + other);
-    if (source.kind == Source::kArray)
-      load(to, ptr[array(source.index) + offset_]);
-    else
-      repeat(to, ptr[array(source.index)]);
+    if (source.kind == Source::kResult) {
+      const int slot = registers_.slot(source.index);
+      if (slot < 0) return result(source.index);
+      vmovups(whole(kRegisters + other), ptr[rsp + slot * kSlot]);
+    } else if (source.kind == Source::kArray) {
+      load(to, ptr[first(source.index) + offset_]);
+    } else {
+      repeat(to, ptr[first(source.index)]);
+    }
     return to;
   }
   Xbyak::Xmm constant(int index) {  // sign, all but the sign, one
@@ -255,8 +305,31 @@ class JitLoop::Assembler : public Xbyak::CodeGenerator {
         else
           is_double_ ? vsqrtpd(to, x) : vsqrtps(to, x);
         break;
+      case Arithmetic::kFunction:
+        call_function(step, to, x, x);
+        break;
+      case Arithmetic::kBinaryFunction:
+        call_function(step, to, x, operand(step.sources[1], 1));
+        break;
     }
-    if (step.stored_to >= 0) store(ptr[array(static_cast<uint32_t>(step.stored_to)) + offset_], to);
+    if (step.stored_to >= 0) store(ptr[first(static_cast<uint32_t>(step.stored_to)) + offset_], to);
+  }
+
+  // Nothing is in a register that is read behind the call. Elements behind a single one are what
+  // they are: each element of the result is that of its own operands.
+  void call_function(const ChainStep& step, const Xbyak::Xmm& to, const Xbyak::Xmm& x,
+                     const Xbyak::Xmm& y) {
+    if (step.arithmetic == Arithmetic::kBinaryFunction) {
+      // Either may be where the other one has to go.
+      vmovaps(whole(kRegisters + 1), whole(y.getIdx()));
+      vmovaps(whole(0), whole(x.getIdx()));
+      vmovaps(whole(1), whole(kRegisters + 1));
+    } else if (x.getIdx() != 0) {
+      vmovaps(whole(0), whole(x.getIdx()));
+    }
+    mov(rax, reinterpret_cast<uint64_t>(step.function));
+    call(rax);
+    if (to.getIdx() != 0) vmovaps(whole(to.getIdx()), whole(0));
   }
 
   void bits(const Xbyak::Xmm& to, const Xbyak::Xmm& x, const Xbyak::Xmm& y, char sign) {
@@ -285,23 +358,27 @@ class JitLoop::Assembler : public Xbyak::CodeGenerator {
   }
 #undef TENON_FORMS
 
+  static constexpr int kSlot = 64;  // bytes on the stack
+
   Registers registers_;
-  bool is_wide_, is_double_, is_single_ = false;
+  bool is_wide_, is_double_, has_calls_, is_single_ = false;
   int size_;
   uint32_t arrays_ = 0;
   Xbyak::Label constants_;
-  const Xbyak::Reg64 offset_ = rdx;
+  const Xbyak::Reg64 offset_, next_, end_;  // in bytes
 };
 
 JitLoop::~JitLoop() = default;
 
-std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>& steps, int32_t dtype) {
-  if (level() == Level::kNone || fitting(steps) != steps.size() ||
+std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>& steps, int32_t dtype,
+                                     uint32_t bytes) {
+  const uint32_t widest = level() == Level::kAvx512 ? 64 : 32;
+  if (level() == Level::kNone || bytes > widest || fitting(steps) != steps.size() ||
       (dtype != TENON_DTYPE_F32 && dtype != TENON_DTYPE_F64))
     return nullptr;
   try {
     std::unique_ptr<JitLoop> code(new JitLoop);
-    code->assembler_ = std::make_unique<Assembler>(steps, dtype);
+    code->assembler_ = std::make_unique<Assembler>(steps, dtype, bytes ? bytes : widest);
     code->function_ = code->assembler_->getCode<void (*)(void* const*, int64_t)>();
     return code;
   } catch (const std::exception&) {  // no memory that may be executed; the kernels run
@@ -313,7 +390,9 @@ std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>& steps, int32_
 
 class JitLoop::Assembler {};
 JitLoop::~JitLoop() = default;
-std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>&, int32_t) { return nullptr; }
+std::unique_ptr<JitLoop> JitLoop::of(const std::vector<ChainStep>&, int32_t, uint32_t) {
+  return nullptr;
+}
 
 #endif
 

@@ -99,8 +99,9 @@ class TiledGroup final : public Group {
   Axes column_shape() const;
   std::unique_ptr<Prepared> prepare(const tenon_calls_api& api,
                                     const std::vector<tenon_tensor*>& values) const;
-  std::vector<ChainStep> chain_of(const Prepared& prepared, const tenon_calls_api& api,
-                                  uint32_t begin, uint32_t end, std::vector<Array>& arrays) const;
+  struct Chain;
+  Chain chain_of(const Prepared& prepared, const tenon_calls_api& api, uint32_t begin,
+                 uint32_t end) const;
   void compile_loops(Prepared& prepared, const tenon_calls_api& api) const;
   bool is_current(Prepared& prepared, const tenon_calls_api& api,
                   const std::vector<tenon_tensor*>& values) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a group of groups/tiled_group.hpp runs.
+#include <tenon/services/register_functions.h>
 #include <tenon/parallel.hpp>
 
 #include <algorithm>
@@ -188,6 +189,13 @@ class TiledGroup::Worker {
 };
 
 // Steps of a group that are done at once: by one loop, or by the kernel of each.
+// Steps that one loop may run.
+struct TiledGroup::Chain {
+  std::vector<ChainStep> steps;  // empty: they are none
+  std::vector<Array> arrays;
+  uint32_t bytes = 0;  // of the registers that functions take; 0: there are none
+};
+
 struct TiledGroup::Part {
   uint32_t begin, end;
   std::unique_ptr<JitLoop> code;  // NULL: kernels
@@ -303,12 +311,41 @@ std::unique_ptr<TiledGroup::Prepared> TiledGroup::prepare(
 
 // -- machine code --------------------------------------------------------------------------------
 
-// The steps from `begin` to before `end` as one chain; empty: they are none.
-std::vector<ChainStep> TiledGroup::chain_of(const Prepared& prepared, const tenon_calls_api& api,
-                                            uint32_t begin, uint32_t end,
-                                            std::vector<Array>& arrays) const {
+namespace {
+
+// What a loop does for a call: arithmetic that the kernel promises, or a function that it offers, whose
+// registers have so many `*bytes`. False: the kernel has to be called.
+bool find_operation(const Step& step, const tenon_kernel_def& kernel,
+                           const tenon_value* args, int32_t dtype, ChainStep* next,
+                           uint32_t* bytes) {
+  if (const auto arithmetic = arithmetic_named(step.name.text());
+      arithmetic && kernel.traits & TENON_KERNEL_IEEE) {
+    next->arithmetic = *arithmetic;
+    return true;
+  }
+  const auto* functions = static_cast<const tenon_register_functions_api*>(
+      host->service_find(TENON_REGISTER_FUNCTIONS_SERVICE, TENON_REGISTER_FUNCTIONS_VERSION));
+  tenon_register_function function = {};
+  if (!functions ||
+      !functions->find(&kernel, args, static_cast<uint32_t>(step.operands.size()), dtype,
+                       &function) ||
+      function.operands > 2 || (*bytes != 0 && function.bytes != *bytes))
+    return false;
+  next->arithmetic = function.operands == 2 ? Arithmetic::kBinaryFunction : Arithmetic::kFunction;
+  next->function = function.code;
+  *bytes = function.bytes;
+  return true;
+}
+
+}  // namespace
+
+// The steps from `begin` to before `end` as one chain.
+TiledGroup::Chain TiledGroup::chain_of(const Prepared& prepared, const tenon_calls_api& api,
+                                       uint32_t begin, uint32_t end) const {
   const int32_t dtype = graph_->values[places_[steps_[begin].results].value].dtype;
-  std::vector<ChainStep> chain;
+  Chain found;
+  std::vector<ChainStep>& chain = found.steps;
+  std::vector<Array>& arrays = found.arrays;
   auto index_of = [&](uint32_t place, void* number) {
     const auto at = std::find_if(arrays.begin(), arrays.end(), [&](const Array& array) {
       return number || array.number ? array.number == number
@@ -326,17 +363,15 @@ std::vector<ChainStep> TiledGroup::chain_of(const Prepared& prepared, const teno
   for (uint32_t i = begin; i < end; ++i) {
     const Step& step = graph_->steps[steps_[i].step];
     const Place& result = places_[steps_[i].results];
-    const std::optional<Arithmetic> arithmetic = arithmetic_named(step.name.text());
     const tenon_value* args = nullptr;
     const tenon_kernel_def* kernel = api.piecewise_kernel(prepared.calls[i].get(), &args);
-    if (!arithmetic || !(kernel->traits & TENON_KERNEL_IEEE) || steps_[i].is_along_rows ||
-        step.given || step.results.size() != 1 || result.extent != Extent::kFull ||
-        graph_->values[result.value].dtype != dtype)
-      return {};
     ChainStep next;
-    next.arithmetic = *arithmetic;
+    if (steps_[i].is_along_rows || step.given || step.results.size() != 1 ||
+        result.extent != Extent::kFull || graph_->values[result.value].dtype != dtype ||
+        !find_operation(step, *kernel, args, dtype, &next, &found.bytes))
+      return {};
     uint32_t place = steps_[i].operands;
-    for (int k = 0; k < operand_count(*arithmetic); ++k) {
+    for (int k = 0; k < operand_count(next.arithmetic); ++k) {
       using Source = ChainStep::Source;
       if (step.operands[static_cast<size_t>(k)].kind == Operand::kAttribute) {
         const tenon_tensor* number = as_tensor(args[k]);
@@ -369,10 +404,10 @@ std::vector<ChainStep> TiledGroup::chain_of(const Prepared& prepared, const teno
       chain[i - begin].stored_to = static_cast<int32_t>(index_of(steps_[i].results, nullptr));
   }
   if (arrays.size() > JitLoop::kMaxArrays || JitLoop::fitting(chain) != chain.size()) return {};
-  return chain;
+  return found;
 }
 
-// Chains of arithmetic become loops; other steps keep their kernels.
+// Chains become loops; other steps keep their kernels.
 void TiledGroup::compile_loops(Prepared& prepared, const tenon_calls_api& api) const {
   constexpr uint32_t kMaxSteps = 64;
   prepared.has_loops = true;
@@ -383,25 +418,23 @@ void TiledGroup::compile_loops(Prepared& prepared, const tenon_calls_api& api) c
     if (kernels < end) prepared.parts.push_back({kernels, end, nullptr, {}});
   };
   for (uint32_t begin = 0; begin < count;) {
-    std::vector<ChainStep> longest;
-    std::vector<Array> arrays;
+    Chain longest;
     for (uint32_t end = begin + 1; end <= std::min(count, begin + kMaxSteps); ++end) {
-      std::vector<Array> used;
-      std::vector<ChainStep> chain = chain_of(prepared, api, begin, end, used);
-      if (chain.empty()) break;
+      Chain chain = chain_of(prepared, api, begin, end);
+      if (chain.steps.empty()) break;
       longest = std::move(chain);
-      arrays = std::move(used);
     }
-    const auto end = begin + static_cast<uint32_t>(longest.size());
+    const auto end = begin + static_cast<uint32_t>(longest.steps.size());
     std::unique_ptr<JitLoop> code;
-    if (longest.size() > 1)
-      code = JitLoop::of(longest, graph_->values[places_[steps_[begin].results].value].dtype);
+    if (longest.steps.size() > 1)
+      code = JitLoop::of(longest.steps, graph_->values[places_[steps_[begin].results].value].dtype,
+                         longest.bytes);
     if (!code) {
       ++begin;
       continue;
     }
     add_kernels(begin);
-    prepared.parts.push_back({begin, end, std::move(code), std::move(arrays)});
+    prepared.parts.push_back({begin, end, std::move(code), std::move(longest.arrays)});
     begin = kernels = end;
   }
   add_kernels(count);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -136,6 +137,15 @@ std::string_view take_token(std::string_view& line) {
 
 std::optional<int64_t> integer_of(std::string_view token) {
   int64_t value = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
+  if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
+  return value;
+}
+
+// A number of type float, as the text form writes it.
+std::optional<double> float_of(std::string_view token) {
+  if (token.find_first_of(".e") == token.npos) return std::nullopt;
+  double value = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
   if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
   return value;
@@ -284,6 +294,10 @@ class Unifier {
         out += tokens[0];
         continue;
       }
+      if (const std::string expression = fitted_float(tokens); !expression.empty()) {
+        out += expression;
+        continue;
+      }
       if (values.size() < tokens.size()) {
         for (size_t s = 1; s < tokens.size(); ++s)
           if (tokens[s] != tokens[0]) fail(s, whole[0], whole[s], kDiffers);
@@ -301,6 +315,38 @@ class Unifier {
     for (size_t s = 1; s < rest.size(); ++s)
       if (!rest[s].empty()) fail(s, whole[0], whole[s], kDiffers);
     return out;
+  }
+
+  // Floats that are an expression of the sizes, or a power of two divided by one, such as the factor
+  // in the gradient of a mean: "1.0/(4*batch)". Powers of two are exact, however the factor was
+  // computed. "": they are not.
+  std::string fitted_float(const std::vector<std::string_view>& tokens) const {
+    constexpr double kExact = 0x1p53;  // integers above are not all numbers
+    std::vector<double> numbers;
+    for (std::string_view token : tokens) {
+      const std::optional<double> number = float_of(token);
+      if (!number || *number == 0) return "";
+      numbers.push_back(*number);
+    }
+    // number = of_size(size, scale), where `size_of` is about the inverse.
+    auto fit = [&](double scale, char operation, auto size_of, auto of_size) -> std::string {
+      std::vector<int64_t> values;
+      for (double number : numbers) {
+        const double size = std::nearbyint(size_of(number, scale));
+        if (!(std::abs(size) < kExact) || of_size(size, scale) != number) return "";
+        values.push_back(static_cast<int64_t>(size));
+      }
+      const std::string expression = fitted(values, sizes_, dimensions_);
+      const std::string text =
+          scale == 0.5 ? "0.5" : std::to_string(static_cast<int>(scale)) + ".0";
+      return expression.empty() ? "" : text + operation + "(" + expression + ")";
+    };
+    const auto quotient = [](double a, double b) { return b / a; };
+    const auto product = [](double a, double b) { return a * b; };
+    for (double scale : {1.0, 2.0, 4.0, 0.5})
+      if (std::string text = fit(scale, '/', quotient, quotient); !text.empty()) return text;
+    return fit(
+        1, '*', [](double a, double b) { return a / b; }, product);
   }
 
   // Is this position of a step's line in the type of a result? The operator says what that is.

@@ -9,7 +9,12 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace tenon::graph {
 namespace {
@@ -207,6 +212,91 @@ TYPED_TEST(MachineCodeTest, RandomChains) {
   }
   EXPECT_GT(tried, 100);
 }
+
+#if defined(__x86_64__)
+
+// x + x and x - y of registers, which leave nothing in the others as it was.
+#define TENON_CLOBBERS                                                              \
+  __asm__ volatile(                                                                 \
+      "vpcmpeqd %%ymm2, %%ymm2, %%ymm2\n vpcmpeqd %%ymm5, %%ymm5, %%ymm5\n"         \
+      "xor %%eax, %%eax\n xor %%ecx, %%ecx\n xor %%edx, %%edx\n xor %%esi, %%esi\n" \
+      "xor %%edi, %%edi\n xor %%r8d, %%r8d\n xor %%r11d, %%r11d"                    \
+      :                                                                             \
+      :                                                                             \
+      : "xmm2", "xmm5", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r11", "cc")
+#define TENON_FUNCTIONS(ISA, REGISTER, ADD, SUBTRACT)                               \
+  [[gnu::target(ISA), gnu::noinline]] REGISTER doubled(REGISTER x) {                \
+    TENON_CLOBBERS;                                                                 \
+    return ADD(x, x);                                                               \
+  }                                                                                 \
+  [[gnu::target(ISA), gnu::noinline]] REGISTER difference(REGISTER x, REGISTER y) { \
+    TENON_CLOBBERS;                                                                 \
+    return SUBTRACT(x, y);                                                          \
+  }
+TENON_FUNCTIONS("avx2", __m256, _mm256_add_ps, _mm256_sub_ps)
+TENON_FUNCTIONS("avx2", __m256d, _mm256_add_pd, _mm256_sub_pd)
+TENON_FUNCTIONS("avx512f", __m512, _mm512_add_ps, _mm512_sub_ps)
+TENON_FUNCTIONS("avx512f", __m512d, _mm512_add_pd, _mm512_sub_pd)
+#undef TENON_FUNCTIONS
+#undef TENON_CLOBBERS
+
+template <class Register>
+std::pair<const void*, const void*> functions_of() {
+  Register (*const doubled_)(Register) = doubled;
+  Register (*const difference_)(Register, Register) = difference;
+  return {reinterpret_cast<const void*>(doubled_), reinterpret_cast<const void*>(difference_)};
+}
+
+// Calls preserve neither registers of vectors nor most others.
+TYPED_TEST(MachineCodeTest, ChainsThatCallFunctions) {
+  using T = TypeParam;
+  constexpr bool is_float = std::is_same_v<T, float>;
+  const std::vector<T> values = numbers<T>();
+  for (uint32_t bytes : {32u, 64u}) {
+    if (bytes == 64 && !__builtin_cpu_supports("avx512dq")) continue;
+    std::pair<const void*, const void*> functions;
+    if constexpr (is_float)
+      functions = bytes == 32 ? functions_of<__m256>() : functions_of<__m512>();
+    else
+      functions = bytes == 32 ? functions_of<__m256d>() : functions_of<__m512d>();
+    // a = x * y, b = -a, c = a + a by a call, d = b - c by a call, e = d * a, f = c - e by a call
+    std::vector<ChainStep> steps(6);
+    const Source results[] = {{Source::kResult, 0},
+                              {Source::kResult, 1},
+                              {Source::kResult, 2},
+                              {Source::kResult, 3},
+                              {Source::kResult, 4}};
+    auto set = [&](size_t i, Arithmetic arithmetic, Source x, Source y, const void* function) {
+      steps[i].arithmetic = arithmetic;
+      steps[i].sources[0] = x;
+      steps[i].sources[1] = y;
+      steps[i].function = function;
+    };
+    set(0, Arithmetic::kMultiply, {Source::kArray, 0}, {Source::kNumber, 1}, nullptr);
+    set(1, Arithmetic::kNegative, results[0], {}, nullptr);
+    set(2, Arithmetic::kFunction, results[0], {}, functions.first);
+    set(3, Arithmetic::kBinaryFunction, results[1], results[2], functions.second);
+    set(4, Arithmetic::kMultiply, results[3], results[0], nullptr);
+    set(5, Arithmetic::kBinaryFunction, results[2], results[4], functions.second);
+    steps[1].stored_to = 2;
+    steps[5].stored_to = 3;
+    const auto code = JitLoop::of(steps, this->kDtype, bytes);
+    if (!code) continue;  // TENON_MACHINE_CODE
+    for (size_t count : {size_t{1}, size_t{7}, size_t{16}, values.size()}) {
+      std::vector<T> x = values, number = {T(1.5)}, b(values.size(), 7), f(values.size(), 7);
+      void* arrays[] = {x.data(), number.data(), b.data(), f.data()};
+      code->run(arrays, static_cast<int64_t>(count));
+      for (size_t i = 0; i < values.size(); ++i) {
+        const T product = x[i] * T(1.5), twice = product + product;
+        const T last = twice - (-product - twice) * product;
+        ASSERT_TRUE(is_same(b[i], i < count ? -product : T(7))) << bytes << " at " << i;
+        ASSERT_TRUE(is_same(f[i], i < count ? last : T(7))) << bytes << " at " << i;
+      }
+    }
+  }
+}
+
+#endif
 
 TYPED_TEST(MachineCodeTest, OtherDtypesHaveNone) {
   ChainStep step;

@@ -529,7 +529,7 @@ class Parser : SizeReader {
     if (error != std::errc() || stop != word.data() + word.size())
       fail("expected a number, got '" + rest() + "'");
     at_ = end;
-    return boxed(value);
+    return boxed(scaled(value));
   }
   double real() {
     skip_spaces();

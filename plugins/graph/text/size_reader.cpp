@@ -83,6 +83,13 @@ int64_t SizeReader::divisor(bool rounds) {
   return by;
 }
 
+double SizeReader::scaled(double number) {
+  if (!has_dimensions()) return number;
+  if (accept('/')) return number / static_cast<double>(divisor(false));
+  if (accept('*')) return number * static_cast<double>(factor(false));
+  return number;
+}
+
 int64_t SizeReader::checked(bool overflows, const int64_t& value) const {
   if (overflows) fail("an expression of sizes is too large for 64 bits");
   return value;

@@ -25,6 +25,9 @@ class SizeReader : protected TextCursor {
   std::optional<uint32_t> find_dimension(std::string_view name) const;
   // An integer, or where there are dimensions an expression of them.
   int64_t size() { return has_dimensions() ? sum(false) : integer<int64_t>(); }
+  // A number of type float that was read, divided by or multiplied with what follows:
+  // "1.0/(4*batch)".
+  double scaled(double number);
 
   const Sizes* given_;
   Dimensions dimensions_;

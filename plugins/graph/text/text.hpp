@@ -20,7 +20,8 @@
 // Tensor arguments stand first, others have their parameter's name; defaults are left out. A number
 // of type float has a point or an exponent. `no_grad` after the arguments: gradients were off.
 // Where there are dimensions, integers of types and arguments may be expressions of them:
-// `2*batch + 1`, `(batch - 1)/2`. `?` in the type of a result is a size that the operator says.
+// `2*batch + 1`, `(batch - 1)/2`, and floats may be divided by or multiplied with one: `1.0/batch`,
+// `1.0*(4*batch)`. `?` in the type of a result is a size that the operator says.
 #pragma once
 
 #include <string>

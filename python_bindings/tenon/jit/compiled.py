@@ -14,15 +14,27 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor
 from tenon.jit import open_sizes, sharded_calls, structures
-from tenon.jit.capture_rules import PLAIN
+from tenon.jit.call_gradients import lost_history, read_from_before
 from tenon.jit.captured_state import Outside
+from tenon.jit.divided import Divided, code_of
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
 from tenon.jit.sharded_results import ShardedResults, sharded_results
-from tenon.jit.signature import Refused, describe, described, modes, overlap, span
+from tenon.jit.signature import (
+    Refused,
+    describe,
+    described,
+    hashable,
+    modes,
+    overlap,
+    span,
+)
 from tenon.jit.syntax.user_code import PACKAGE
 
 _MODES = ("", "check", "off")
 _MUCH = 1 << 40  # elements
+_MOST_IN_VAIN = (
+    32  # calls of a part of a function before it is no longer tried to find it a program
+)
 _MOST_RENEWALS = 8  # of an entry without a program, because operators were defined meanwhile
 
 
@@ -75,8 +87,14 @@ class Compiled(_core.CompiledCalls):
     _tenon_is_compiled = True  # for jit/syntax/source.py, which this module is built on
 
     def __init__(
-        self, function: Callable[..., Any], limit: int, passes: str, dynamic: bool = False
+        self,
+        function: Callable[..., Any],
+        limit: int,
+        passes: str,
+        dynamic: bool = False,
+        whole: Divided | None = None,
     ) -> None:
+        """`whole`: what the function is a part of."""
         functools.update_wrapper(self, function, updated=())
         self._name = getattr(function, "__name__", type(function).__name__)
         self._mode = os.environ.get("TENON_GRAPH", "")
@@ -86,6 +104,9 @@ class Compiled(_core.CompiledCalls):
             )
         self._function, self._limit = function, limit
         self._passes = passes
+        self._divided = Divided(function, self._part) if whole is None else whole
+        self._is_part = whole is not None
+        self._in_vain = 0  # calls without a program, of a part
         # Calls whose sizes are left open. A check compares each call with a program of its own sizes.
         self._is_dynamic = dynamic and self._mode != "check"
         self._open: dict[Any, open_sizes.OpenSizes] = {}
@@ -102,6 +123,10 @@ class Compiled(_core.CompiledCalls):
         """A call that no known program serves (`_core.CompiledCalls` is first)."""
         if self._mode == "off" or _core.is_recording():  # the function around this one is recorded
             return self._function(*args, **kwargs)
+        if self._is_part:
+            self._count_in_vain()
+        elif (driver := self._divided.function()) and not self._has_programs():
+            return driver(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
             structure = structures.flatten((args, kwargs), tensors)
@@ -115,10 +140,13 @@ class Compiled(_core.CompiledCalls):
         if inner is not None:  # Its errors are those of the function, and no refusals.
             return sharded_calls.sharded_again(inner(*map(sharded_calls.local_of, tensors)))
         if self._is_dynamic and (sizes := self._open_sizes(key, outside, structure, tensors)):
+            versions = sizes.versions()
             try:
                 result = sizes.entry.run(tensors)
             except Exception:
-                # It writes nothing, so that the function may say what is wrong, if something is.
+                # Before it has written the function may say what is wrong, if something is.
+                if versions != sizes.versions():
+                    raise
                 sizes.entry.calls -= 1
             else:
                 if not kwargs and len(sizes.known) < open_sizes.MAX_KNOWN:
@@ -141,11 +169,24 @@ class Compiled(_core.CompiledCalls):
             return entry.run(tensors)
         entry.calls += 1
         if entry.reason or not self._lock.acquire(blocking=False):
-            return self._function(*args, **kwargs)
+            driver = None if self._is_part else self._divided.function()
+            return (driver or self._function)(*args, **kwargs)
         try:
             return self._record(entry, outside, structure, tensors, args, kwargs)
         finally:
             self._lock.release()
+
+    def _part(self, function: Callable[..., Any], whole: Divided) -> Compiled:
+        return Compiled(function, self._limit, self._passes, self._is_dynamic, whole)
+
+    def _has_programs(self) -> bool:
+        return any(entry.program is not None for entry in self._entries.values())
+
+    def _count_in_vain(self) -> None:
+        """Looking for a program costs more than small parts take."""
+        self._in_vain += 1
+        if self._in_vain >= _MOST_IN_VAIN and not self.programs:
+            self._divided.give_up(self)
 
     def _function_of_local_tensors(self, structure: list[Any], tensors: list[Tensor]) -> Compiled:
         """With sharded tensors as arguments: the function of local tensors that is compiled in the place of this one."""
@@ -153,7 +194,7 @@ class Compiled(_core.CompiledCalls):
             tensor.layout == sharded_calls.KIND and tensor.requires_grad for tensor in tensors
         ):
             raise Refused(_SHARDED_ARGUMENTS)
-        _hashable(structure)
+        hashable(structure)
         key = repr(structure), tuple(map(sharded_calls.spec_of, tensors))
         inner = self._of_local.get(key)
         if inner is None:
@@ -194,20 +235,20 @@ class Compiled(_core.CompiledCalls):
         native = example.program._native if example.program is not None else example.first
         if example.reason or native is None:  # without a program, or not recorded yet
             sizes.reason = example.reason
+            if not example.reason:  # Its first call set something up, as optimizers do.
+                self._open[open_key] = open_sizes.OpenSizes(shapes, key)
             return None
         if example.sharded is not None:
             sizes.reason = open_sizes.SHARDED
             return None
-        if any(native.effects()[:2]):
-            sizes.reason = open_sizes.WRITES
-            return None
+        written = [t for _, t, _ in native.leaves()] if any(native.effects()[:2]) else None
         if not sizes.widen(shapes) or not self._lock.acquire(blocking=False):
             return None
         begin = time.perf_counter()
         try:
             _recorded.is_on = True
             program = open_sizes.record(
-                self._function, structure, tensors, sizes, self._passes, outside
+                self._function, structure, tensors, sizes, self._passes, outside, written
             )
         except open_sizes.Unfit as unfit:
             sizes.reason = str(unfit)
@@ -224,7 +265,7 @@ class Compiled(_core.CompiledCalls):
         entry.seconds = time.perf_counter() - begin
         entry.calls = sizes.entry.calls if sizes.entry is not None else 0
         entry.become(program)
-        sizes.entry = entry
+        sizes.entry, sizes.written = entry, written or []
         return sizes
 
     def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
@@ -281,7 +322,7 @@ class Compiled(_core.CompiledCalls):
         known = [span(t) for t in outside.tensors() if t.numel()] if tensors else []
         if any(a < d and c < b for a, b in spans for c, d in known):
             raise Refused("an argument is also reached in another way")
-        return (_hashable(structure), tuple(described(tensors)), modes(), outside.value), outside
+        return (hashable(structure), tuple(described(tensors)), modes(), outside.value), outside
 
     def _record(
         self,
@@ -297,7 +338,7 @@ class Compiled(_core.CompiledCalls):
         begin = time.perf_counter()
         given, found = [(t, t.grad) for t in tensors], [(t, t.grad) for t in outside.tensors()]
         try:
-            recording = _core.Recording(tensors, PACKAGE, gives_up=True)
+            recording = _core.Recording(tensors, PACKAGE, True, code_of(self._function))
         except (NotImplementedError, RuntimeError, ValueError) as error:
             entry.reason = str(error)
             return self._function(*args, **kwargs)
@@ -313,6 +354,9 @@ class Compiled(_core.CompiledCalls):
                 # The first call may set something up. A program would miss what further ones do; and what another thread
                 # has changed meanwhile is not what this signature says.
                 if not outside.is_unchanged():
+                    self._finish(
+                        recording, outputs
+                    )  # What it reads may be why, as where it logs losses.
                     entry.changes += 1
                     if entry.changes >= 2:
                         raise Refused("it changes what it reads outside")
@@ -321,22 +365,22 @@ class Compiled(_core.CompiledCalls):
                 sharded = sharded_results(recording, outputs, found)
                 if sharded is not None:
                     outputs, returned = sharded.local, sharded.structure(returned)
-                kept = _hashable(returned), None if sharded is None else sharded.key()
+                kept = hashable(returned), None if sharded is None else sharded.key()
                 if entry.returned not in (None, kept):
                     raise Refused("the result has another structure, or other values, each time")
                 entry.returned, entry.sharded = kept, sharded
                 read = {id(tensor): grad for tensor, grad in recording.grads_read()}
-                if _read_from_before(read, given):
+                if read_from_before(read, given):
                     raise Refused(
                         "it reads .grad of an argument that it has not assigned; pass it as an argument"
                     )
                 called = recording.operators_defined_in_python()
-                if self._learns(outside, _read_from_before(read, found), called):
+                if self._learns(outside, read_from_before(read, found), called):
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
-                if reason := _lost_history(outputs, [*tensors, *outside.tensors()]):
+                if reason := lost_history(outputs, [*tensors, *outside.tensors()]):
                     raise Refused(reason)
-                native = recording.finish(outputs)
+                native = self._finish(recording, outputs)
                 if recording.reads_random_state():
                     raise Refused("it reads the state of random numbers")
                 self._compare(entry, native, structure, returned)
@@ -351,6 +395,13 @@ class Compiled(_core.CompiledCalls):
         finally:
             recording.abandon()
             entry.seconds += time.perf_counter() - begin
+
+    def _finish(self, recording: _core.Recording, outputs: list[Tensor]) -> _core.Program:
+        try:
+            return recording.finish(outputs)
+        except (NotImplementedError, RuntimeError) as error:
+            self._divided.divide_at(recording.last_line(), str(error))
+            raise
 
     def _learns(self, outside: Outside, grads: list[Tensor], operators: list[str]) -> bool:
         """Whether the function read what is not in the captured state. Then it is in the next one."""
@@ -394,6 +445,7 @@ class Compiled(_core.CompiledCalls):
         """The programs that calls run by now (tenon.jit.Program)."""
         own = [entry.program for entry in self._entries.values() if entry.program is not None]
         own += [sizes.entry.program for sizes in self._open.values() if sizes.entry is not None]
+        own += [] if self._is_part else self._divided.programs
         return own + [program for inner in self._of_local.values() for program in inner.programs]
 
     def explain(self) -> str:
@@ -425,6 +477,7 @@ class Compiled(_core.CompiledCalls):
             else:
                 head += f"{entry.recordings} of 2 recordings made"
             lines.append("  " + head)
+        lines += [] if self._is_part else self._divided.explain()
         for (_, specs), inner in self._of_local.items():
             sizes_stay = ", whose sizes are not left open" if self._is_dynamic else ""
             lines.append(
@@ -478,8 +531,9 @@ def compile(
     Sharded tensors (tenon.distributed) may be arguments, results and what it reads: each rank has a program of its parts,
     with what ranks send each other as steps. Where gradients of them are recorded, the backward pass is in the function.
 
-    Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
-    operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
+    Where it reads data (`item`, `if x > 0`), or calls operators whose shapes depend on data, the function is divided: what
+    is before, between and behind such statements is compiled, and Python runs these. Calls run the function also where
+    no program can be made: it adds to a `.grad` that it has not assigned, returns or takes
     objects that are neither tensors nor plain values, does something else each time, changes what it
     reads, or reads what cannot be told (`eval`, files, iterators, weak references, large arrays of NumPy), or
     where Python is a version whose code cannot be read. `explain()`
@@ -490,8 +544,8 @@ def compile(
 
     With `dynamic=True` sizes that differ between calls are left open, so that calls of many sizes run one program. At the
     second size the function is run at a handful of sizes, with the elements of the arguments again and again, as
-    `tenon.export` does with `dynamic_shapes`; so it must not mind being run once more, and one that writes into tensors
-    from outside or assigns `.grad` keeps a signature for each size. Sizes of 0 and 1 stay signatures, as do sizes
+    `tenon.export` does with `dynamic_shapes`; so it must not mind being run once more. What it writes into tensors, as
+    training steps do, is put back. Sizes of 0 and 1 stay signatures, as do sizes
     for which a comparison in the function comes out otherwise, and those of calls with sharded tensors. Results and
     gradients are those of the function.
 
@@ -541,46 +595,3 @@ def _is_plain(tensor: Tensor) -> bool:
 
 def _is_batched(tensor: Tensor) -> bool:
     return type(tensor) is not Tensor and type(tensor).__name__ == "Batched"
-
-
-def _lost_history(outputs: list[Tensor], given: list[Tensor]) -> str:
-    """Why results of a program would carry another history of gradients than those of the function."""
-    known = {id(tensor) for tensor in given}
-    made = [t for t in outputs if t.requires_grad and id(t) not in known]
-    if made and not _core.is_grad_enabled():
-        return "it records gradients though they are off around it"
-    if made and (any(t.is_leaf for t in made) or not any(t.requires_grad for t in given)):
-        return "it returns what gradients pass to a tensor that it has made"
-    return ""
-
-
-def _read_from_before(
-    read: dict[int, Tensor | None], before: list[tuple[Tensor, Tensor | None]]
-) -> list[Tensor]:
-    """The tensors whose .grad of before the function ran was read in it."""
-
-    def memory(grad: Tensor | None) -> Any:
-        return None if grad is None else _core.tensor_layout(grad)
-
-    return [t for t, grad in before if id(t) in read and memory(read[id(t)]) == memory(grad)]
-
-
-def _hashable(structure: list[Any]) -> Any:
-    """The structure as a key. Values in it are plain, or the call is refused."""
-    kind = structure[0]
-    if kind == "tensor":
-        return kind
-    if kind == "value":
-        value = structure[1]
-        # What derives from these may mean more than its value.
-        if type(value) not in PLAIN and not isinstance(value, (slice, _core.dtype, _core.device)):
-            raise Refused(
-                f"expected arguments and results made of tensors and plain values, got "
-                f"{type(value).__name__}"
-            )
-        return type(value), repr(value)
-    if kind == "dict":
-        if any(type(key) not in PLAIN for key, _ in structure[1]):
-            raise Refused("expected dictionaries whose keys are plain values")
-        return kind, tuple((type(key), repr(key), _hashable(item)) for key, item in structure[1])
-    return kind, tuple(_hashable(item) for item in structure[1])

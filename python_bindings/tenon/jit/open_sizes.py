@@ -24,6 +24,7 @@ from tenon.jit.dynamic_shapes import (
     resized,
     text_of,
 )
+from tenon.jit.kept_state import KeptState
 from tenon.jit.program import Program, name_leaves
 from tenon.jit.syntax.user_code import PACKAGE
 
@@ -32,10 +33,6 @@ MAX_KNOWN = 16  # calls, by their shapes, that are made without looking for the 
 MAX_CHANGES = 4  # of what it reads, during recordings: tensors get methods on first use
 _MAX_RECORDED = 8  # times that more sizes are left open, or larger ones
 
-WRITES = (
-    "it writes into tensors from outside, or assigns .grad, and other sizes are recorded by running it; each size is a "
-    "signature"
-)
 SHARDED = "results or gradients of it are sharded tensors, whose sizes programs do not leave open; each size is a signature"
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -68,6 +65,12 @@ class OpenSizes:
         self.reason = ""  # why there is none, or none for more sizes
         self.recorded = self.changes = 0
         self.known: list[Any] = []  # entries of calls that need not come here
+        self.written: list[
+            Tensor
+        ] = []  # among these are the tensors from outside that it writes into
+
+    def versions(self) -> list[int]:
+        return [tensor._version for tensor in self.written]
 
     def admits(self, shapes: Shapes) -> bool:
         """Whether the program may take them; what it found by comparing sizes is its own to say."""
@@ -129,20 +132,28 @@ def record(
     open_sizes: OpenSizes,
     passes: str,
     outside: Outside,
+    written: Sequence[Tensor] | None,
 ) -> Program:
-    """A program of many sizes, of which those of `tensors` are an example; `open_sizes.axes` are what it leaves open.
-    Raises Unfit and Changed."""
+    """A program of many sizes, of which those of `tensors` are an example; `open_sizes.axes` are what it leaves open. What the
+    function writes is put back in the tensors that it reaches and in `written`; None: it writes nothing. Raises Unfit and Changed."""
     open_sizes.recorded += 1
     state = random.get_state()
+    kept = None
+    if written is not None:
+        kept = KeptState([*written, *tensors, *outside.tensors()])
     unfit: Unfit | None = None
     for axes in open_sizes.proposals():
         dimensions = dimensions_of(axes, tensors)
         try:
-            program = _record_at(function, structure, tensors, axes, dimensions, passes, outside)
+            program = _record_at(
+                function, structure, tensors, axes, dimensions, passes, outside, kept
+            )
         except Unfit as error:
             unfit = error
             continue
         finally:
+            if kept is not None:
+                kept.put_back()
             if random.get_state() != state:
                 random.set_state(state)
         open_sizes.axes = axes
@@ -159,6 +170,7 @@ def _record_at(
     dimensions: list[tuple[str, int, int, int, int]],
     passes: str,
     outside: Outside,
+    kept: KeptState | None,
 ) -> Program:
     names = [dimension[0] for dimension in dimensions]
     samples: list[_core.Program] = []
@@ -170,8 +182,8 @@ def _record_at(
         at = resized(tensors, axes, sizes)
         try:
             with SizeTracer() as tracer:
-                first, _ = _recording(function, structure, at, outside)
-                second, outputs = _recording(function, structure, at, outside)
+                first, _ = _recording(function, structure, at, outside, kept)
+                second, outputs = _recording(function, structure, at, outside, kept)
                 settled = name_leaves(first.settle(second), function)
         except Exception as error:
             raise Unfit(f"at {text_of(sizes)}: {error}") from None
@@ -201,7 +213,11 @@ def _record_at(
 
 
 def _recording(
-    function: Callable[..., Any], structure: list[Any], tensors: list[Tensor], outside: Outside
+    function: Callable[..., Any],
+    structure: list[Any],
+    tensors: list[Tensor],
+    outside: Outside,
+    kept: KeptState | None,
 ) -> tuple[_core.Program, list[Any]]:
     recording = _core.Recording(tensors, PACKAGE)
     try:
@@ -211,8 +227,10 @@ def _recording(
         native = recording.finish(outputs)
         if recording.reads_random_state():
             raise Unfit("it reads the state of random numbers")
-        if any(native.effects()[:2]):
-            raise Unfit(WRITES)
+        if any(native.effects()[:2]) and kept is None:
+            raise Unfit(
+                "it writes into tensors from outside, or assigns .grad, at some sizes alone"
+            )
         # What it reads at some sizes alone is not watched: only what the example of the signature read.
         grads = {id(tensor) for tensor in outside.grads}
         operators = recording.operators_defined_in_python()
@@ -225,3 +243,5 @@ def _recording(
         return native, returned
     finally:
         recording.abandon()
+        if kept is not None:
+            kept.put_back()

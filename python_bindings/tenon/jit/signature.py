@@ -9,6 +9,7 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor
 from tenon.jit import sharded_calls
+from tenon.jit.capture_rules import PLAIN
 
 
 class Refused(Exception):
@@ -77,3 +78,24 @@ def describe(structure: list[Any], tensors: list[Tensor]) -> str:
     args, kwargs = structure[1]
     named = [f"{key}={text(item)}" for key, item in kwargs[1]] if kwargs[1] else []
     return "(" + ", ".join([text(item) for item in args[1]] + named) + ")"
+
+
+def hashable(structure: list[Any]) -> Any:
+    """The structure as a key. Values in it are plain, or the call is refused."""
+    kind = structure[0]
+    if kind == "tensor":
+        return kind
+    if kind == "value":
+        value = structure[1]
+        # What derives from these may mean more than its value.
+        if type(value) not in PLAIN and not isinstance(value, (slice, _core.dtype, _core.device)):
+            raise Refused(
+                f"expected arguments and results made of tensors and plain values, got "
+                f"{type(value).__name__}"
+            )
+        return type(value), repr(value)
+    if kind == "dict":
+        if any(type(key) not in PLAIN for key, _ in structure[1]):
+            raise Refused("expected dictionaries whose keys are plain values")
+        return kind, tuple((type(key), repr(key), hashable(item)) for key, item in structure[1])
+    return kind, tuple(hashable(item) for item in structure[1])

@@ -10,7 +10,7 @@ import random
 import numpy as np
 import tenon
 
-PROGRAMS = {}  # name: (a factory of a function and its state, whether it becomes a program)
+PROGRAMS = {}  # name: (a factory of a function and its state, whether it becomes a program, or parts of it do)
 SCALE = 2.0
 TABLE = {"scale": 3.0}
 
@@ -162,12 +162,12 @@ def closure_tensor_is_written():
     return function
 
 
-@program(False)
+@program(True)
 def branch_on_data():
     return lambda x, i: x * 2 if float(x.sum().item()) > 0 else x - 1
 
 
-@program(False)
+@program(True)
 def loop_on_data():
     def function(x, i):
         while float(x.abs().max().item()) > 0.1:
@@ -238,7 +238,7 @@ def comprehension():
     return lambda x, i: sum((x[j] * j for j in range(3)), tenon.zeros([4]))
 
 
-@program(False)
+@program(True)
 def generator_function():
     def function(x, i):
         yield x + 1
@@ -388,7 +388,7 @@ def empty_and_zero_dimensional():
     return lambda x, i: (x[:0].sum(), x.sum() * 2, tenon.zeros([0, 3]).mean(0))
 
 
-@program(False)
+@program(True)
 def seed_inside():
     def function(x, i):
         tenon.manual_seed(5)

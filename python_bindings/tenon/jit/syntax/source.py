@@ -10,7 +10,7 @@ import inspect
 import linecache
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from tenon.jit.syntax import rewriter
@@ -80,6 +80,23 @@ def rewritten(function: Any) -> Any:
     return function
 
 
+def tree_of(function: types.FunctionType) -> tuple[Any, str]:
+    """(a copy of the function's tree, "") or (None, why there is none)."""
+    return _find(function) if is_users(function) else (None, "it is no code of the user's")
+
+
+def function_of(
+    node: ast.FunctionDef, like: types.FunctionType, cells: dict[str, types.CellType]
+) -> types.FunctionType:
+    """The function of a tree. It closes over what `like` does, and over `cells`; `node` itself is changed."""
+    code = _compile(node, like, [*cells])
+    every = {**dict(zip(like.__code__.co_freevars, like.__closure__ or ())), **cells}
+    closure = tuple(every[name] for name in code.co_freevars)
+    made = types.FunctionType(code, like.__globals__, code.co_name, None, closure)
+    made.__qualname__, made.__module__ = like.__qualname__, like.__module__
+    return made
+
+
 def _of_function(function: types.FunctionType) -> types.FunctionType:
     code = function.__code__
     if code in _made or getattr(function, _MARK, False):
@@ -115,7 +132,9 @@ def _rewritten_code(function: types.FunctionType) -> types.CodeType | None:
     return code
 
 
-def _compile(node: ast.FunctionDef | ast.Lambda, function: types.FunctionType) -> types.CodeType:
+def _compile(
+    node: ast.FunctionDef | ast.Lambda, function: types.FunctionType, more: Sequence[str] = ()
+) -> types.CodeType:
     """In a function whose parameters are what the original closes over, and in a class if its names are mangled.
 
     What stands there has names that no code uses: `def` and `class` bind their names where they stand, and the
@@ -133,7 +152,7 @@ def _compile(node: ast.FunctionDef | ast.Lambda, function: types.FunctionType) -
     if owner and owner[0].strip("_") and owner[0] != "<locals>":
         # Mangling leaves out the underscores in front.
         inner = [ast.ClassDef(f"____{owner[0]}", [], [], inner, [])]
-    names = [rewriter.RUNTIME, *code.co_freevars]
+    names = [rewriter.RUNTIME, *code.co_freevars, *more]
     outer = ast.FunctionDef(f"{PREFIX}_outer", rewriter._arguments(names), inner, [], None)
     for made in (outer, *inner):
         if "type_params" in made._fields and not hasattr(made, "type_params"):
