@@ -30,6 +30,8 @@ _GREETING = 10.0  # seconds for a stranger to show that it knows the secret
 _MOST_STRANGERS = 64  # at a time
 _THREADS = 256  # of which those that wait for others cost little
 
+_called = threading.local()
+
 
 @dataclass(frozen=True)
 class WorkerInfo:
@@ -321,6 +323,7 @@ class Agent:
             reply.set_exception(self.remote_error(self.name, label, _told(error)))
 
     def _run(self, content: dict[str, Any]) -> Any:
+        _called.agent = self
         args, kwargs = content.get("args"), content.get("kwargs")
         if type(args) is not list or type(kwargs) is not dict:
             raise ProtocolError("rpc: a call has no arguments")
@@ -372,6 +375,11 @@ class Agent:
         for connection in connections:
             connection.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def called_agent() -> Agent:
+    """For a function that another process has called: the agent that carries it out."""
+    return _called.agent
 
 
 def _info(value: bytes) -> WorkerInfo:

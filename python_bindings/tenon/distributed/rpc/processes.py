@@ -59,7 +59,7 @@ def init_rpc(
         rank, world_size = environment.rank, environment.size
         store = open_store(environment, timeout)
         room = f"rpc/{environment.attempt}/{_times}"
-        address = _own_address(environment.address)
+        address = own_address(environment.address)
     assert rank is not None and world_size is not None
     if not 0 <= rank < world_size:
         raise ValueError(f"expected a rank from 0 to {world_size - 1}, got {rank}")
@@ -77,7 +77,7 @@ def init_rpc(
     _agents.append((agent, world_size, room))
 
 
-def _own_address(master: str | None) -> str:
+def own_address(master: str | None) -> str:
     """Of this machine, as those see it that reach `master`."""
     if master is None:
         return "127.0.0.1"
