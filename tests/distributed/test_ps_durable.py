@@ -2,17 +2,16 @@
 """What servers keep: over restarts, kills and damage, and in checkpoints."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 import tenon
-from ps_jobs import Servers
 from ranks import Processes
 from tenon import optim
 from tenon.distributed import ps, rpc
+from tenon.distributed.ps import LocalJob, server
 from tenon.distributed.ps import log as logs
 
 
@@ -34,8 +33,8 @@ def rows_of(table):
 def expected():
     """Rows after 3, 6 and 9 steps."""
     rows = []
-    with Servers(1) as servers:
-        table = table_of(servers.jobs[0])
+    with LocalJob(1, 2) as local:
+        table = table_of(local.jobs[0])
         for step in range(9):
             step_of(table, step)
             if step % 3 == 2:
@@ -45,33 +44,31 @@ def expected():
 
 @pytest.mark.parametrize("log_limit", [1 << 28, 3000], ids=["log", "snapshots"])
 def test_a_server_that_starts_again_has_all_it_acknowledged(tmp_path, expected, log_limit):
-    with Servers(1, folder=str(tmp_path), log_limit=log_limit) as servers:
-        table = table_of(servers.jobs[0])
+    with LocalJob(1, 2, folder=str(tmp_path), log_limit=log_limit) as local:
+        table = table_of(local.jobs[0])
         for step in range(9):
             step_of(table, step)
             if step == 2:
                 table.flush()
-                servers.stop(1)
-                servers.start(1)
+                local.start_again(1)
             if step == 5:
                 table.flush()
                 table.day_end()
                 for index in range(2):
-                    servers.stop(index)
-                    servers.start(index)
+                    local.start_again(index)
         assert rows_of(table) == expected[2]
     snapshots = [
         name for name in os.listdir(tmp_path / "server0" / "t") if name.startswith("snapshot")
     ]
     assert len(snapshots) == (log_limit == 3000)
     # Another job in the same folder goes on from there, with all of its workers.
-    with Servers(1, folder=str(tmp_path)) as servers:
-        assert rows_of(table_of(servers.jobs[0])) == expected[2]
+    with LocalJob(1, 2, folder=str(tmp_path)) as local:
+        assert rows_of(table_of(local.jobs[0])) == expected[2]
 
 
 def test_a_push_whose_answer_was_lost_is_not_carried_out_twice(tmp_path):
-    with Servers(1, servers=1, folder=str(tmp_path)) as servers:
-        job = servers.jobs[0]
+    with LocalJob(1, 1, folder=str(tmp_path)) as local:
+        job = local.jobs[0]
         table = ps.Table("t", 1, optim.SGD, lr=1.0, job=job, initial_range=0.0)
         ids, grad = tenon.tensor([5]), tenon.ones([1, 1])
         for _ in range(3):
@@ -87,20 +84,32 @@ def test_a_push_whose_answer_was_lost_is_not_carried_out_twice(tmp_path):
 
 
 def test_a_server_without_its_folder_is_told_from_one_that_went_on():
-    with Servers(1, servers=1) as servers:
-        table = table_of(servers.jobs[0])
+    with LocalJob(1, 1) as local:
+        table = table_of(local.jobs[0])
         step_of(table, 0)
         table.flush()
-        servers.stop(0)
-        servers.start(0)
+        local.start_again(0)
         with pytest.raises(RuntimeError, match="started again without"):
             rows_of(table)
 
 
+def test_a_server_is_found_when_it_can_answer(monkeypatch):
+    announce, found = rpc.Agent.announce, []
+
+    def checked(agent):
+        if agent.name.startswith("server"):
+            found.append(agent in server._servers)
+        announce(agent)
+
+    monkeypatch.setattr(rpc.Agent, "announce", checked)
+    with LocalJob(1, 2):
+        assert found == [True, True]
+
+
 def test_a_server_that_does_not_come_back_is_named():
-    with Servers(1, servers=1, timeout=0.2) as servers:
-        table = table_of(servers.jobs[0])
-        servers.stop(0)
+    with LocalJob(1, 1, timeout=0.2) as local:
+        table = table_of(local.jobs[0])
+        local.servers[0].end()
         with pytest.raises(
             rpc.PeerLost, match="server 0 is gone, and did not come back within 0.2 s"
         ):
@@ -109,8 +118,8 @@ def test_a_server_that_does_not_come_back_is_named():
 
 def test_checkpoints_are_loaded_by_any_number_of_servers(tmp_path, expected):
     full, delta, last = (str(tmp_path / name) for name in ("full", "delta", "last"))
-    with Servers(1, servers=2) as servers:
-        table = table_of(servers.jobs[0])
+    with LocalJob(1, 2) as local:
+        table = table_of(local.jobs[0])
         with pytest.raises(
             rpc.RemoteError, match="expected a save or a load before a delta, got none"
         ):
@@ -124,30 +133,29 @@ def test_checkpoints_are_loaded_by_any_number_of_servers(tmp_path, expected):
         table.shrink(score=1e9)
         table.save(last, delta=True)
     for count in (1, 3):
-        with Servers(1, servers=count, folder=str(tmp_path / f"servers{count}")) as servers:
-            table = table_of(servers.jobs[0])
+        with LocalJob(1, count, folder=str(tmp_path / f"servers{count}")) as local:
+            table = table_of(local.jobs[0])
             step_of(table, 1)  # rows that are to go
             with pytest.raises(
                 rpc.RemoteError, match="that the delta .* follows to be loaded before, got none"
             ):
                 table.load(delta)
-            table = table_of(servers.jobs[0], "u")
+            table = table_of(local.jobs[0], "u")
             table.load(full)
             assert rows_of(table) == expected[0]
             with pytest.raises(
                 rpc.RemoteError, match="follows to be loaded before, got another one"
             ):
                 table.load(last)
-        with Servers(1, servers=count, folder=str(tmp_path / f"more{count}")) as servers:
-            table = table_of(servers.jobs[0])
+        with LocalJob(1, count, folder=str(tmp_path / f"more{count}")) as local:
+            table = table_of(local.jobs[0])
             table.load(full)
             table.load(delta)
             assert rows_of(table) == expected[1]
             for step in range(6, 9):
                 step_of(table, step)
             assert rows_of(table) == expected[2]
-            servers.stop(0)
-            servers.start(0)
+            local.start_again(0)
             assert rows_of(table) == expected[2]
             table.load(full)
             table.load(delta)
@@ -157,8 +165,8 @@ def test_checkpoints_are_loaded_by_any_number_of_servers(tmp_path, expected):
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     folder = str(tmp_path / "saved")
-    with Servers(1, servers=1) as servers:
-        job = servers.jobs[0]
+    with LocalJob(1, 1) as local:
+        job = local.jobs[0]
         table = table_of(job)
         step_of(table, 0)
         table.save(folder)
@@ -217,8 +225,8 @@ def test_a_log_that_is_damaged_in_the_middle_is_an_error(tmp_path, at):
 
 
 def test_a_disk_that_is_full_acknowledges_nothing(tmp_path, monkeypatch):
-    with Servers(1, servers=1, folder=str(tmp_path)) as servers:
-        table = table_of(servers.jobs[0])
+    with LocalJob(1, 1, folder=str(tmp_path)) as local:
+        table = table_of(local.jobs[0])
         step_of(table, 0)
         table.flush()
 
@@ -322,10 +330,15 @@ def test_tenon_run_starts_servers_and_starts_a_killed_one_again(tmp_path):
     assert code == 0, err
     assert out.count("rows [-4.0, -4.0") == 2
     assert "tenon run: server 0 was ended by SIGKILL; it starts again, restart 1 of 1" in err
-    shutil.rmtree(tmp_path / "server0")
-    shutil.rmtree(tmp_path / "server1")
-    out, err, code = run_job(["-n", "2", "--servers", "2", str(script)], tmp_path)
-    assert code == 137 and "tenon run: the first failure: server 0 was ended by SIGKILL" in err
+
+
+def test_a_server_that_fails_ends_the_job_where_no_restart_is_left(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, sys, time\nsys.exit(3) if 'TENON_SERVER' in os.environ else time.sleep(60)\n"
+    )
+    _, err, code = run_job(["-n", "1", "--servers", "1", str(script)], tmp_path)
+    assert code == 3 and "tenon run: the first failure: server 0 ended with exit code 3" in err
 
 
 def run_job(arguments, folder):

@@ -6,9 +6,9 @@ import threading
 import pytest
 import tenon
 import tenon.distributed as dist
-from ps_jobs import Servers
 from tenon import nn, optim, sparse
 from tenon.distributed import ps, rpc
+from tenon.distributed.ps import LocalJob
 
 IDS = 23
 
@@ -37,7 +37,8 @@ def test_sync_has_the_bits_of_a_dense_table(name, workers):
     optimizer, options = OPTIMIZERS[name]
     steps = 4
 
-    def work(job):
+    def work():
+        job = ps.current_job()
         table = ps.Table("t", 8, optimizer, job=job, seed=3, initial_range=0.5, **options)
         embed = ps.DistributedEmbedding(8, table)
         first = table.pull(tenon.arange(IDS))
@@ -45,8 +46,8 @@ def test_sync_has_the_bits_of_a_dense_table(name, workers):
             loss_of(embed(batch_of(job.worker, step)), job.worker, step).backward()
         return first, table.pull(tenon.arange(IDS))
 
-    with Servers(workers) as servers:
-        found = servers.run(work)
+    with LocalJob(workers, 2) as local:
+        found = local.run(work)
     dense = nn.Embedding(IDS, 8, _weight=found[0][0].clone())
     reference = optimizer(dense.parameters(), **options)
     for step in range(steps):
@@ -70,8 +71,8 @@ def test_sync_has_the_bits_of_a_dense_table(name, workers):
 
 def test_two_modules_and_two_passes_over_one_table():
     """Modules that read one table push once a pass; another pass over a graph pushes its own gradients alone."""
-    with Servers(1) as servers:
-        table = ps.Table("t", 2, optim.SGD, lr=1.0, job=servers.jobs[0], initial_range=0.0)
+    with LocalJob(1, 2) as local:
+        table = ps.Table("t", 2, optim.SGD, lr=1.0, job=local.jobs[0], initial_range=0.0)
         one, two = ps.DistributedEmbedding(2, table), ps.DistributedEmbedding(2, table)
         ids = tenon.tensor([[4, 5], [4, -6]])
         loss = one(ids).sum() + 10 * two(tenon.tensor([5])).sum()
@@ -89,7 +90,8 @@ def test_two_modules_and_two_passes_over_one_table():
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_prefetched_batch_is_what_would_be_pulled(mode):
-    def work(job, prefetches):
+    def work(prefetches):
+        job = ps.current_job()
         table = ps.Table("t", 4, optim.SGD, lr=0.1, job=job, mode=mode, initial_range=0.5)
         embed = ps.DistributedEmbedding(4, table)
         for step in range(5):
@@ -101,22 +103,23 @@ def test_a_prefetched_batch_is_what_would_be_pulled(mode):
 
     results = []
     for prefetches in (False, True):
-        with Servers(1) as servers:
-            results += servers.run(work, prefetches)
+        with LocalJob(1, 2) as local:
+            results += local.run(work, prefetches)
     assert results[0] == results[1]
 
 
 def test_async_pushes_are_updates_of_their_own():
-    def work(job):
+    def work():
+        job = ps.current_job()
         table = ps.Table("t", 2, optim.SGD, lr=1.0, mode="async", job=job, initial_range=0.0)
         for _ in range(10):
             table.push(tenon.tensor([1, 2]), tenon.ones([2, 2]))
         table.flush()
 
-    with Servers(3) as servers:
-        servers.run(work)
+    with LocalJob(3, 2) as local:
+        local.run(work)
         table = ps.Table(
-            "t", 2, optim.SGD, lr=1.0, mode="async", job=servers.jobs[0], initial_range=0.0
+            "t", 2, optim.SGD, lr=1.0, mode="async", job=local.jobs[0], initial_range=0.0
         )
         assert table.pull(tenon.tensor([[1], [2]])).tolist() == [[[-30.0, -30.0]]] * 2
 
@@ -124,8 +127,8 @@ def test_async_pushes_are_updates_of_their_own():
 def test_no_worker_reads_further_ahead_than_the_bound():
     made = {"mode": "async", "staleness": 2, "initial_range": 0.0, "lr": 1.0}
     ids, grad = tenon.tensor([3]), tenon.ones([1, 1])
-    with Servers(2) as servers:
-        fast, slow = (ps.Table("t", 1, optim.SGD, job=job, **made) for job in servers.jobs)
+    with LocalJob(2, 2) as local:
+        fast, slow = (ps.Table("t", 1, optim.SGD, job=job, **made) for job in local.jobs)
         for _ in range(2):
             fast.push(ids, grad)
         assert fast.pull(ids).item() == -2.0
@@ -143,8 +146,8 @@ def test_no_worker_reads_further_ahead_than_the_bound():
         slow.flush()
         assert reads.wait(60) and got == [-13.0]
         thread.join()
-    with Servers(2, timeout=0.3) as servers:
-        fast, slow = (ps.Table("t", 1, optim.SGD, job=job, **made) for job in servers.jobs)
+    with LocalJob(2, 2, timeout=0.3) as local:
+        fast, slow = (ps.Table("t", 1, optim.SGD, job=job, **made) for job in local.jobs)
         for _ in range(3):
             fast.push(ids, grad)
         with pytest.raises(
@@ -155,17 +158,17 @@ def test_no_worker_reads_further_ahead_than_the_bound():
 
 def test_sync_says_which_worker_is_late_or_gone():
     ids, grad = tenon.tensor([3]), tenon.ones([1, 1])
-    with Servers(2, servers=1, timeout=0.3) as servers:
-        table, _ = (ps.Table("t", 1, optim.SGD, lr=1.0, job=job) for job in servers.jobs)
+    with LocalJob(2, 1, timeout=0.3) as local:
+        table, _ = (ps.Table("t", 1, optim.SGD, lr=1.0, job=job) for job in local.jobs)
         table.push(ids, grad)
         with pytest.raises(
             rpc.RemoteError, match="expected push 0 of worker 1 within 0.3 s, got none"
         ):
             table.flush()
-    with Servers(2, servers=1) as servers:
-        table, _ = (ps.Table("t", 1, optim.SGD, lr=1.0, job=job) for job in servers.jobs)
+    with LocalJob(2, 1) as local:
+        table, _ = (ps.Table("t", 1, optim.SGD, lr=1.0, job=job) for job in local.jobs)
         table.push(ids, grad)
-        servers.jobs[1].agent.close()
+        local.jobs[1].agent.close()
         with pytest.raises(rpc.RemoteError, match="worker 1 is gone, of which push 0 was expected"):
             table.flush()
 
@@ -173,7 +176,8 @@ def test_sync_says_which_worker_is_late_or_gone():
 def test_workers_that_have_left_are_not_waited_for():
     """The mean is then that of those who are left."""
 
-    def work(job):
+    def work():
+        job = ps.current_job()
         table = ps.Table("t", 1, optim.SGD, lr=1.0, job=job, initial_range=0.0)
         for _ in range(1 + job.worker):
             table.push(tenon.tensor([3]), tenon.full([1, 1], 1.0 + job.worker))
@@ -182,13 +186,14 @@ def test_workers_that_have_left_are_not_waited_for():
         job.close()
         return value
 
-    with Servers(2, servers=1) as servers:
-        assert servers.run(work)[1] == -1.5 - 2.0
-        servers.servers[0].wait()  # ends when all have left
+    with LocalJob(2, 1) as local:
+        assert local.run(work)[1] == -1.5 - 2.0
+        local.servers[0].wait()  # ends when all have left
 
 
 def test_geo_adds_the_mean_of_what_workers_changed():
-    def work(job):
+    def work():
+        job = ps.current_job()
         table = ps.Table(
             "t", 1, optim.SGD, lr=1.0, mode="geo", geo_steps=3, job=job, initial_range=0.0
         )
@@ -199,9 +204,9 @@ def test_geo_adds_the_mean_of_what_workers_changed():
             seen.append(table.pull(ids)[1].item())
         return seen
 
-    with Servers(2) as servers:
+    with LocalJob(2, 2) as local:
         # Own copies move at once; after a round they are the servers' rows.
-        assert servers.run(work) == [[-1.0, -2.0, -1.5], [-2.0, -4.0, -3.0]]
+        assert local.run(work) == [[-1.0, -2.0, -1.5], [-2.0, -4.0, -3.0]]
         table = ps.Table(
             "t",
             1,
@@ -209,15 +214,15 @@ def test_geo_adds_the_mean_of_what_workers_changed():
             lr=1.0,
             mode="geo",
             geo_steps=3,
-            job=servers.jobs[0],
+            job=local.jobs[0],
             initial_range=0.0,
         )
         assert table.pull(tenon.tensor([7, 8, 9])).reshape([-1]).tolist() == [-4.5, -1.5, -3.0]
 
 
 def test_ids_get_rows_by_the_rule_of_entry():
-    with Servers(1) as servers:
-        job = servers.jobs[0]
+    with LocalJob(1, 2) as local:
+        job = local.jobs[0]
 
         def pushed(table, clicks=None):
             embed = ps.DistributedEmbedding(2, table)
@@ -243,8 +248,8 @@ def test_ids_get_rows_by_the_rule_of_entry():
 
 
 def test_rows_that_are_not_used_are_removed():
-    with Servers(1) as servers:
-        table = ps.Table("t", 1, optim.SGD, lr=1.0, job=servers.jobs[0], decay=0.5)
+    with LocalJob(1, 2) as local:
+        table = ps.Table("t", 1, optim.SGD, lr=1.0, job=local.jobs[0], decay=0.5)
         table.push(
             tenon.arange(10), tenon.ones([10, 1]), shows=tenon.arange(10).to(tenon.float32) * 10
         )
@@ -259,13 +264,13 @@ def test_rows_that_are_not_used_are_removed():
 def test_cold_rows_lie_in_rocksdb(tmp_path):
     made = {"lr": 1.0, "hot_rows": 64, "initial_range": 0.0}
     with (
-        Servers(1, servers=1) as servers,
+        LocalJob(1, 1) as local,
         pytest.raises(rpc.RemoteError, match="expected servers with a folder"),
     ):
-        ps.Table("t", 2, optim.Adagrad, job=servers.jobs[0], **made)
-    with Servers(1, servers=1, folder=str(tmp_path)) as servers:
+        ps.Table("t", 2, optim.Adagrad, job=local.jobs[0], **made)
+    with LocalJob(1, 1, folder=str(tmp_path)) as local:
         try:
-            table = ps.Table("t", 2, optim.Adagrad, job=servers.jobs[0], **made)
+            table = ps.Table("t", 2, optim.Adagrad, job=local.jobs[0], **made)
         except rpc.RemoteError as error:
             assert "a table with cold rows needs RocksDB's library" in str(error)
             pytest.skip("RocksDB is not installed")
@@ -278,8 +283,8 @@ def test_cold_rows_lie_in_rocksdb(tmp_path):
 
 
 def test_one_table_has_one_kind_of_settings():
-    with Servers(1) as servers:
-        job = servers.jobs[0]
+    with LocalJob(1, 2) as local:
+        job = local.jobs[0]
         ps.Table("t", 2, optim.SGD, lr=1.0, job=job)
         with pytest.raises(
             rpc.RemoteError,
@@ -308,13 +313,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("given,text", REFUSED.values(), ids=REFUSED.keys())
 def test_settings_that_make_no_sense_are_refused(given, text):
-    with Servers(1, servers=1) as servers, pytest.raises(ValueError, match=text):
-        ps.Table(**{"name": "t", "dim": 2, "job": servers.jobs[0], "lr": 0.1, **given})
+    with LocalJob(1, 1) as local, pytest.raises(ValueError, match=text):
+        ps.Table(**{"name": "t", "dim": 2, "job": local.jobs[0], "lr": 0.1, **given})
 
 
 def test_what_is_no_gradient_or_id_is_refused():
-    with Servers(1, servers=1) as servers:
-        table = ps.Table("t", 2, optim.SGD, lr=1.0, job=servers.jobs[0])
+    with LocalJob(1, 1) as local:
+        table = ps.Table("t", 2, optim.SGD, lr=1.0, job=local.jobs[0])
         with pytest.raises(ValueError, match=r"expected gradients of shape \(3, 2\), got \(3,\)"):
             table.push(tenon.arange(3), tenon.ones([3]))
         with pytest.raises(TypeError, match="expected ids of an integer dtype, got float32"):
@@ -330,8 +335,8 @@ class Halved(optim.SGD):
 
 def test_an_optimizer_of_your_own_updates_rows():
     ps.register_optimizer(Halved)
-    with Servers(1, servers=1) as servers:
-        table = ps.Table("t", 1, Halved, lr=1.0, job=servers.jobs[0], initial_range=0.0)
+    with LocalJob(1, 1) as local:
+        table = ps.Table("t", 1, Halved, lr=1.0, job=local.jobs[0], initial_range=0.0)
         table.push(tenon.tensor([1]), tenon.ones([1, 1]))
         assert table.pull(tenon.tensor([1])).item() == -0.5
     with pytest.raises(ValueError, match="expected a name of its own, got that of optim.SGD"):
@@ -339,7 +344,8 @@ def test_an_optimizer_of_your_own_updates_rows():
 
 
 def test_few_bytes_travel_beside_ids_and_numbers():
-    def work(job):
+    def work():
+        job = ps.current_job()
         table = ps.Table("t", 16, optim.SGD, lr=1.0, job=job)
         before = job.agent.counters()
         ids = tenon.arange(2000) * 7
@@ -349,9 +355,9 @@ def test_few_bytes_travel_beside_ids_and_numbers():
         after = job.agent.counters()
         return sum(after[key] - before[key] for key in after)
 
-    with Servers(2) as servers:
+    with LocalJob(2, 2) as local:
         payload = 2000 * (8 + 64 + 8 + 64)
-        for count in servers.run(work):
+        for count in local.run(work):
             assert payload < count < 1.02 * payload
 
 

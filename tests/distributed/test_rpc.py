@@ -210,6 +210,17 @@ def test_a_name_belongs_to_one_process_that_is_alive(both):
         both.a.call("c", "echo", (), {}, 0.0)
 
 
+def test_a_process_is_found_when_it_says_so(both):
+    late = rpc.Agent("c", 2, both.store, SECRET, is_announced=False)
+    try:
+        with pytest.raises(rpc.RpcTimeout, match="expected a process named 'c'"):
+            both.a.call("c", "echo", (), {}, 0.0)
+        late.announce()
+        assert both.a.call("c", "echo", (7,)).wait() == ((7,), {})
+    finally:
+        late.close()
+
+
 def test_references_stay_where_they_are_until_they_are_let_go(both):
     made = both.a.remote("b", "echo", ("kept",), {}, None)
     assert made.to_here() == (("kept",), {}) and made.owner() == "b" and not made.is_owner()
@@ -404,3 +415,24 @@ def test_processes_call_each_other():
         for rank, (out, err) in enumerate(ranks.finish()):
             assert out.splitlines()[-1:] == ["left"], err
             assert f"worker{rank} was told hello of {(rank - 1) % 3}" in out
+
+
+def test_pytorchs_names(monkeypatch):
+    names = tenon.compat.torch.distributed.rpc
+    for variable, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "0")):
+        monkeypatch.setenv(variable, value)
+    names.init_rpc("one", rank=0, world_size=1, pickles=True)
+    try:
+        assert names.rpc_sync("one", os.path.join, args=("x", "y")) == "x/y"
+        assert names.rpc_async(names.get_worker_info(), echo, args=(1,), timeout=0).wait()[0] == (
+            1,
+        )
+        assert names.remote("one", echo, kwargs={"y": 2}).to_here(5) == ((), {"y": 2})
+    finally:
+        names.shutdown()
+    with pytest.raises(NotImplementedError, match="expected init_method='env://', got 'tcp://x:1'"):
+        names.TensorPipeRpcBackendOptions(init_method="tcp://x:1")
+    with pytest.raises(NotImplementedError, match="expected no device_maps"):
+        names.TensorPipeRpcBackendOptions(device_maps={"worker1": {0: 1}})
+    with pytest.raises(NotImplementedError, match="expected backend=None, got 'GRPC'"):
+        names.init_rpc("one", backend="GRPC")

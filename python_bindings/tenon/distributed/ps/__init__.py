@@ -14,7 +14,8 @@ Rows have 64-bit ids and lie on servers by their hash (docs/parameter_server.md)
 """
 
 from .embedding import DistributedEmbedding
-from .job import Job, Role, close, init, is_server, read_role, serve
+from .job import Job, Role, close, current_job, init, is_server, read_role, serve
+from .local import LocalJob, local
 from .row_optimizer import register_optimizer
 from .server import Server
 from .settings import CountEntry, ProbabilityEntry, ShowClickEntry
@@ -24,14 +25,17 @@ __all__ = [
     "CountEntry",
     "DistributedEmbedding",
     "Job",
+    "LocalJob",
     "ProbabilityEntry",
     "Role",
     "Server",
     "ShowClickEntry",
     "Table",
     "close",
+    "current_job",
     "init",
     "is_server",
+    "local",
     "read_role",
     "register_optimizer",
     "serve",

@@ -32,7 +32,7 @@ class Collector:
         with tenon.no_grad():
             columns = list(zip(*parts, strict=True))
             ids, grads = tenon.cat(columns[0], 0), tenon.cat(columns[1], 0)
-            uses = []
+            uses: list[Tensor | None] = []
             for column, otherwise in ((columns[2], tenon.ones), (columns[3], tenon.zeros)):
                 if all(x is None for x in column):
                     uses.append(None)

@@ -69,6 +69,6 @@ def _keep(_leaf: Tensor, _grad: Tensor) -> None:
 
 
 def _unique(ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return tenon.unique(
-        ids.detach().reshape([-1]).to(tenon.int64), return_inverse=True, return_counts=True
-    )
+    flat = ids.detach().reshape([-1]).to(tenon.int64)
+    found, inverse, counts = tenon.unique(flat, return_inverse=True, return_counts=True)
+    return found, inverse, counts

@@ -44,7 +44,7 @@ class LocalRows:
         has = tenon.empty([flat.numel()], dtype=tenon.bool)
         self._base.contains(flat, has)
         if not bool(has.all().item()):
-            missing = tenon.unique(flat[~has])
+            missing = _unique(flat[~has])
             rows = from_servers(missing)
             self._base.assign(missing, rows)
             self._rows.assign(missing, rows)
@@ -59,9 +59,15 @@ class LocalRows:
         self._pushes += 1
         if self._pushes < self._steps:
             return None
-        ids = tenon.unique(tenon.cat(self._touched))
+        ids = _unique(tenon.cat(self._touched))
         now, before = (tenon.empty([ids.numel(), self._settings.dim]) for _ in range(2))
         self._rows.pull(ids, now)
         self._base.pull(ids, before)
         self._begin_round()
         return ids, (now - before) / self._workers
+
+
+def _unique(ids: Tensor) -> Tensor:
+    found = tenon.unique(ids)
+    assert isinstance(found, Tensor)
+    return found

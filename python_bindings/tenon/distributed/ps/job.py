@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,8 +82,9 @@ class Job:
                 values[server] = reply.wait() if reply is not None else None
             except rpc.PeerLost as error:
                 lost[server] = error
-        for server, error in lost.items():
-            values[server] = self._call_again(server, method, name, arguments[server], again, error)
+        for server, loss in lost.items():
+            given = arguments[server]
+            values[server] = self._call_again(server, method, name, given, again, loss)
         return [values[server] for server in arguments]
 
     def _call_again(
@@ -118,6 +121,17 @@ class Job:
 
 
 _jobs: list[Job] = []  # of this process, at most one
+_of_thread = threading.local()  # of workers that are threads: ps.local
+
+
+@contextlib.contextmanager
+def as_worker(job: Job) -> Iterator[None]:
+    """Inside, this thread is that worker."""
+    _of_thread.job = job
+    try:
+        yield
+    finally:
+        _of_thread.job = None
 
 
 def is_server() -> bool:
@@ -141,6 +155,10 @@ def init(*, timeout: float = DEFAULT_TIMEOUT, recovery: float = 60.0) -> Job:
 
 
 def current_job() -> Job:
+    """This process's, or this thread's, way to the servers."""
+    own = getattr(_of_thread, "job", None)
+    if own is not None:
+        return own
     if not _jobs:
         raise RuntimeError("ps: expected ps.init() to be called first")
     return _jobs[0]
@@ -148,7 +166,10 @@ def current_job() -> Job:
 
 def close() -> None:
     """Leave. Servers end when all workers have left."""
-    if _jobs:
+    own = getattr(_of_thread, "job", None)
+    if own is not None:
+        own.close()
+    elif _jobs:
         _jobs.pop().close()
 
 
@@ -173,7 +194,7 @@ def serve(
         log_limit=log_limit,
         job=_job_name(),
     )
-    server.begin(_agent(server.name, role.workers + role.index, timeout))
+    server.begin(_agent(server.name, role.workers + role.index, timeout, False))
     try:
         server.wait()
     finally:
@@ -187,7 +208,7 @@ def _job_name() -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _agent(name: str, rank: int, timeout: float) -> rpc.Agent:
+def _agent(name: str, rank: int, timeout: float, is_announced: bool = True) -> rpc.Agent:
     environment = read_environment()
     return rpc.Agent(
         name,
@@ -197,4 +218,5 @@ def _agent(name: str, rank: int, timeout: float) -> rpc.Agent:
         address=own_address(environment.address),
         timeout=timeout,
         room=f"ps/{environment.attempt}",
+        is_announced=is_announced,
     )

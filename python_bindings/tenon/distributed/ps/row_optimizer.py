@@ -59,7 +59,7 @@ class RowOptimizer:
             raise ValueError(
                 f"Table: the server knows no optimizer {settings.optimizer!r}; import the module that registers it there, too"
             )
-        probe = tenon.zeros([1, settings.dim], requires_grad=True)
+        probe = tenon.zeros([1, settings.dim]).requires_grad_()
         self._optimizer = kind([probe], **settings.options)
         self._group = self._optimizer.param_groups[0]
         if not self._optimizer.updates_rows(self._group):

@@ -57,7 +57,7 @@ class ServedTable:
         self._pending: dict[int, Block] = {}  # of mode sync: this round's
         self._left: set[int] = set()
         self._lost: set[int] = set()
-        self._saved = ["", 0]  # the last save or load: its token, and the version then
+        self._saved: list[Any] = ["", 0]  # the last save or load: its token, and the version then
         self._results: dict[int, Any] = {}  # of each worker's last other change
         self._changed = threading.Condition(threading.RLock())
         self._log: logs.Log | None = None
@@ -134,7 +134,7 @@ class ServedTable:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError(
-                    f"Table {self.name!r}: expected {what} of worker {(late() or ['?'])[0]} within {self._timeout:g} s, got none"
+                    f"Table {self.name!r}: expected {what} of worker {', '.join(map(str, late()))} within {self._timeout:g} s, got none"
                 )
             self._changed.wait(left)
 
@@ -231,9 +231,9 @@ class ServedTable:
             self._in_order(worker, number, self._others[worker], what)
             if number == self._others[worker]:
                 if what == "load":
-                    result = self._load(*arguments)
+                    self._load(*arguments)
                     self._others[worker] += 1
-                    self._results[worker] = result
+                    self._results[worker] = None
                     self._snapshot()
                 else:
                     self._write({"change": what, "worker": worker, "arguments": arguments})

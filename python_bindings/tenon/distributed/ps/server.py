@@ -50,10 +50,11 @@ class Server:
             self._gone = set.intersection(*(table.left() for table in self._tables.values()))
 
     def begin(self, agent: rpc.Agent) -> None:
-        """Take calls: what was there before is there again."""
+        """Take calls, by an agent that is not announced yet: what was there before is there again."""
         self._agent = agent
         agent.lost.append(self._lose)
         _servers[agent] = self
+        agent.announce()
 
     def _make(self, name: str, settings: Settings) -> ServedTable:
         folder = None if self._folder is None else os.path.join(self._folder, name)

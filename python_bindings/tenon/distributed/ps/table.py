@@ -196,7 +196,7 @@ class Table:
         with tenon.no_grad():
             order, parts = self._divided(flat)
             counts = [ids.numel() for ids in parts]
-            cut = [_cut(tenon.index_select(rows, order, 0), counts)]
+            cut: list[Any] = [_cut(tenon.index_select(rows, order, 0), counts)]
             for x in uses:
                 divided = None if x is None else _cut(tenon.index_select(x, order, 0), counts)
                 cut.append(divided or [None] * len(counts))

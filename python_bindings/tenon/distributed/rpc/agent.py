@@ -58,6 +58,7 @@ class Agent:
         pickles: bool = False,
         most_bytes: int = 1 << 32,
         room: str = "rpc",
+        is_announced: bool = True,
     ) -> None:
         self.name, self.rank, self.timeout, self.store = name, rank, timeout, store
         self._secret, self._most_bytes, self._room = secret, most_bytes, room
@@ -78,29 +79,28 @@ class Agent:
         ] = []  # called with the name of a process that is gone
         self._listener = socket.create_server((address, 0), backlog=128)
         self.info = WorkerInfo(name, rank, address, self._listener.getsockname()[1])
-        try:
-            self._announce()
-        except BaseException:
-            self._listener.close()
-            raise
         threading.Thread(target=self._accept, name=f"rpc-{name}-accept", daemon=True).start()
+        if is_announced:
+            self.announce()
 
     # -- who is there
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Let others find this process; what they may call has to be there by then."""
         key = f"{self._room}/{self.name}"
         own = json.dumps([self.name, self.rank, self.info.address, self.info.port]).encode()
         before = self.store.compare_set(key, b"", own)
-        if before != own:
-            # A process that was started again takes the place of the one before, unless that is alive.
-            found = _info(before)
-            with contextlib.suppress(OSError, RpcError):
-                link = self._connect(found, 2.0)
-                link.close()
-                raise ValueError(
-                    f"init_rpc: expected a name of its own for each process, got {self.name!r} twice"
-                )
-            self.store.set(key, own)
+        if before == own:
+            return
+        # A process that was started again takes the place of the one before, unless that is alive.
+        with contextlib.suppress(OSError, RpcError):
+            link = self._connect(_info(before), 2.0)
+            link.close()
+            self.close()
+            raise ValueError(
+                f"init_rpc: expected a name of its own for each process, got {self.name!r} twice"
+            )
+        self.store.set(key, own)
 
     def worker(self, name: str, timeout: float | None = None) -> WorkerInfo:
         """Where a process is; waits until it has called init_rpc()."""
@@ -136,7 +136,7 @@ class Agent:
             content["function"] = name
         if keep is not None:
             content["keep"] = keep
-        label = name or getattr(function, "__qualname__", repr(function))
+        label = str(name or getattr(function, "__qualname__", repr(function)))
         number = next(self._numbers)
         connection: Connection | None = None
 
@@ -320,7 +320,7 @@ class Agent:
         except BaseException as error:
             if kept is not None:
                 kept.set_exception(error)
-            reply.set_exception(self.remote_error(self.name, label, _told(error)))
+            reply.set_exception(self.remote_error(self.name, str(label), _told(error)))
 
     def _run(self, content: dict[str, Any]) -> Any:
         _called.agent = self
