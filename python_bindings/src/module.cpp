@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
   add_composed_functions(module);
   add_collective_type(module);
   add_distributed_types(module);
+  add_table_type(module);
   add_sharding_functions(module);
   add_each_functions(module);
   add_definition_types(module);

@@ -18,6 +18,7 @@ void add_shared_memory(nanobind::module_& module);            // shared_memory_m
 void add_composed_functions(nanobind::module_& module);       // composed.cpp
 void add_collective_type(nanobind::module_& module);          // collective_module.cpp
 void add_distributed_types(nanobind::module_& module);        // distributed_module.cpp
+void add_table_type(nanobind::module_& module);               // table_module.cpp
 void add_sharding_functions(nanobind::module_& module);       // sharding_module.cpp
 void add_each_functions(nanobind::module_& module);           // each_module.cpp
 void add_definition_types(nanobind::module_& module);         // definition_module.cpp

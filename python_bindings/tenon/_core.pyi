@@ -364,6 +364,68 @@ class Store:
     def compare_set(self, key: str, expected: bytes, value: bytes, /) -> bytes: ...
     def delete(self, key: str, /) -> bool: ...
 
+class Table:
+    def __init__(
+        self,
+        dim: int,
+        state_width: int,
+        entry: int,
+        seed: int,
+        initial_range: float,
+        initial_state: float,
+        threshold: float,
+        show_weight: float,
+        click_weight: float,
+        decay: float,
+        hot_rows: int,
+        cold_folder: str | None,
+    ) -> None: ...
+    def pull(self, ids: Tensor, rows: Tensor, /) -> None: ...
+    def push_begin(
+        self, ids: Tensor, shows: Tensor, clicks: Tensor, indices: Tensor, values: Tensor, /
+    ) -> int: ...
+    def push_end(self, ids: Tensor, values: Tensor, /) -> None: ...
+    def assign(self, ids: Tensor, rows: Tensor, /) -> None: ...
+    def contains(self, ids: Tensor, out: Tensor, /) -> None: ...
+    def day_end(self) -> None: ...
+    def shrink(self, unseen_days: int, score: float, /) -> int: ...
+    def scan_counts(self, part: int, since: int, /) -> tuple[int, int, int]: ...
+    def scan(
+        self,
+        part: int,
+        since: int,
+        ids: Tensor,
+        versions: Tensor,
+        uses: Tensor,
+        days: Tensor,
+        values: Tensor,
+        /,
+    ) -> None: ...
+    def restore(
+        self,
+        kind: int,
+        ids: Tensor,
+        versions: Tensor,
+        uses: Tensor,
+        days: Tensor,
+        values: Tensor | None,
+        /,
+    ) -> None: ...
+    def set_version(self, version: int, day: int, /) -> None: ...
+    def counters(self) -> dict[str, int]: ...
+
+def _merge_gradients(
+    blocks: list[Any],
+    dim: int,
+    divisor: float,
+    ids: Tensor,
+    gradients: Tensor,
+    shows: Tensor,
+    clicks: Tensor,
+    /,
+) -> int: ...
+def _divide_ids(ids: Tensor, servers: int, order: Tensor, /) -> list[int]: ...
+
 class GroupWork:
     def is_completed(self) -> bool: ...
     def wait(self, timeout: float, /) -> bool: ...

@@ -28,6 +28,7 @@ WRITTEN = {
             "training.md",
             "high_level.md",
             "distributed.md",
+            "parameter_server.md",
             "data.md",
             "dtypes.md",
             "amp.md",

@@ -40,6 +40,7 @@ TESTED = {
     "overrides.md": "test_snippets.py",
     "paddle_compat.md": "test_snippets.py",
     "paddle_models.md": "test_paddle_models_page.py",
+    "parameter_server.md": "test_snippets.py",
     "profiler.md": "test_snippets.py",
     "program_graphs.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",

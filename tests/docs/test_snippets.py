@@ -44,6 +44,7 @@ def run(program, folder="."):
         "distributed.md",
         "dtypes.md",
         "func.md",
+        "parameter_server.md",
         "quantization.md",
         "random.md",
         "serving.md",

@@ -88,6 +88,14 @@ def test_a_job_that_goes_on_with_fewer_ranks(tmp_path):
     assert "1 ranks begin behind step 90" in result.stdout
 
 
+def test_workers_with_parameter_servers(tmp_path):
+    options = ["-n", "2", "--servers", "2"]
+    result = launched(options, "wide_and_deep", "--quick", "--folder", tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "[0] area under the curve 0.7" in result.stdout
+    assert "rows on 2 servers" in result.stdout
+
+
 def test_a_script_that_misses_its_goal_fails():
     result = run("graph_network", "--quick", "--epochs", "0")
     assert result.returncode == 1, result.stdout + result.stderr

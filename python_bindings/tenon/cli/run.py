@@ -12,6 +12,10 @@ Output lines begin with the rank. Signals are passed on. When one rank fails, th
 is printed last; the exit code is that of the rank. With --max-restarts 3 all ranks start again up to three times; the
 variable TENON_ATTEMPT counts from 0, and programs go on from their last checkpoint (tenon.distributed.checkpoint). With
 -n 2:4 there are four ranks at first, and each time one less, but two at least.
+
+  tenon run -n 2 --servers 2 train.py
+
+starts two servers of tables beside two ranks, which both run the program (tenon.distributed.ps).
 """
 
 import argparse
@@ -42,6 +46,13 @@ def add_arguments(parser):
         metavar="TIMES",
         help="how often all ranks are started again when one fails; they go on from a checkpoint",
     )
+    parser.add_argument(
+        "--servers",
+        type=int,
+        default=0,
+        metavar="SERVERS",
+        help="processes beside the ranks that keep tables (tenon.distributed.ps); with --max-restarts one that is killed starts again by itself",
+    )
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as a script")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="script and its arguments")
 
@@ -66,6 +77,13 @@ def run(arguments):
         raise CommandError(
             f"expected --max-restarts, as ranks become fewer at a restart, got -n {arguments.n} alone"
         )
+    if arguments.servers < 0:
+        raise CommandError(f"expected --servers of 0 or more, got {arguments.servers}")
+    if arguments.servers and (arguments.nnodes > 1 or least < count):
+        raise CommandError(
+            "--servers starts servers for a fixed number of ranks on one machine; expected it without --nnodes and without "
+            f"-n FEWEST:MOST, got --nnodes {arguments.nnodes} and -n {arguments.n}"
+        )
     program = arguments.program
     if not program and not arguments.module:
         raise CommandError("expected a script to run, as in: tenon run -n 4 train.py")
@@ -81,6 +99,7 @@ def run(arguments):
         arguments.node_rank,
         restarts=arguments.max_restarts,
         least=least,
+        servers=arguments.servers,
     )
     if arguments.rendezvous:
         host, _, port = arguments.rendezvous.rpartition(":")

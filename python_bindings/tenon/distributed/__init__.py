@@ -9,7 +9,7 @@ Ranks that differ in a call, and ranks that died, hang or failed, are named on a
 What a rank says is neither encrypted nor hidden from other users of the network: trusted networks only.
 """
 
-from . import checkpoint, comm_hooks, functional
+from . import checkpoint, comm_hooks, functional, ps, rpc
 from .calls import (
     P2POp,
     ReduceOp,
@@ -151,11 +151,13 @@ __all__ = [
     "new_group",
     "parallelize_module",
     "pipeline",
+    "ps",
     "recv",
     "reduce",
     "reduce_scatter_tensor",
     "reshard_policy",
     "reshard_report",
+    "rpc",
     "scatter",
     "send",
     "serve_store",

@@ -42,6 +42,7 @@ class Job:
     least: int | None = (
         None  # of ranks, of which there is one less at each restart; None: as many as before
     )
+    servers: int = 0  # processes beside the ranks, which keep their tables (tenon.distributed.ps)
 
 
 def run(job: Job) -> int:
@@ -80,14 +81,16 @@ def run(job: Job) -> int:
 def _run_once(job: Job, port: int, secret: bytes, attempt: int) -> tuple[_Rank | None, bool]:
     """The rank that failed first, and whether a signal that ends a job was passed on."""
     ranks = [_Rank(job, local_rank, port, secret, attempt) for local_rank in range(job.count)]
+    servers = [_Server(job, index, port, secret, attempt) for index in range(job.servers)]
+    started = [*servers, *ranks]
     seen: set[int] = set()
     try:
-        with _forwarded(ranks, seen):
-            for rank in ranks:
+        with _forwarded(started, seen):
+            for rank in started:
                 rank.start()
-            failed = _watch(ranks)
+            failed = _watch(ranks, servers, job.restarts)
     finally:
-        for rank in ranks:
+        for rank in started:
             rank.end()
     return failed, bool(seen & {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
@@ -97,7 +100,8 @@ class _Rank:
         self.rank = job.machine * job.count + local_rank
         self._command = job.command
         size = job.machines * job.count
-        self._prefix = f"[{self.rank}] " if size > 1 else ""
+        self._prefix = f"[{self.rank}] " if size > 1 or job.servers else ""
+        self._label = f"rank {self.rank}"
         self._environment = {
             **os.environ,
             "RANK": str(self.rank),
@@ -113,7 +117,13 @@ class _Rank:
             "TENON_ATTEMPT": str(attempt),
             "PYTHONUNBUFFERED": "1",
         }
-        threads = max(1, len(os.sched_getaffinity(0)) // job.count)
+        if job.servers:
+            self._environment |= {
+                "TENON_SERVERS": str(job.servers),
+                "TENON_WORKERS": str(size),
+                "TRAINING_ROLE": "TRAINER",
+            }
+        threads = max(1, len(os.sched_getaffinity(0)) // (job.count + job.servers))
         self._environment.setdefault("TENON_NUM_THREADS", str(threads))
         self.process: subprocess.Popen[bytes] | None = None
         self._readers: list[threading.Thread] = []
@@ -157,12 +167,12 @@ class _Rank:
         assert self.process is not None
         code = self.process.returncode
         if code >= 0:
-            return f"rank {self.rank} ended with exit code {code}"
+            return f"{self._label} ended with exit code {code}"
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return f"rank {self.rank} was ended by {name}"
+        return f"{self._label} was ended by {name}"
 
     def send(self, number: int) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -178,6 +188,26 @@ class _Rank:
         self.process.wait()
         for reader in self._readers:
             reader.join(2.0)
+
+
+class _Server(_Rank):
+    """A process that keeps tables. One that is killed is started again by itself, as its folder has what it took."""
+
+    def __init__(self, job: Job, index: int, port: int, secret: bytes, attempt: int) -> None:
+        super().__init__(job, index, port, secret, attempt)
+        self._prefix = f"[server {index}] "
+        self._label = f"server {index}"
+        self._environment |= {
+            "TENON_SERVER": str(index),
+            "TRAINING_ROLE": "PSERVER",
+            "RANK": "0",  # servers are no ranks
+            "LOCAL_RANK": "0",
+        }
+        self.starts = 0
+
+    def start(self) -> None:
+        self.starts += 1
+        super().start()
 
 
 _output = threading.Lock()
@@ -205,24 +235,48 @@ def _forwarded(ranks: Sequence[_Rank], seen: set[int]) -> Any:
             signal.signal(number, handler)
 
 
-def _watch(ranks: Sequence[_Rank]) -> _Rank | None:
-    """Returns when all ranks have ended: the first one that failed, or None."""
+def _watch(ranks: Sequence[_Rank], servers: Sequence[_Server], restarts: int) -> _Rank | None:
+    """Returns when all ranks, and the servers behind them, have ended: the first one that failed, or None."""
     failed: _Rank | None = None
     signals = [(signal.SIGTERM, _GRACE), (signal.SIGKILL, _GRACE_AFTER_SIGNAL)]
     deadline = 0.0
     while True:
-        waiting = [rank for rank in ranks if not rank.has_ended()]
+        waiting = [rank for rank in [*ranks, *servers] if not rank.has_ended()]
         if failed is None:
+            are_running = any(not rank.has_ended() for rank in ranks)
             failed = next((rank for rank in ranks if rank.has_ended() and rank.code), None)
-            deadline = time.monotonic() + _GRACE
+            if failed is None and are_running:
+                failed = _start_again(servers, restarts)
+            if failed is not None or are_running:
+                deadline = time.monotonic() + _GRACE
         if not waiting:
             return failed
-        if failed is not None and time.monotonic() > deadline and signals:
+        if all(rank.has_ended() for rank in ranks) and signals and time.monotonic() > deadline:
+            # Servers that no worker told that it left.
+            number, _ = signals.pop(0)
+            for server in servers:
+                server.send(number)
+            deadline = time.monotonic() + _GRACE_AFTER_SIGNAL
+        elif failed is not None and time.monotonic() > deadline and signals:
             number, _ = signals.pop(0)
             for rank in waiting:
                 rank.send(number)
             deadline = time.monotonic() + _GRACE_AFTER_SIGNAL
         time.sleep(0.02)
+
+
+def _start_again(servers: Sequence[_Server], restarts: int) -> _Server | None:
+    """Servers that failed while ranks go on; the result is one that may not be started again."""
+    for server in servers:
+        if not server.has_ended() or not server.code:
+            continue
+        if server.starts > restarts:
+            return server
+        text = f"tenon run: {server.how()}; it starts again, restart {server.starts} of {restarts}"
+        print(text, file=sys.stderr, flush=True)
+        server.end()
+        server.start()
+    return None
 
 
 def _first_failure(job: Job, port: int, secret: bytes, failed: _Rank) -> str:

@@ -62,7 +62,7 @@ def init_process_group(
     if store is None:
         environment = read_environment()
         rank, world_size = environment.rank, environment.size
-        store = _open_store(environment, timeout)
+        store = open_store(environment, timeout)
         if environment.has_store:
             _stores[:] = [store]
         meeting = f"{name}/{environment.attempt}/{_times}"
@@ -91,7 +91,7 @@ def _make_world(
     return ProcessGroup(HostGroup(ranks, rank, size, turn), name, range(size), rank)
 
 
-def _open_store(environment: Environment, timeout: float) -> _core.Store:
+def open_store(environment: Environment, timeout: float) -> _core.Store:
     if environment.size == 1:
         return _core.Store(LOCAL_STORE, "", 0, NO_SECRET, timeout)
     if environment.folder is not None:

@@ -108,7 +108,7 @@ def init(
     global _strategy
     if role_maker is not None or not is_collective:
         raise NotImplementedError(
-            "fleet.init: expected is_collective=True and no role_maker, because parameter servers are not there"
+            "fleet.init: expected is_collective=True and no role_maker, as parameter servers are those of tenon.distributed.ps (tenon run --servers)"
         )
     if log_level != "INFO":
         raise NotImplementedError("fleet.init: expected log_level to be left out")

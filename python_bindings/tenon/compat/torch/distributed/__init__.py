@@ -73,6 +73,7 @@ from . import checkpoint as checkpoint
 from . import device_mesh as device_mesh
 from . import fsdp as fsdp
 from . import optim as optim
+from . import rpc as rpc
 from . import tensor as tensor
 from .device_mesh import DeviceMesh, init_device_mesh
 
