@@ -41,6 +41,7 @@ struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;
   uint16_t has_extensions;  // bit per slot that is set
   bool has_own;      // it was made with a storage; views and tensors of the meta device are not
+  bool is_counted;   // on the meta device: `own.bytes` are in the statistics until it ends
   Storage* storage;  // NULL on the meta device
   void* extensions[kInlineExtensions];
   void** more_extensions;                // the others, while `has_extensions` has a bit of theirs

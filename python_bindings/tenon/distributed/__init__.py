@@ -53,6 +53,7 @@ from .mesh import DeviceMesh, init_device_mesh
 from .norms import clip_grad_norm_
 from .pipelines import Pipeline, Schedule, pipeline
 from .placements import Partial, Placement, Replicate, Shard
+from .planning import Link, Machine, calibrate, play_schedule, predict, trace_step
 from .reshards import reshard_policy, reshard_report, set_sharding_rules
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
@@ -95,8 +96,10 @@ __all__ = [
     "FileStore",
     "Future",
     "GradScaler",
+    "Link",
     "LocalRanks",
     "LocalStore",
+    "Machine",
     "MoELayer",
     "P2POp",
     "ParallelStyle",
@@ -127,6 +130,7 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object",
+    "calibrate",
     "checkpoint",
     "clip_grad_norm_",
     "comm_hooks",
@@ -151,6 +155,8 @@ __all__ = [
     "new_group",
     "parallelize_module",
     "pipeline",
+    "play_schedule",
+    "predict",
     "recv",
     "reduce",
     "reduce_scatter_tensor",
@@ -160,6 +166,7 @@ __all__ = [
     "send",
     "serve_store",
     "set_sharding_rules",
+    "trace_step",
     "vocab_parallel_cross_entropy",
     "whole_parameters",
     "world",

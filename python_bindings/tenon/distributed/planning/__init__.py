@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a step of training costs on ranks that need not be there, and how long it takes: docs/distributed.md, "Planning"."""
+
+from .calibration import calibrate
+from .events import Compute, Mark, StepTrace, Transfer, Wait
+from .machine import Link, Machine
+from .prediction import Prediction, play_schedule, predict
+from .simulator import Timeline, simulate
+from .tracing import mark, trace_step
+
+__all__ = [
+    "Compute",
+    "Link",
+    "Machine",
+    "Mark",
+    "Prediction",
+    "StepTrace",
+    "Timeline",
+    "Transfer",
+    "Wait",
+    "calibrate",
+    "mark",
+    "play_schedule",
+    "predict",
+    "simulate",
+    "trace_step",
+]
