@@ -99,19 +99,30 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
   tensor->dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id));
 }
 
-// Tensors of the meta device have no memory; what they would have is counted, so that programs that run there say what
-// they need. Views keep the tensor that they are of, and its count with it.
+// Tensors of the meta device have no memory; what they would have is counted, so that programs that run there say what they
+// need. A storage that no tensor shows stands for it, for as long as a tensor or a view of it lives.
 [[gnu::noinline, gnu::cold]] void count_on_meta(Device& device, TensorImpl* tensor,
                                                 uint64_t bytes) {
-  new (&tensor->own) Storage;
-  tensor->own.bytes = bytes;
-  tensor->own.device = &device;
+  auto* counted = new (std::nothrow) Storage;
+  if (!counted) return;  // nothing but a statistic is lost
+  counted->bytes = bytes;
+  counted->device = &device;
+  tensor->own.data = counted;
   tensor->is_counted = true;
   DeviceMemory::of(device).usage().allocated(bytes);
 }
 
+[[gnu::noinline, gnu::cold]] void count_with(const TensorImpl& base, TensorImpl* view) {
+  view->own.data = base.own.data;
+  view->is_counted = true;
+  increment(static_cast<Storage*>(base.own.data)->references);
+}
+
 [[gnu::noinline, gnu::cold]] void uncount_on_meta(TensorImpl* tensor) noexcept {
-  DeviceMemory::of(*tensor->own.device).usage().freed(tensor->own.bytes);
+  auto* counted = static_cast<Storage*>(tensor->own.data);
+  if (!drop_reference(counted->references)) return;
+  DeviceMemory::of(*counted->device).usage().freed(counted->bytes);
+  delete counted;
 }
 
 void free_block(Storage& own) {
@@ -328,6 +339,8 @@ tenon_status slots::tensor_create_composed(tenon_device_id id, int32_t dtype, in
       tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(shift);
     else
       tensor->data = static_cast<char*>(base.data) + shift;
+  } else if (base.is_counted) {
+    count_with(base, tensor);
   }
   if (root) {
     retain(root);

@@ -10,12 +10,14 @@ import tenon.distributed as dist
 from tenon import nn, optim
 from tenon.distributed import ColwiseParallel, RowwiseParallel
 from tenon.distributed.planning import Compute, Transfer, Wait, mark
+from tenon.distributed.world import _thread_world
 
 WIDTH = 48
+PRODUCTS = ("tenon::linear", "tenon::matmul")
 
 
-def data_parallel(stage):
-    model = nn.Sequential(*[nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4)])
+def data_parallel(stage, width=WIDTH):
+    model = nn.Sequential(*[nn.Linear(width, width, bias=False) for _ in range(4)])
     called = dist.DistributedDataParallel(model) if stage in (0, 1) else model
     if stage in (1, 2):
         optimizer = dist.ZeroRedundancyOptimizer(model.parameters(), optim.AdamW, stage=stage)
@@ -27,7 +29,7 @@ def data_parallel(stage):
     def step():
         optimizer.zero_grad()
         mark("forward")
-        loss = called(tenon.ones([64, WIDTH], requires_grad=True)).square().mean()
+        loss = called(tenon.ones([64, width], requires_grad=True)).square().mean()
         mark("backward")
         loss.backward()
         mark("update")
@@ -42,8 +44,8 @@ def tensor_parallel():
     size = dist.get_world_size()
     mesh = dist.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
     layers = {
-        "up": nn.Linear(WIDTH, WIDTH),
         "norm": nn.LayerNorm(WIDTH),
+        "up": nn.Linear(WIDTH, WIDTH),
         "down": nn.Linear(WIDTH, WIDTH),
     }
     model = nn.Sequential(layers)
@@ -72,13 +74,13 @@ def counted(build):
 
     def work():
         step = build()
-        groups = {id(dist.world()): dist.world()}
-        for mesh in getattr(dist.world.__globals__["_thread_world"], "meshes", ()):
-            groups.update({id(group): group for group in map(mesh.get_group, range(mesh.ndim))})
+        groups = [dist.world()]
+        for mesh in getattr(_thread_world, "meshes", ())[:1]:
+            groups += [mesh.get_group(axis) for axis in range(mesh.ndim)]
         step(), step()
 
         def sent():
-            return sum(group.counters()["bytes_sent"] for group in groups.values())
+            return sum(group.counters()["bytes_sent"] for group in groups)
 
         before = sent()
         step()
@@ -99,22 +101,22 @@ def test_bytes_are_those_of_ranks_that_are_there(name):
 
 @pytest.mark.parametrize("name", ["stage 0", "stage 3"])
 def test_memory_is_that_of_tensors_with_data(name):
+    build = functools.partial(data_parallel, int(name[-1]), 512)
     gc.collect()
-    traces = [dist.trace_step(BUILDS[name], 4, device=device) for device in ("meta", "cpu")]
-    meta, cpu = traces
-    assert meta.kept == cpu.kept
-    # Operators with a kernel of their own on the host need less than their parts do.
-    assert meta.peak == pytest.approx(cpu.peak, rel=0.1)
+    meta, cpu = [dist.trace_step(build, 4, device=device) for device in ("meta", "cpu")]
+    assert meta.kept == pytest.approx(cpu.kept, rel=0.01)
+    # The peak of the host is known within 2 MiB, as threads count for themselves.
+    assert meta.peak == pytest.approx(cpu.peak, rel=0.15)
     assert meta.bytes_sent == cpu.bytes_sent
 
 
 @pytest.mark.parametrize("ranks", [64, 1024])
 def test_many_ranks_by_formulas(ranks):
-    """float32 with Adam: 12 bytes a parameter are kept and 2 (n - 1) / n W sent; with stage 1 4 + 8 / n and 3 (n - 1) / n W."""
+    """float32 with Adam: 16 bytes a parameter are kept, and 8 + 8 / n with stage 1; gradients of unequal parts are sent."""
     weights = 4 * WIDTH * WIDTH
     whole, parts = (dist.trace_step(BUILDS[f"stage {stage}"], ranks, 1) for stage in (0, 1))
-    assert whole.kept == pytest.approx(12 * weights, rel=0.01)
-    assert parts.kept == pytest.approx(4 * weights + 8 * weights / ranks, rel=0.03)
+    assert whole.kept == pytest.approx(16 * weights, rel=0.01)
+    assert parts.kept == pytest.approx(8 * weights + 8 * weights / ranks, rel=0.03)
     norms = sum(each.sent for each in whole.transfers if each.sent == 4 * (ranks - 1))
     cut = [weights * (r + 1) // ranks - weights * r // ranks for r in range(ranks)]
     assert whole.bytes_sent - norms == 4 * (weights - cut[1]) + 4 * (ranks - 1) * cut[1]
@@ -126,7 +128,7 @@ def test_products_and_places_of_a_step():
         name: sum(
             each.flops
             for each in trace.between(name, end)
-            if isinstance(each, Compute) and each.operator == "tenon::matmul"
+            if isinstance(each, Compute) and each.operator in PRODUCTS
         )
         for name, end in (("forward", "backward"), ("backward", "update"))
     }
