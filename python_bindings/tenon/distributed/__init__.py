@@ -53,7 +53,16 @@ from .mesh import DeviceMesh, init_device_mesh
 from .norms import clip_grad_norm_
 from .pipelines import Pipeline, Schedule, pipeline
 from .placements import Partial, Placement, Replicate, Shard
-from .planning import Link, Machine, calibrate, play_schedule, predict, trace_step
+from .planning import (
+    Link,
+    Machine,
+    Plan,
+    auto,
+    calibrate,
+    play_schedule,
+    predict,
+    trace_step,
+)
 from .reshards import reshard_policy, reshard_report, set_sharding_rules
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
@@ -107,6 +116,7 @@ __all__ = [
     "PeerFailed",
     "Pipeline",
     "Placement",
+    "Plan",
     "PrepareModuleInput",
     "ProcessGroup",
     "ReduceOp",
@@ -126,6 +136,7 @@ __all__ = [
     "all_reduce",
     "all_to_all",
     "all_to_all_single",
+    "auto",
     "barrier",
     "batch_isend_irecv",
     "broadcast",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a step of training costs on ranks that need not be there, and how long it takes: docs/distributed.md, "Planning"."""
 
+from .auto import Plan, auto
 from .calibration import calibrate
 from .events import Compute, Mark, StepTrace, Transfer, Wait
 from .machine import Link, Machine
@@ -13,11 +14,13 @@ __all__ = [
     "Link",
     "Machine",
     "Mark",
+    "Plan",
     "Prediction",
     "StepTrace",
     "Timeline",
     "Transfer",
     "Wait",
+    "auto",
     "calibrate",
     "mark",
     "play_schedule",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import gc
 import itertools
@@ -49,6 +50,20 @@ def trace_step(
     error. On "cpu" the step computes, and each operator call is the one that training makes, where composites have kernels of
     their own. The step runs `warm_up` times before it is traced, as the first ones make state and learn orders.
     """
+    return off_rank(lambda: _traced(build, ranks, rank, device, warm_up))
+
+
+def off_rank(function: Callable[[], Any]) -> Any:
+    """function(), in a thread of its own if this one is a rank, as no thread is one of two jobs."""
+    if getattr(_thread_world, "group", None) is None:
+        return function()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def _traced(
+    build: Callable[[], Callable[[], Any]], ranks: int, rank: int, device: str, warm_up: int
+) -> StepTrace:
     tracer = Tracer(device)
     gc.collect()
     before = _in_use(device)
@@ -87,7 +102,8 @@ def _names_of_groups() -> dict[int, str]:
     """By the host of a group: axes of meshes have the names that the program gave them."""
     names = {id(world()._host): "world"}
     for mesh in getattr(_thread_world, "meshes", ()):
-        for axis, name in enumerate(mesh.mesh_dim_names or ()):
+        for axis in range(mesh.ndim):
+            name = mesh.mesh_dim_names[axis] if mesh.mesh_dim_names else f"axis {axis}"
             names[id(mesh.get_group(axis)._host)] = name
     return names
 
