@@ -57,11 +57,13 @@ from .planning import (
     Link,
     Machine,
     Plan,
+    Recipe,
     auto,
     calibrate,
     play_schedule,
     predict,
     trace_step,
+    tune,
 )
 from .reshards import reshard_policy, reshard_report, set_sharding_rules
 from .sampler import DistributedBatchSampler
@@ -119,6 +121,7 @@ __all__ = [
     "Plan",
     "PrepareModuleInput",
     "ProcessGroup",
+    "Recipe",
     "ReduceOp",
     "Replicate",
     "RowwiseParallel",
@@ -178,6 +181,7 @@ __all__ = [
     "serve_store",
     "set_sharding_rules",
     "trace_step",
+    "tune",
     "vocab_parallel_cross_entropy",
     "whole_parameters",
     "world",

@@ -8,17 +8,22 @@ from .machine import Link, Machine
 from .prediction import Prediction, play_schedule, predict
 from .simulator import Timeline, simulate
 from .tracing import mark, trace_step
+from .tuner import Config, Layout, Recipe, TuningReport, tune
 
 __all__ = [
     "Compute",
+    "Config",
+    "Layout",
     "Link",
     "Machine",
     "Mark",
     "Plan",
     "Prediction",
+    "Recipe",
     "StepTrace",
     "Timeline",
     "Transfer",
+    "TuningReport",
     "Wait",
     "auto",
     "calibrate",
@@ -27,4 +32,5 @@ __all__ = [
     "predict",
     "simulate",
     "trace_step",
+    "tune",
 ]
