@@ -29,7 +29,9 @@ def add_arguments(parser):
     parser.add_argument("--machine", metavar="FILE", help="JSON of dist.calibrate().save()")
     parser.add_argument("--memory", metavar="BYTES", help="of a rank at most, as 16GB")
     parser.add_argument("--space", metavar="FILE", help="JSON of the values that are tried")
-    parser.add_argument("--run", type=int, default=0, metavar="K", help="run the K fastest")
+    parser.add_argument(
+        "--run", dest="runs", type=int, default=0, metavar="K", help="run the K fastest"
+    )
     parser.add_argument("--show", type=int, default=10, metavar="K", help="rows of the table")
     parser.add_argument("--input", metavar="FILE", help="a report to go on with, instead of a search")
     parser.add_argument("--output", metavar="FILE", help="write the report, as JSON")
@@ -65,8 +67,8 @@ def run(arguments):
         report = tune(recipe, arguments.n, machine, memory=memory, space=space, notify=bar)
         bar.end()
     bar = _Bar("run")
-    for index, candidate in enumerate(report.candidates[: arguments.run]):
-        bar(index, min(arguments.run, len(report.candidates)), candidate.config)
+    for index, candidate in enumerate(report.candidates[: arguments.runs]):
+        bar(index, min(arguments.runs, len(report.candidates)), candidate.config)
         candidate.measured = measure_step(arguments.recipe, candidate.config)
     bar.end()
     best = report.best  # an error where there is none

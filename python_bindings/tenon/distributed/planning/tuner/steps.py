@@ -39,13 +39,16 @@ def build_step(recipe: Recipe, config: Config) -> Callable[[], Tensor]:
 
     def step() -> Tensor:
         optimizer.zero_grad()
+        total = None
         for index in range(count):
             rows = slice(size * index, size * (index + 1))
             with quiet(index < count - 1):
                 loss = recipe.loss(called(x[rows]), target[rows]) / count
                 loss.backward()
+            total = loss.detach() if total is None else total + loss.detach()
         optimizer.step()
-        return loss
+        assert total is not None
+        return total
 
     return step
 
