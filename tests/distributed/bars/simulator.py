@@ -53,7 +53,7 @@ def tensor_parallel() -> Callable[[], Any]:
     mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
     ways = (ColwiseParallel(), RowwiseParallel())
     dist.parallelize_module(model, mesh, {str(i): ways[i % 2] for i in range(LAYERS)})
-    return _step(model, optim.SGD(model.parameters(), lr=1e-4), BATCH // 4)
+    return _step(model, optim.SGD(model.parameters(), lr=1e-4), BATCH)
 
 
 def _step(model: Any, optimizer: Any, rows: int) -> Callable[[], Any]:
