@@ -15,15 +15,15 @@ namespace {
 
 class CallObserver;
 
-// Where calls are seen: a layer, and whose observer sees those of a thread.
-struct Place {
+// Where calls are seen: a layer.
+struct Level {
   const char* name;
   int32_t order;
   int32_t layer = -1;
 };
 // Before gradients, so that a call is seen as it was written; and behind the layer of sharded tensors, so that it is seen as
 // this rank computes it.
-constinit Place places[] = {{"python call observer", 50}, {"python observer of local calls", 250}};
+constinit Level levels[] = {{"python call observer", 50}, {"python observer of local calls", 250}};
 constinit thread_local CallObserver* current[2] = {};
 
 // Lets the layer see calls of this thread in a scope, or not.
@@ -57,7 +57,7 @@ class CallObserver {
               const tenon_value* outs, uint32_t nouts, bool has_parts) const;
 
   nb::object function_;
-  bool at_;  // in `places`
+  bool at_;  // in `levels`
   CallObserver* before_ = nullptr;
   bool is_entered_ = false;
   bool has_seen_ = false;  // a call ended since it was last set to false
@@ -74,8 +74,8 @@ int32_t register_layer(int at, tenon_err* err) {
   const tenon_layer_def def = {
       .struct_size = sizeof(tenon_layer_def),
       .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
-      .name = places[at].name,
-      .order = places[at].order,
+      .name = levels[at].name,
+      .order = levels[at].order,
       .call = at ? layer_call<1> : layer_call<0>,
   };
   return host->layer_register(&def, err);
@@ -87,7 +87,7 @@ void CallObserver::enter(nb::handle self) {
     raise_error(PyExc_RuntimeError, "expected an observer of calls that is not in use already");
     throw nb::python_error();
   }
-  if (int32_t& layer = places[at_].layer; layer < 0) {
+  if (int32_t& layer = levels[at_].layer; layer < 0) {
     ErrorSink err;
     layer = register_layer(at_, err);
     if (layer < 0) {
@@ -97,7 +97,7 @@ void CallObserver::enter(nb::handle self) {
   }
   is_entered_ = true;
   before_ = std::exchange(current[at_], this);
-  host->layer_enable(places[at_].layer, 1);
+  host->layer_enable(levels[at_].layer, 1);
   self.inc_ref();
 }
 
@@ -107,7 +107,7 @@ void CallObserver::exit(nb::handle self) {
                 "expected the end of the block on the thread that entered it, innermost first");
     throw nb::python_error();
   }
-  host->layer_enable(places[at_].layer, before_ != nullptr);
+  host->layer_enable(levels[at_].layer, before_ != nullptr);
   current[at_] = before_;
   is_entered_ = false;
   std::optional<nb::python_error> failure = std::exchange(failure_, std::nullopt);
@@ -119,12 +119,12 @@ tenon_status CallObserver::call(const tenon_op* op, tenon_value* args, uint32_t 
                                 tenon_value* outs, uint32_t nouts, tenon_err* err) {
   const tenon_op_def& def = *host->op_def(op);
   has_seen_ = false;
-  TENON_TRY(host->op_call_below(places[at_].layer, op, args, nargs, outs, nouts, err));
+  TENON_TRY(host->op_call_below(levels[at_].layer, op, args, nargs, outs, nouts, err));
   if (def.flags & TENON_OP_VIEW) return TENON_OK;
   const bool has_parts = std::exchange(has_seen_, true);
   PythonThread python;
   if (failure_ || !python.is_alive()) return TENON_OK;
-  Seeing none(places[at_].layer, false);
+  Seeing none(levels[at_].layer, false);
   // The call has succeeded, whatever the observer says: its error waits for the end.
   if (!report(def, args, nargs, outs, nouts, has_parts)) failure_.emplace();
   return TENON_OK;

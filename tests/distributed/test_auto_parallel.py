@@ -132,7 +132,9 @@ def test_placements_of_users_are_constraints():
         inputs=[Shard(0)],
     )
     assert plan.parameters["0.weight"] == (Replicate(),) and plan.inputs == (Shard(0),)
-    with pytest.raises(ValueError, match="expected parameters that 'up.*' names, got none; there are 0.weight"):
+    with pytest.raises(
+        ValueError, match="expected parameters that 'up.*' names, got none; there are 0.weight"
+    ):
         planned(mlp(64, 256), 64, 64, placements={"up.*": [Replicate()]})
 
 
@@ -141,7 +143,9 @@ def test_a_limit_of_memory_cuts_what_is_kept():
     limit = int(0.8 * free.solution.memory)
     tight = planned(mlp(256, 256), 2048, 256, SLOW, memory=limit)
     assert tight.solution.memory <= limit and tight.solution.seconds >= free.solution.seconds
-    with pytest.raises(ValueError, match="expected placements that take 1,000 bytes of a rank at most, got"):
+    with pytest.raises(
+        ValueError, match="expected placements that take 1,000 bytes of a rank at most, got"
+    ):
         planned(mlp(256, 256), 64, 256, memory=1000)
 
 

@@ -33,7 +33,9 @@ def add_arguments(parser):
         "--run", dest="runs", type=int, default=0, metavar="K", help="run the K fastest"
     )
     parser.add_argument("--show", type=int, default=10, metavar="K", help="rows of the table")
-    parser.add_argument("--input", metavar="FILE", help="a report to go on with, instead of a search")
+    parser.add_argument(
+        "--input", metavar="FILE", help="a report to go on with, instead of a search"
+    )
     parser.add_argument("--output", metavar="FILE", help="write the report, as JSON")
     add_json_option(parser)
 

@@ -140,7 +140,9 @@ class ExpertParallel(Module):
         group = self.place.group
         with tenon.no_grad():
             told_by = group.all_gather(counts.to(tenon.int64).reshape([1, self.count]))
-        if rows.device.kind == "meta":  # without data (dist.trace_step) all experts get equally many
+        if (
+            rows.device.kind == "meta"
+        ):  # without data (dist.trace_step) all experts get equally many
             share, rest = divmod(rows.shape[0], self.count)
             told = [[share + (i < rest) for i in range(self.count)]] * group.size
         else:

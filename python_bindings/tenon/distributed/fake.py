@@ -162,8 +162,10 @@ class FakeHost(HostGroup):
         async_op: bool = False,
     ) -> Work | None:
         is_ring = bool(sends) and bool(receives)  # all ranks are taken to do the same
-        if kind == host.EXCHANGE and not is_ring and any(
-            peer != self._rank for _, peer in (*sends, *receives)
+        if (
+            kind == host.EXCHANGE
+            and not is_ring
+            and any(peer != self._rank for _, peer in (*sends, *receives))
         ):
             raise NotImplementedError(
                 "dist.fake: expected calls of all ranks, got a message between two, whose other end is not there"

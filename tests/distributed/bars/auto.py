@@ -130,7 +130,10 @@ def main() -> None:
             rows.add(
                 f"{name}, {ranks} ranks, {len(every)} plans", f"{off:+.1%}", "5 %", off <= 0.05
             )
-    for name, sizes in (("1024 rows of 256", (1024, 256, 1024)), ("64 rows of 512", (64, 512, 2048))):
+    for name, sizes in (
+        ("1024 rows of 256", (1024, 256, 1024)),
+        ("64 rows of 512", (64, 512, 2048)),
+    ):
         words = [sys.executable, "-m", "tenon", "run", "-n", "2", __file__, *map(str, sizes)]
         told = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ)
         line = next(each for each in told.stdout.splitlines() if "[[" in each)

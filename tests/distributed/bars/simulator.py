@@ -28,7 +28,7 @@ WIDTH, LAYERS = 512, 4
 BATCH = int(os.environ.get("SIMULATOR_BATCH", "1024"))
 RANKS = tuple(map(int, os.environ.get("SIMULATOR_RANKS", "2 4").split()))
 RATE = "200mbit"
-ROUNDS = 5
+ROUNDS = 9
 
 
 def model_of() -> nn.Sequential:
@@ -79,7 +79,7 @@ def serve() -> None:
     }
     mesh = dist.init_device_mesh("cpu", (ranks,), mesh_dim_names=("tp",))
     sizes = (1 << 14, 1 << 18, 1 << 20, 1 << 22)
-    machine = dist.calibrate(mesh, traces=traces.values(), sizes=sizes)
+    machine = dist.calibrate(mesh, traces=traces.values(), sizes=sizes, patience=0.1)
     machine.links["world"] = machine.links["tp"]
     steps = {name: build() for name, build in STEPS.items()}
     told = {}

@@ -56,7 +56,7 @@ class Wait:
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """A place in the step that whoever traced it has named."""
+    """A place in the step that the program has named."""
 
     label: str
     current: int = 0  # bytes in use here
@@ -116,9 +116,7 @@ class StepTrace:
                 f"{'group':>12} {'call':>15} {'ranks':>6} {'calls':>6} {'sent':>15} {'received':>15}"
             )
         for (group, call, size), (count, sent, received) in table.items():
-            rows.append(
-                f"{group:>12} {call:>15} {size:>6} {count:>6} {sent:>15,} {received:>15,}"
-            )
+            rows.append(f"{group:>12} {call:>15} {size:>6} {count:>6} {sent:>15,} {received:>15,}")
         return "\n".join(rows)
 
 

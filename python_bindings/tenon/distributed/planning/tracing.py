@@ -151,9 +151,7 @@ class Tracer(CallListener):
         self._hosts[id(host)] = host
         number = next(self._numbers) if is_async else 0
         group = str(id(host))
-        self._events.append(
-            Transfer(NAMES[kind], group, size, sent, received, number, call_site())
-        )
+        self._events.append(Transfer(NAMES[kind], group, size, sent, received, number, call_site()))
         return (lambda: self._wait(number)) if is_async else None
 
     def named(self, names: dict[int, str]) -> tuple[Event, ...]:
@@ -195,9 +193,7 @@ class Tracer(CallListener):
         )
 
 
-def _flops(
-    name: str, arguments: dict[str, Any], results: list[Any], tensors: list[Tensor]
-) -> int:
+def _flops(name: str, arguments: dict[str, Any], results: list[Any], tensors: list[Tensor]) -> int:
     """By the operator's definition; where it says nothing, one for each element of the largest tensor. What the definition
     says cannot be known (factorizations, Fourier transforms) counts likewise."""
     formula = formula_of(name)

@@ -60,9 +60,7 @@ def states_of(shape: Sequence[int], mesh_shape: Sequence[int]) -> list[Placement
     for ranks in mesh_shape:
         cuts: list[Placement] = [Shard(d) for d, n in enumerate(shape) if n % ranks == 0 and n > 1]
         ways.append([Replicate(), *(cuts if ranks > 1 else [])])
-    return [
-        at for at in itertools.product(*ways) if _divides(shape, at, mesh_shape)
-    ]
+    return [at for at in itertools.product(*ways) if _divides(shape, at, mesh_shape)]
 
 
 def _ways(parameter: Tensor, ranks: int) -> list[Placement]:

@@ -192,9 +192,7 @@ def replaced(module: Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
             if isinstance(value, Parameter):
                 vars(each)[name] = tensors[full]
             else:
-                vars(each)[name] = tenon.empty(
-                    list(value.shape), dtype=value.dtype, device="meta"
-                )
+                vars(each)[name] = tenon.empty(list(value.shape), dtype=value.dtype, device="meta")
     try:
         yield
     finally:

@@ -179,7 +179,11 @@ class Search:
             beams = sorted(wider, key=lambda choice: cost(choice).seconds)[: self.beam]
         best = beams[0]
         opened = [index for index, leaf in enumerate(leaves) if len(leaf.options) > 1]
-        for count in (1, 2, 3):  # in front of one more: queries, keys and values before what joins them
+        for count in (
+            1,
+            2,
+            3,
+        ):  # in front of one more: queries, keys and values before what joins them
             for start in range(len(opened) - count):
                 first, last = opened[start : start + count], opened[start + count]
                 for ways in itertools.product(range(len(leaves[first[0]].options)), repeat=2):
@@ -201,4 +205,3 @@ def _undominated(costs: list[Cost]) -> list[Cost]:
         ):
             kept.append(cost)
     return kept
-

@@ -55,9 +55,7 @@ def _refused_axes(recipe: Recipe, tp: int, pp: int, cp: int, dp: int) -> str:
     return ""
 
 
-def _ways(
-    recipe: Recipe, values: Any, tp: int, pp: int, cp: int, dp: int
-) -> Iterator[Config]:
+def _ways(recipe: Recipe, values: Any, tp: int, pp: int, cp: int, dp: int) -> Iterator[Config]:
     schedules: list[tuple[str, int]] = [("", 1)]
     if pp > 1:
         names = values("schedule", ("GPipe", "1F1B", "interleaved", "ZB-H1"))

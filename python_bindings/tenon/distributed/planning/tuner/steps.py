@@ -117,7 +117,9 @@ def _units(recipe: Recipe, model: Module) -> list[Module]:
     found = [
         module
         for name, module in model.named_modules()
-        if name and fnmatch.fnmatchcase(name, recipe.units) and name.count(".") == recipe.units.count(".")
+        if name
+        and fnmatch.fnmatchcase(name, recipe.units)
+        and name.count(".") == recipe.units.count(".")
     ]
     if not found:
         raise ValueError(
@@ -165,7 +167,11 @@ def _divided(recipe: Recipe, config: Config, layout: Layout, model: Module) -> t
         optimizer = ZeroRedundancyOptimizer(
             model.parameters(), recipe.optimizer, stage=2, process_group=group, **options
         )
-        return model, optimizer, lambda is_on: optimizer.no_sync() if is_on else contextlib.nullcontext()
+        return (
+            model,
+            optimizer,
+            lambda is_on: optimizer.no_sync() if is_on else contextlib.nullcontext(),
+        )
     if group.size == 1:
         optimizer = recipe.optimizer(model.parameters(), **options)
         return model, optimizer, lambda is_on: contextlib.nullcontext()

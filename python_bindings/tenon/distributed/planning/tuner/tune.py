@@ -31,7 +31,9 @@ class Candidate:
     seconds: float | None = None  # of a step
     memory: int | None = None  # bytes of the rank that needs most
     sent: int | None = None  # bytes that the traced rank sends
-    bubble: float | None = None  # time in which ranks do not compute, as a part of that in which they do
+    bubble: float | None = (
+        None  # time in which ranks do not compute, as a part of that in which they do
+    )
     measured: float | None = None  # seconds, where it was run
 
 
@@ -144,9 +146,7 @@ def _pipelined(recipe: Recipe, config: Config, machine: Machine, device: str) ->
     timeline = _played(config, schedule, trace, machine, handed)
     memory = max(_memory(schedule, trace, rank) for rank in range(config.pp))
     sent = _sent(schedule, trace, handed)
-    return Candidate(
-        config, "", of_timeline(timeline).seconds, memory, sent, timeline.bubble
-    )
+    return Candidate(config, "", of_timeline(timeline).seconds, memory, sent, timeline.bubble)
 
 
 def _played(

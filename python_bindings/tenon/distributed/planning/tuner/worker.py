@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `tenon tune` starts on ranks: it runs a step of a recipe in one way, or measures the machine.
 
-    tenon run -n 4 -m tenon.distributed.planning.tuner.worker step train.py:recipe CONFIG RESULT
-    tenon run -n 4 -m tenon.distributed.planning.tuner.worker machine RESULT
+tenon run -n 4 -m tenon.distributed.planning.tuner.worker step train.py:recipe CONFIG RESULT
+tenon run -n 4 -m tenon.distributed.planning.tuner.worker machine RESULT
 """
 
 from __future__ import annotations
