@@ -24,7 +24,7 @@ PLAN = {"*.up": ColwiseParallel(), "*.down": RowwiseParallel()}
 def block():
     layers = {
         "up": nn.Linear(WIDTH, 4 * WIDTH),
-        "act": nn.GELU(),
+        "act": nn.ReLU(),
         "down": nn.Linear(4 * WIDTH, WIDTH),
     }
     return nn.Sequential(layers)

@@ -280,9 +280,10 @@ class Unit:
                 self._owed += 1
                 offset = (address - begin) // x.dtype.itemsize
                 return index, offset, tuple(x.shape), tuple(x.strides), x.dtype
-        if x.device.kind == "meta" and (index := self._looks_like(x)) is not None:
+        alike = self._looks_like(x) if x.device.kind == "meta" else None
+        if alike is not None:
             self._owed += 1
-            return index, 0, tuple(x.shape), tuple(x.strides), x.dtype
+            return alike, 0, tuple(x.shape), tuple(x.strides), x.dtype
         return x
 
     def _looks_like(self, x: Tensor) -> int | None:

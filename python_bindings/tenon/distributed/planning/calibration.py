@@ -41,7 +41,7 @@ def calibrate(
     meter = _Meter(group, patience)
     a = tenon.full([_PRODUCT, _PRODUCT], 0.5, device="cpu")
     x = tenon.full([_ROWS], 0.5, device="cpu")
-    small = tenon.full([4], 0.5, device="cpu", requires_grad=True)
+    small = tenon.full([4], 0.5, device="cpu").requires_grad_()
     with tenon.no_grad():
         product = meter.seconds(lambda: a @ a)
         copied = meter.seconds(lambda: x + x)

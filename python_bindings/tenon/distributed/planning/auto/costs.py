@@ -88,7 +88,7 @@ class Ranks:
             like = Like.of(parameter)
             own = self.made(like, params[name], parameter.requires_grad)
             if parameter.requires_grad:
-                own.register_hook(lambda grad, to=params[name]: grad.redistribute(to))
+                own.register_hook(_placed(params[name]))
             made[name] = own
             size = self.local_bytes(like, params[name])
             kept += size * (2 + self.states)
@@ -157,6 +157,10 @@ class Ranks:
         marks = [each.current for each in events if isinstance(each, Mark)]
         sent = sum(each.sent for each in events if isinstance(each, Transfer))
         return seconds, sent, max(marks[0] - before, 0) if marks else 0
+
+
+def _placed(at: Placements) -> Callable[[Tensor], Tensor]:
+    return lambda grad: grad.redistribute(list(at))
 
 
 def _of_gradient(at: Sequence[Placement]) -> Placements:

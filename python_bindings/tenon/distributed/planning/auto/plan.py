@@ -279,7 +279,7 @@ def _empty(like: Like, parameter: Tensor | None = None) -> Tensor:
     return made if parameter is None else made.requires_grad_(parameter.requires_grad)
 
 
-def _optimizer(parameters: list[Tensor], states: int) -> Any:
+def _optimizer(parameters: Sequence[Tensor], states: int) -> Any:
     if states == 2:
         return AdamW(parameters, lr=1e-3)
     return SGD(parameters, lr=1e-3, momentum=0.9 if states else 0.0)

@@ -59,7 +59,8 @@ class Solution:
 
 def chain_of(model: Module, example: Like) -> list[Link]:
     """The modules that a model runs one behind the other, and the shapes between them."""
-    links, seen = [], {}
+    links: list[Link] = []
+    seen: dict[int, str] = {}
     x = tenon.empty(list(example.shape), dtype=example.dtype, device="meta")
     with tenon.no_grad():
         for name, module in parts_of(model):

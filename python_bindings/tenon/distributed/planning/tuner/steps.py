@@ -14,7 +14,7 @@ from tenon.nn import Module
 from tenon.utils.checkpoint import checkpoint
 
 from ...data_parallel import DistributedDataParallel
-from ...dtensor import DTensor, local_of
+from ...dtensor import DTensor, local_of, redistribute
 from ...fully_shard import FullyShardedModule, ShardedParameter, fully_shard
 from ...pipelines import pipeline
 from ...pipelines.stages import Stage, cut
@@ -67,7 +67,7 @@ def build_stages(recipe: Recipe, config: Config) -> Callable[[], dict[int, int]]
     handed: dict[int, int] = {}
 
     def step() -> dict[int, int]:
-        given = (x,)
+        given: tuple[Tensor, ...] = (x,)
         held: list[tuple[Stage, tuple[Tensor, ...], tuple[Tensor, ...]]] = []
         for index, stage in enumerate(stages):
             mark(f"F{index}")
@@ -203,9 +203,9 @@ def _average(module: Any, layout: Layout) -> None:
     with tenon.no_grad():
         for parameter in module.parameters():
             if parameter.grad is not None:
-                grad = parameter.grad
-                if isinstance(grad, DTensor) and grad.placements != parameter.placements:
-                    grad = parameter.grad = grad.redistribute(parameter.placements)
+                grad: Any = parameter.grad
+                if isinstance(grad, DTensor):
+                    grad = parameter.grad = redistribute(grad, placements=parameter.placements)
                 own = local_of(grad)
                 layout.data.all_reduce(own, "mean", out=own)
 

@@ -53,8 +53,8 @@ class TuningReport:
             raise ValueError(
                 f"tune: expected a way that can run, got none on {self.ranks} ranks: {'; '.join(reasons[:6])}"
             )
-        measured = [each for each in self.candidates if each.measured is not None]
-        return min(measured, key=lambda each: each.measured) if measured else self.candidates[0]
+        measured = [(each.measured, i) for i, each in enumerate(self.candidates) if each.measured]
+        return self.candidates[min(measured)[1] if measured else 0]
 
     def to_json(self) -> str:
         return json.dumps({"version": 1, **dataclasses.asdict(self)}, indent=1)
