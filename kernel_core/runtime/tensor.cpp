@@ -10,6 +10,7 @@
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/dispatch/layers.hpp"
 #include "kernel_core/memory/allocator.hpp"
+#include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
 #include "kernel_core/runtime/stream.hpp"
 #include "kernel_core/runtime/tensor_extension.hpp"
@@ -75,6 +76,7 @@ constexpr uint64_t kMaxOwnData = 1024;
   new (&tensor->references) std::atomic<uint32_t>(1);
   tensor->has_extensions = 0;
   tensor->has_own = false;
+  tensor->is_counted = false;
 }
 
 [[gnu::always_inline]] inline TensorImpl* new_tensor_block(int32_t ndim) {
@@ -95,6 +97,32 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
   tensor->device = device.id;
   tensor->dl_device_type = device.info.dl_device_type;
   tensor->dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id));
+}
+
+// Tensors of the meta device have no memory; what they would have is counted, so that programs that run there say what they
+// need. A storage that no tensor shows stands for it, for as long as a tensor or a view of it lives.
+[[gnu::noinline, gnu::cold]] void count_on_meta(Device& device, TensorImpl* tensor,
+                                                uint64_t bytes) {
+  auto* counted = new (std::nothrow) Storage;
+  if (!counted) return;  // nothing but a statistic is lost
+  counted->bytes = bytes;
+  counted->device = &device;
+  tensor->own.data = counted;
+  tensor->is_counted = true;
+  DeviceMemory::of(device).usage().allocated(bytes);
+}
+
+[[gnu::noinline, gnu::cold]] void count_with(const TensorImpl& base, TensorImpl* view) {
+  view->own.data = base.own.data;
+  view->is_counted = true;
+  increment(static_cast<Storage*>(base.own.data)->references);
+}
+
+[[gnu::noinline, gnu::cold]] void uncount_on_meta(TensorImpl* tensor) noexcept {
+  auto* counted = static_cast<Storage*>(tensor->own.data);
+  if (!drop_reference(counted->references)) return;
+  DeviceMemory::of(*counted->device).usage().freed(counted->bytes);
+  delete counted;
 }
 
 void free_block(Storage& own) {
@@ -159,6 +187,8 @@ void free_block(Storage& own) {
       if (status != TENON_OK) return destroy_tensor(tensor), status;
     }
     tensor->data = storage->data;
+  } else if (bytes != 0) {
+    count_on_meta(device, tensor, bytes);
   }
   *out = tensor;
   return TENON_OK;
@@ -309,6 +339,8 @@ tenon_status slots::tensor_create_composed(tenon_device_id id, int32_t dtype, in
       tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(shift);
     else
       tensor->data = static_cast<char*>(base.data) + shift;
+  } else if (base.is_counted) {
+    count_with(base, tensor);
   }
   if (root) {
     retain(root);
@@ -351,7 +383,11 @@ void destroy_tensor(TensorImpl* tensor) noexcept {
     if (!drop_reference(own.references)) return;
     return own.has_data ? free_block(own) : end_storage(own);
   }
-  if (storage && drop_reference(storage->references)) end_storage(*storage);
+  if (storage) {
+    if (drop_reference(storage->references)) end_storage(*storage);
+  } else if (tensor->is_counted) {
+    uncount_on_meta(tensor);
+  }
   if (!tensor->has_own) return give_block(tensor);
   if (drop_reference(own.block_holders)) free_block(own);  // it was assigned another storage
 }

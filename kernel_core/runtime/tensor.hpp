@@ -40,7 +40,8 @@ inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a vi
 struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;
   uint16_t has_extensions;  // bit per slot that is set
-  bool has_own;      // it was made with a storage; views and tensors of the meta device are not
+  bool has_own;     // it was made with a storage; views and tensors of the meta device are not
+  bool is_counted;  // on the meta device: `own.data` is what stands for its bytes in the statistics
   Storage* storage;  // NULL on the meta device
   void* extensions[kInlineExtensions];
   void** more_extensions;                // the others, while `has_extensions` has a bit of theirs

@@ -13,23 +13,28 @@ namespace nb = nanobind;
 namespace tenon::python {
 namespace {
 
-// Before gradients, so that a call is seen as it was written.
-constexpr int32_t kOrder = 50;
-
-int32_t layer = -1;
-
 class CallObserver;
-constinit thread_local CallObserver* current = nullptr;
+
+// Where calls are seen: a layer.
+struct Level {
+  const char* name;
+  int32_t order;
+  int32_t layer = -1;
+};
+// Before gradients, so that a call is seen as it was written; and behind the layer of sharded tensors, so that it is seen as
+// this rank computes it.
+constinit Level levels[] = {{"python call observer", 50}, {"python observer of local calls", 250}};
+constinit thread_local CallObserver* current[2] = {};
 
 // Lets the layer see calls of this thread in a scope, or not.
 class Seeing {
  public:
-  explicit Seeing(bool on) : was_(host->layer_enable(layer, on)) {}
-  ~Seeing() { host->layer_enable(layer, was_); }
+  Seeing(int32_t layer, bool on) : layer_(layer), was_(host->layer_enable(layer, on)) {}
+  ~Seeing() { host->layer_enable(layer_, was_); }
   Seeing(const Seeing&) = delete;
 
  private:
-  int32_t was_;
+  int32_t layer_, was_;
 };
 
 class CallObserver {
@@ -37,7 +42,8 @@ class CallObserver {
   // `function(name, arguments, results, has_parts)` is called after each call that computes or
   // copies: views do neither. A call has parts if operators were called on the way. An exception of the
   // function ends the observation, and exit() raises it.
-  explicit CallObserver(nb::callable function) : function_(function) {}
+  CallObserver(nb::callable function, bool sees_local_calls)
+      : function_(function), at_(sees_local_calls) {}
   CallObserver(const CallObserver&) = delete;
 
   // The thread has a pointer to the observer until exit, and so a reference to the object.
@@ -51,24 +57,29 @@ class CallObserver {
               const tenon_value* outs, uint32_t nouts, bool has_parts) const;
 
   nb::object function_;
+  bool at_;  // in `levels`
   CallObserver* before_ = nullptr;
   bool is_entered_ = false;
   bool has_seen_ = false;  // a call ended since it was last set to false
   std::optional<nb::python_error> failure_;
 };
 
+template <int at>
 tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  return current->call(op, args, nargs, outs, nouts, err);
+  return current[at]->call(op, args, nargs, outs, nouts, err);
 }
 
-constexpr tenon_layer_def kLayer = {
-    .struct_size = sizeof(tenon_layer_def),
-    .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
-    .name = "python call observer",
-    .order = kOrder,
-    .call = layer_call,
-};
+int32_t register_layer(int at, tenon_err* err) {
+  const tenon_layer_def def = {
+      .struct_size = sizeof(tenon_layer_def),
+      .flags = TENON_LAYER_EVERY_CALL | TENON_LAYER_NO_BIT,
+      .name = levels[at].name,
+      .order = levels[at].order,
+      .call = at ? layer_call<1> : layer_call<0>,
+  };
+  return host->layer_register(&def, err);
+}
 
 void CallObserver::enter(nb::handle self) {
   if (!ensure_loaded()) throw nb::python_error();
@@ -76,28 +87,28 @@ void CallObserver::enter(nb::handle self) {
     raise_error(PyExc_RuntimeError, "expected an observer of calls that is not in use already");
     throw nb::python_error();
   }
-  if (layer < 0) {
+  if (int32_t& layer = levels[at_].layer; layer < 0) {
     ErrorSink err;
-    layer = host->layer_register(&kLayer, err);
+    layer = register_layer(at_, err);
     if (layer < 0) {
       raise(host->err_code(err), err);
       throw nb::python_error();
     }
   }
   is_entered_ = true;
-  before_ = std::exchange(current, this);
-  host->layer_enable(layer, 1);
+  before_ = std::exchange(current[at_], this);
+  host->layer_enable(levels[at_].layer, 1);
   self.inc_ref();
 }
 
 void CallObserver::exit(nb::handle self) {
-  if (current != this) {
+  if (current[at_] != this) {
     raise_error(PyExc_RuntimeError,
                 "expected the end of the block on the thread that entered it, innermost first");
     throw nb::python_error();
   }
-  host->layer_enable(layer, before_ != nullptr);
-  current = before_;
+  host->layer_enable(levels[at_].layer, before_ != nullptr);
+  current[at_] = before_;
   is_entered_ = false;
   std::optional<nb::python_error> failure = std::exchange(failure_, std::nullopt);
   self.dec_ref();  // the caller has one
@@ -108,12 +119,12 @@ tenon_status CallObserver::call(const tenon_op* op, tenon_value* args, uint32_t 
                                 tenon_value* outs, uint32_t nouts, tenon_err* err) {
   const tenon_op_def& def = *host->op_def(op);
   has_seen_ = false;
-  TENON_TRY(host->op_call_below(layer, op, args, nargs, outs, nouts, err));
+  TENON_TRY(host->op_call_below(levels[at_].layer, op, args, nargs, outs, nouts, err));
   if (def.flags & TENON_OP_VIEW) return TENON_OK;
   const bool has_parts = std::exchange(has_seen_, true);
   PythonThread python;
   if (failure_ || !python.is_alive()) return TENON_OK;
-  Seeing none(false);
+  Seeing none(levels[at_].layer, false);
   // The call has succeeded, whatever the observer says: its error waits for the end.
   if (!report(def, args, nargs, outs, nouts, has_parts)) failure_.emplace();
   return TENON_OK;
@@ -143,7 +154,7 @@ bool CallObserver::report(const tenon_op_def& def, const tenon_value* args, uint
 
 void add_call_observer(nb::module_& module) {
   nb::class_<CallObserver>(module, "_CallObserver")
-      .def(nb::init<nb::callable>())
+      .def(nb::init<nb::callable, bool>(), nb::arg("function"), nb::arg("local") = false)
       .def("enter", [](nb::handle self) { nb::cast<CallObserver&>(self).enter(self); })
       .def("exit", [](nb::handle self) { nb::cast<CallObserver&>(self).exit(self); });
 }

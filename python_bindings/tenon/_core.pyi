@@ -323,7 +323,9 @@ class _SavedTensorHooks:
 
 class _CallObserver:
     def __init__(
-        self, function: Callable[[str, dict[str, Any], list[Any], bool], None]
+        self,
+        function: Callable[[str, dict[str, Any], list[Any], bool], None],
+        local: bool = False,
     ) -> None: ...
     def enter(self) -> None: ...
     def exit(self) -> None: ...

@@ -13,6 +13,7 @@ SCRIPTS = [
     ("classify_digits", "accuracy on 359 images", ["sklearn"]),
     ("character_gpt", "nats per character", []),
     ("mixture_gpt", "nats per character", []),
+    ("tune_gpt", "best of", []),
     ("gpt_2x2x2", "losses and weights differ by", []),
     ("ddp_digits", "accuracy on 359 images, with 1 ranks", ["sklearn"]),
     ("elastic_digits", "accuracy on 359 images, with 1 ranks", ["sklearn"]),

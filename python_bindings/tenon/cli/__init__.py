@@ -34,6 +34,7 @@ COMMANDS = {
     "report": "tenon.cli.report",
     "run": "tenon.cli.run",
     "serve": "tenon.cli.serve",
+    "tune": "tenon.cli.tune",
 }
 
 

@@ -53,6 +53,18 @@ from .mesh import DeviceMesh, init_device_mesh
 from .norms import clip_grad_norm_
 from .pipelines import Pipeline, Schedule, pipeline
 from .placements import Partial, Placement, Replicate, Shard
+from .planning import (
+    Link,
+    Machine,
+    Plan,
+    Recipe,
+    auto,
+    calibrate,
+    play_schedule,
+    predict,
+    trace_step,
+    tune,
+)
 from .reshards import reshard_policy, reshard_report, set_sharding_rules
 from .sampler import DistributedBatchSampler
 from .store import FileStore, LocalStore, Store, TcpStore, serve_store
@@ -95,8 +107,10 @@ __all__ = [
     "FileStore",
     "Future",
     "GradScaler",
+    "Link",
     "LocalRanks",
     "LocalStore",
+    "Machine",
     "MoELayer",
     "P2POp",
     "ParallelStyle",
@@ -104,8 +118,10 @@ __all__ = [
     "PeerFailed",
     "Pipeline",
     "Placement",
+    "Plan",
     "PrepareModuleInput",
     "ProcessGroup",
+    "Recipe",
     "ReduceOp",
     "Replicate",
     "RowwiseParallel",
@@ -123,10 +139,12 @@ __all__ = [
     "all_reduce",
     "all_to_all",
     "all_to_all_single",
+    "auto",
     "barrier",
     "batch_isend_irecv",
     "broadcast",
     "broadcast_object",
+    "calibrate",
     "checkpoint",
     "clip_grad_norm_",
     "comm_hooks",
@@ -151,6 +169,8 @@ __all__ = [
     "new_group",
     "parallelize_module",
     "pipeline",
+    "play_schedule",
+    "predict",
     "ps",
     "recv",
     "reduce",
@@ -162,6 +182,8 @@ __all__ = [
     "send",
     "serve_store",
     "set_sharding_rules",
+    "trace_step",
+    "tune",
     "vocab_parallel_cross_entropy",
     "whole_parameters",
     "world",

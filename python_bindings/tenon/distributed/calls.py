@@ -243,8 +243,8 @@ def all_gather_object(value: Any, group: ProcessGroup | None = None) -> list[Any
     """All ranks' `value`, by rank. They are pickled."""
     group = group or world()
     data = tenon.frombuffer(bytearray(pickle.dumps(value)), dtype=tenon.uint8)
-    sizes = group.all_gather(tenon.tensor([data.numel()], dtype=tenon.int64)).tolist()
-    parts = [tenon.empty([size], dtype=tenon.uint8) for size in sizes]
+    sizes = group.all_gather(tenon.tensor([data.numel()], dtype=tenon.int64, device="cpu")).tolist()
+    parts = [tenon.empty([size], dtype=tenon.uint8, device="cpu") for size in sizes]
     group.all_to_all([data] * group.size, parts)
     return [pickle.loads(bytes_of(part)) for part in parts]
 
@@ -254,8 +254,8 @@ def broadcast_object(value: Any, src: int = 0, group: ProcessGroup | None = None
     group = group or world()
     root = _place(group, src, "src")
     data = pickle.dumps(value) if group.rank == root else b""
-    size = group.broadcast(tenon.tensor([len(data)], dtype=tenon.int64), root).item()
-    room = tenon.zeros([size], dtype=tenon.uint8)
+    size = group.broadcast(tenon.tensor([len(data)], dtype=tenon.int64, device="cpu"), root).item()
+    room = tenon.zeros([size], dtype=tenon.uint8, device="cpu")
     if group.rank == root:
         room = tenon.frombuffer(bytearray(data), dtype=tenon.uint8)
     group.broadcast(room, root)

@@ -302,7 +302,9 @@ def _whole_shape(local: Tensor, mesh: DeviceMesh, words: list[int]) -> list[int]
         if words[axis] & 255 != 1:
             continue
         dim, group = words[axis] >> 8, mesh.get_group(axis)
-        told = group.all_gather(tenon.tensor([shape[dim]], dtype=tenon.int64)).tolist()
+        told = group.all_gather(
+            tenon.tensor([shape[dim]], dtype=tenon.int64, device="cpu")
+        ).tolist()
         shape[dim] = total = sum(told)
         expected = [
             total * (r + 1) // group.size - total * r // group.size for r in range(group.size)

@@ -139,7 +139,14 @@ class ExpertParallel(Module):
         """What the experts of all ranks make of `rows`, of which each gets the next `counts`."""
         group = self.place.group
         with tenon.no_grad():
-            told = group.all_gather(counts.to(tenon.int64).reshape([1, self.count])).tolist()
+            told_by = group.all_gather(counts.to(tenon.int64).reshape([1, self.count]))
+        if (
+            rows.device.kind == "meta"
+        ):  # without data (dist.trace_step) all experts get equally many
+            share, rest = divmod(rows.shape[0], self.count)
+            told = [[share + (i < rest) for i in range(self.count)]] * group.size
+        else:
+            told = told_by.tolist()
         own = self.own
         sent = [sum(told[group.rank][i] for i in numbers) for numbers in self._owned]
         mine = [[of_rank[i] for i in own] for of_rank in told]  # by rank and expert

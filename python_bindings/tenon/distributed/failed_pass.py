@@ -25,7 +25,9 @@ def settle_failed_pass(owner: str, group: ProcessGroup, works: Sequence[Work | F
         for work in works:
             work.wait()
         with tenon.no_grad():
-            of_ranks = group.all_gather(tenon.tensor([started], dtype=tenon.int64)).tolist()
+            of_ranks = group.all_gather(
+                tenon.tensor([started], dtype=tenon.int64, device="cpu")
+            ).tolist()
     except CollectiveError as error:
         raise type(error)(
             f"{owner}: the backward pass before this one raised on rank {group.rank} and not at the same place on all "

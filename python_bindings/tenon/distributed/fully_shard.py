@@ -255,7 +255,9 @@ class Unit:
             wholes = self.gather(is_in_pass)
         saved: Any = contextlib.nullcontext()
         if self.reshards and tenon.is_grad_enabled():
-            spans = [(w.data_ptr(), w.data_ptr() + w.nbytes) for w in wholes]
+            spans = [
+                (w.data_ptr(), w.data_ptr() + w.nbytes) for w in wholes if w.device.kind != "meta"
+            ]
             saved = saved_tensors_hooks(lambda x: self._pack(x, spans), self._unpack)
         for slot, tensor in zip(self.slots, wholes, strict=True):
             slot.put(slot.seen(tensor))
@@ -278,7 +280,23 @@ class Unit:
                 self._owed += 1
                 offset = (address - begin) // x.dtype.itemsize
                 return index, offset, tuple(x.shape), tuple(x.strides), x.dtype
+        alike = self._looks_like(x) if x.device.kind == "meta" else None
+        if alike is not None:
+            self._owed += 1
+            return alike, 0, tuple(x.shape), tuple(x.strides), x.dtype
         return x
+
+    def _looks_like(self, x: Tensor) -> int | None:
+        """Which whole tensor one without an address is, or is the transpose of: what has the shape and strides of one."""
+        for index, slot in enumerate(self.slots):
+            shape, dtype = slot.rows_shape, self._dtype_of(slot)
+            is_whole = tuple(x.shape) == shape and x.is_contiguous()
+            is_transposed = tuple(x.shape) == shape[::-1] and tuple(x.strides[::-1]) == tuple(
+                math.prod(shape[axis + 1 :]) for axis in range(len(shape))
+            )
+            if x.dtype == dtype and len(shape) > 1 and (is_whole or is_transposed):
+                return index
+        return None
 
     def _unpack(self, packed: Any) -> Tensor:
         if isinstance(packed, Tensor):

@@ -19,7 +19,9 @@ def gathered_rows(
     if not params:
         return []
     own = [_own_rows(param) for _, param in params]
-    counts = tenon.tensor([_DENSE if grad is None else grad.nnz for grad in own], dtype=tenon.int64)
+    counts = tenon.tensor(
+        [_DENSE if grad is None else grad.nnz for grad in own], dtype=tenon.int64, device="cpu"
+    )
     told = group.all_gather(counts).reshape([group.size, len(params)]).tolist()
     result = []
     for place, (index, param) in enumerate(params):

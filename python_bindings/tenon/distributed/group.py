@@ -249,7 +249,7 @@ class ProcessGroup:
         `key` (by default: of their ranks here). A negative color takes part in none and gets None. Every rank
         calls this, and waits for the others."""
         self._begin("split")
-        if self._host is not None and not self._host.has_others:
+        if self._is_fake():
             raise NotImplementedError(
                 "dist.fake: expected groups that are made of known ranks, as part(ranks) and meshes make them, got split(), "
                 "which asks the other ranks"
@@ -310,8 +310,8 @@ class ProcessGroup:
             all_told = tenon.empty((self.size, len(numbers)), dtype=tenon.int64, device=device)
             own.all_gather(told, all_told)
             return all_told.tolist()
-        told = tenon.tensor([numbers], dtype=tenon.int64)
-        all_told = tenon.empty((self.size, len(numbers)), dtype=tenon.int64)
+        told = tenon.tensor([numbers], dtype=tenon.int64, device="cpu")
+        all_told = tenon.empty((self.size, len(numbers)), dtype=tenon.int64, device="cpu")
         self._host.call(host.ALL_GATHER, told, all_told)
         return all_told.tolist()
 
@@ -464,7 +464,7 @@ class ProcessGroup:
     def _communicator(self, x: Tensor) -> _core.Communicator | None:
         """Of a device that communicates by itself; made by all ranks at their first call with tensors of it."""
         kind = x.device.kind
-        if kind == "cpu":
+        if kind == "cpu" or self._is_fake():
             return None
         name = f"{kind}:{x.device.index}"
         if name in self._own:
@@ -472,7 +472,7 @@ class ProcessGroup:
         if self._host is None or not _core.has_collective(x.device):
             return None
         id = _core.comm_id_create(x.device) if self.rank == 0 else bytes(128)
-        shared = tenon.tensor(list(id), dtype=tenon.uint8)
+        shared = tenon.tensor(list(id), dtype=tenon.uint8, device="cpu")
         self._host.call(host.BROADCAST, shared, shared)
         self._own[name] = _core.Communicator(x.device, bytes(shared.tolist()), self.rank, self.size)
         return self._own[name]
@@ -502,8 +502,12 @@ class ProcessGroup:
         own.all_reduce(token, token, REDUCTIONS["sum"])
         token.item()
 
+    def _is_fake(self) -> bool:
+        """Whether the other ranks are not there (tenon.distributed.fake), so that no data is needed."""
+        return self._host is not None and not self._host.has_others
+
     def _input(self, x: Tensor) -> Tensor:
-        if x.device.kind == "meta":
+        if x.device.kind == "meta" and not self._is_fake():
             raise ValueError("expected a tensor with data, got one on meta")
         return x.detach().contiguous()
 

@@ -49,7 +49,7 @@ class Join:
         model = self._model
         group = model.process_group
         with tenon.no_grad():
-            told = group.all_gather(tenon.tensor([own], dtype=tenon.int64)).tolist()
+            told = group.all_gather(tenon.tensor([own], dtype=tenon.int64, device="cpu")).tolist()
         going = [rank for rank, each in enumerate(told) if each != _DONE]
         if not going:
             return _DONE

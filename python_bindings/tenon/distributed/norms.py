@@ -39,16 +39,18 @@ def clip_grad_norm_(
         group = group or world()
     with_grads = [(p, p.grad) for p in parameters if p.grad is not None and p.grad.numel()]
     with tenon.no_grad():
-        everywhere, parts = tenon.zeros([1]), tenon.zeros([1])
+        # Sums meet on the host; of tensors without data (dist.trace_step) there is nothing to bring there.
+        place = "meta" if any(grad.device.kind == "meta" for _, grad in with_grads) else "cpu"
+        everywhere, parts = tenon.zeros([1], device=place), tenon.zeros([1], device=place)
         cut: dict[tuple[DeviceMesh, tuple[int, ...]], Tensor] = {}  # by the axes that cut them
         for param, grad in with_grads:
             counts = 1.0 if pipeline is None or pipeline.counts(param) else 0.0
             if isinstance(grad, DTensor):
                 mesh, axes, local = _cut(grad)
-                before = cut.get((mesh, axes), tenon.zeros([1]))
-                cut[mesh, axes] = before + _square(local) * counts
+                before = cut.get((mesh, axes), tenon.zeros([1], device=place))
+                cut[mesh, axes] = before + _square(local, place) * counts
                 continue
-            square, copies = _square(grad) * counts, _copies(param, group)
+            square, copies = _square(grad, place) * counts, _copies(param, group)
             if copies is None:
                 everywhere = everywhere + square
             else:
@@ -59,7 +61,7 @@ def clip_grad_norm_(
             everywhere = everywhere + square
         square = everywhere if group is None else recordable(group).all_reduce(parts) + everywhere
         norm = tenon.sqrt(square if pipeline is None else pipeline.group.all_reduce(square))
-        scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1]))
+        scale = tenon.minimum(max_norm / (norm + 1e-6), tenon.ones([1], device=place))
         for _, grad in with_grads:
             # The parts of a sum, or of a largest element, are scaled as it is.
             local = to_local(grad) if isinstance(grad, DTensor) else grad
@@ -78,9 +80,9 @@ def _pipeline_of(parameters: list[Tensor]) -> Pipeline | None:
     return next(iter(found.values()), None)
 
 
-def _square(grad: Tensor) -> Tensor:
+def _square(grad: Tensor, place: str) -> Tensor:
     wide = grad.to(tenon.float32)
-    return (wide * wide).sum().to("cpu")
+    return (wide * wide).sum().to(place)
 
 
 def _cut(grad: Tensor) -> tuple[DeviceMesh, tuple[int, ...], Tensor]:

@@ -239,7 +239,7 @@ class Reducer:
         # Behind all buckets, which is the same place among the calls of all ranks.
         self._start_rest()
         with tenon.no_grad():
-            flags = tenon.tensor(here).to(tenon.uint8)
+            flags = tenon.tensor(here, device="cpu").to(tenon.uint8)
             return [bool(flag) for flag in self._holders.all_reduce(flags, "max").tolist()]
 
     def _adopt_order(self, order: list[int]) -> None:
@@ -253,7 +253,7 @@ class Reducer:
             return
         self._has_order = True
         rest = [index for index in range(len(self._params)) if index not in set(order)]
-        told = tenon.tensor([*order, *rest], dtype=tenon.int64)
+        told = tenon.tensor([*order, *rest], dtype=tenon.int64, device="cpu")
         with tenon.no_grad():
             self._holders.broadcast(told, self._first)
         self._set_buckets(told.tolist())

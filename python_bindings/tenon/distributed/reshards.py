@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import tenon
@@ -56,6 +58,22 @@ def reshard_report(reset: bool = False) -> list[dict[str, Any]]:
             _rows.clear()
             _warned.clear()
     return rows
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """The report inside is one of its own, and what it had counted before is there again behind it."""
+    with _lock:
+        before, warned = dict(_rows), set(_warned)
+        _rows.clear()
+    try:
+        yield
+    finally:
+        with _lock:
+            _rows.clear()
+            _rows.update(before)
+            _warned.clear()
+            _warned.update(warned)
 
 
 def set_sharding_rules(operator: str, rules: str | None) -> None:

@@ -366,7 +366,7 @@ class ZeroRedundancyOptimizer:
         while len(self._pending) < len(self._buckets):
             self._scatter(len(self._pending))
         with tenon.no_grad():
-            flags = tenon.tensor(self._used).to(tenon.uint8)
+            flags = tenon.tensor(self._used, device="cpu").to(tenon.uint8)
             used = self.group.all_reduce(flags, "max").tolist()
             for members, out, work in self._pending:
                 work.wait()

@@ -221,7 +221,8 @@ def _given(tensor: Tensor) -> Tensor:
 def _description(tensor: Tensor) -> tuple:
     # Memory and version tell tensors from outside, which must not have changed, from those made
     # within: these lie elsewhere the next time, or went through the same number of writes.
-    return tensor.shape, tensor.dtype, tensor.device, tensor.data_ptr(), tensor._version
+    part = _core.parts_of(tensor)[0] if tensor.layout == "sharded" else tensor
+    return tensor.shape, tensor.dtype, tensor.device, part.data_ptr(), tensor._version
 
 
 def _kept(value: Any) -> Any:

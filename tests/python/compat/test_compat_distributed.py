@@ -536,3 +536,9 @@ def test_fleet():
 
     with dist.local(1) as ranks:
         ranks.run(refused)
+
+
+@pytest.mark.parametrize("name", ["to_static", "auto_tuner", "Strategy"])
+def test_paddle_names_that_others_take_the_place_of(name):
+    with pytest.raises(AttributeError, match=rf"does not have paddle.distributed.{name}: .*tenon"):
+        getattr(paddle.distributed, name)

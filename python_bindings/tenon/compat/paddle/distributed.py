@@ -472,3 +472,19 @@ def spawn(
     raise NotImplementedError(
         "spawn: start the ranks with `tenon run -n 4 train.py`, or run func in tenon.distributed.local(n)"
     )
+
+
+# Names of Paddle whose work other names do here, or none.
+_OTHERS = {
+    "to_static": "tenon.distributed.auto chooses placements, Plan.apply makes them, and tenon.compile makes programs",
+    "auto_tuner": "the command is `tenon tune`, and tenon.distributed.tune does so in a program",
+    "Strategy": "tenon.distributed.Recipe and `tenon tune` choose what it would set",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OTHERS:
+        raise AttributeError(
+            f"tenon.compat.paddle does not have paddle.distributed.{name}: {_OTHERS[name]}"
+        )
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
