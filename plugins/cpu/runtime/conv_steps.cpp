@@ -18,14 +18,6 @@ bool read_constant(const SubgraphValues& values, const tenon_value& value, int64
   return true;
 }
 
-bool read_pair(const tenon_value& value, int64_t (&pair)[2]) {
-  if (value.tag != TENON_VALUE_INTS || value.aux < 1 || value.aux > 2) return false;
-  const auto* numbers = static_cast<const int64_t*>(value.v.p);
-  pair[0] = numbers[0];
-  pair[1] = numbers[value.aux - 1];
-  return true;
-}
-
 const float* data_of(const SubgraphValues& values, const tenon_tensor* value) {
   return value ? static_cast<const float*>(values.constant(value)->data) : nullptr;
 }
@@ -35,6 +27,14 @@ uint32_t version_of(const SubgraphValues& values, const tenon_tensor* value) {
 }
 
 }  // namespace
+
+bool read_pair(const tenon_value& value, int64_t (&pair)[2]) {
+  if (value.tag != TENON_VALUE_INTS || value.aux < 1 || value.aux > 2) return false;
+  const auto* numbers = static_cast<const int64_t*>(value.v.p);
+  pair[0] = numbers[0];
+  pair[1] = numbers[value.aux - 1];
+  return true;
+}
 
 bool read_conv(const SubgraphValues& values, const KnownOperators& known,
                const tenon_subgraph_step& step, ConvDescription& d, ConvTensors& tensors) {

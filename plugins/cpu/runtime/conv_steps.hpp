@@ -17,6 +17,7 @@ struct KnownOperators {
   const tenon_op* relu = host->op_find("tenon::relu");
   const tenon_op* mean = host->op_find("tenon::mean");
   const tenon_op* concat = host->op_find("tenon::concat");
+  const tenon_op* max_pool = host->op_find("tenon::max_pool2d");
 };
 
 inline bool is_float32(const tenon_tensor* tensor, int32_t ndim) {
@@ -29,6 +30,9 @@ struct ConvTensors {
   const tenon_tensor *mean = nullptr, *var = nullptr, *factor = nullptr, *shift = nullptr;
   double eps = 0;
 };
+
+// An int[] of two numbers, of which one may stand for both.
+bool read_pair(const tenon_value& value, int64_t (&pair)[2]);
 
 // Whether a step is a conv2d of float32 by constants. `d` and `tensors` receive what it is.
 bool read_conv(const SubgraphValues& values, const KnownOperators& known,

@@ -123,6 +123,7 @@ void Region::add_stage(const RegionSteps& steps, const RegionStep& step) {
   stage.kind = step.kind;
   stage.out = step.out;
   stage.inputs = step.inputs;
+  stage.pool = step.pool;
   if (step.kind == RegionStep::kConv) {
     stage.reads_planes =
         values_[step.inputs[0]].is_input && nhwc().input(step.conv) == NhwcInput::kEither;
@@ -241,6 +242,12 @@ tenon_status Region::run_stage(const Run& run, const Stage& stage, tenon_err* er
     for (int64_t n = 0; n < out.batch; ++n)
       nhwc().mean(run.at(x) + n * pixels * padded(x), padded(x), pixels,
                   run.at(stage.out) + n * padded(x));
+  } else if (stage.kind == RegionStep::kMaximum) {
+    const uint32_t x = stage.inputs[0];
+    const tenon_status status =
+        nhwc().maximum(run.request.outputs[0]->device, stage.pool, out.batch, padded(x), run.at(x),
+                       run.at(stage.out), err);
+    if (status != TENON_OK) return status;
   } else if (stage.kind == RegionStep::kConcat) {
     join(run, stage);
   }

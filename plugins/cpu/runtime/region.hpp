@@ -33,6 +33,7 @@ class Region {
     RegionStep::Kind kind = RegionStep::kKernel;  // This: there is none.
     uint32_t out;
     std::vector<uint32_t> inputs;
+    PoolDescription pool = {};
     std::unique_ptr<NhwcConv> conv;
     bool reads_planes = false;
     std::vector<Flat> flats;

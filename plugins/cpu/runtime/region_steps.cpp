@@ -78,6 +78,7 @@ bool RegionSteps::read(const tenon_subgraph_step& step, RegionStep& out) {
   const tenon_tensor* made = step.outs[0];
   const tenon_tensor* first = step.nargs > 0 ? tenon_arg_tensor(&step.args[0]) : nullptr;
   if (step.op == known_.mean) return read_mean(step, out);
+  if (step.op == known_.max_pool) return read_maximum(step, out);
   if (step.op == known_.concat) return read_concat(step, out);
   if (read_conv(constants_, known_, step, out.conv, out.tensors)) {
     out.kind = RegionStep::kConv;
@@ -101,6 +102,23 @@ bool RegionSteps::read_mean(const tenon_subgraph_step& step, RegionStep& out) {
   if (of.pixels() < kMinMeanPixels || of.pixels() > kMaxMeanPixels || of.batch * of.channels == 1)
     return false;
   return make(step.outs[0], of.batch, of.channels, 1, 1, out);
+}
+
+bool RegionSteps::read_maximum(const tenon_subgraph_step& step, RegionStep& out) {
+  out.kind = RegionStep::kMaximum;
+  const tenon_tensor *x = tenon_arg_tensor(&step.args[0]), *made = step.outs[0];
+  PoolDescription& d = out.pool;
+  if (step.nargs < 5 || !is_float32(x, 4) || !read_pair(step.args[1], d.kernel) ||
+      !read_pair(step.args[3], d.padding) || !read_pair(step.args[4], d.dilation))
+    return false;
+  if (step.args[2].tag == TENON_VALUE_NONE)
+    std::copy_n(d.kernel, 2, d.stride);
+  else if (!read_pair(step.args[2], d.stride))
+    return false;
+  std::copy_n(x->shape + 2, 2, d.image);
+  std::copy_n(made->shape + 2, 2, d.result);
+  return use(x, out) &&
+         make(made, made->shape[0], made->shape[1], made->shape[2], made->shape[3], out);
 }
 
 bool RegionSteps::read_concat(const tenon_subgraph_step& step, RegionStep& out) {

@@ -44,12 +44,13 @@ struct RegionOperand {
 inline constexpr size_t kMaxKernelArguments = 8;
 
 struct RegionStep {
-  enum Kind : uint8_t { kConv, kNorm, kMean, kConcat, kKernel };
+  enum Kind : uint8_t { kConv, kNorm, kMean, kMaximum, kConcat, kKernel };
   Kind kind;
   uint32_t out = 0;
   std::vector<uint32_t> inputs;  // Values, each once for each time it is read.
   ConvDescription conv = {};
   ConvTensors tensors;  // Of a convolution or a normalisation.
+  PoolDescription pool = {};
   tenon_boxed_fn kernel = nullptr;
   std::vector<RegionOperand> operands;
 };
@@ -76,6 +77,7 @@ class RegionSteps {
  private:
   bool read(const tenon_subgraph_step& step, RegionStep& out);
   bool read_mean(const tenon_subgraph_step& step, RegionStep& out);
+  bool read_maximum(const tenon_subgraph_step& step, RegionStep& out);
   bool read_concat(const tenon_subgraph_step& step, RegionStep& out);
   bool read_kernel(const tenon_subgraph_step& step, RegionStep& out);
   bool read_operand(const tenon_subgraph_step& step, uint32_t index, RegionStep& out);

@@ -144,12 +144,12 @@ class RegionExecutable final : public tenon_executable_s {
 
 // The steps from `first` on that are one region, if that spares more than its ends cost: images are
 // transposed there. With fewer convolutions each is an executable of its own.
-constexpr uint32_t kFewestConvolutions = 4;
+constexpr uint32_t kMinConvolutions = 4;
 
 uint32_t steps_of_region(const tenon_subgraph& graph, uint32_t first, RegionSteps& steps) {
   uint32_t count = 0;
   while (first + count < graph.nsteps && steps.add(step_at(graph, first + count))) ++count;
-  return steps.convolutions() >= kFewestConvolutions ? count : 0;
+  return steps.convolutions() >= kMinConvolutions ? count : 0;
 }
 
 tenon_status claim(tenon_device, const tenon_subgraph* offered, uint32_t* parts, tenon_err* err) {

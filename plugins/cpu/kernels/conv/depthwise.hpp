@@ -191,7 +191,9 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
   };
   for (int64_t j = 0; j < begin; ++j) at_end(j);
   const int64_t n = end - begin;
-  if (n < 6) {
+  if (n < 4) {  // Too few for a tile.
+    for (int64_t j = begin; j < end; ++j) at_end(j);
+  } else if (n < 6) {
     tiles.template operator()<4>(begin, end);
   } else if (n >= 8 && (n + 7) / 8 * 8 <= (n + 5) / 6 * 6) {
     tiles.template operator()<8>(begin, end);

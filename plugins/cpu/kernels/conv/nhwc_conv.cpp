@@ -5,13 +5,13 @@
 #include "conv/direct.hpp"
 #include "conv/nchw16c.hpp"
 #include "conv/pointwise.hpp"
-#include "conv/winograd.hpp"
+#include "conv/winograd_nhwc.hpp"
 #include "gemm/sum_order.hpp"
+#include "pool/nhwc.hpp"
 #include "reduce/rows.hpp"
 #include "simd/transpose.hpp"
 #include "trace.hpp"
 
-#include <cmath>
 #include <vector>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -49,6 +49,7 @@ enum class NhwcAlgorithm : uint8_t {
   kBiasLast,   // One tap: channels, then the bias, as a GEMM has them.
   kBiasFirst,  // One tap: the bias, then channels.
   kTaps,       // The bias, then taps and the channels of each.
+  kWinograd,   // F(2 x 2, 3 x 3), of whole vectors of channels and filters.
 };
 
 NhwcAlgorithm algorithm_of(const ConvShapes& s) {
@@ -61,7 +62,10 @@ NhwcAlgorithm algorithm_of(const ConvShapes& s) {
     return adds_in_one_chain(s.filters, s.results(), s.channels) ? NhwcAlgorithm::kBiasLast
                                                                  : NhwcAlgorithm::kNone;
   }
-  if (suits_winograd(s)) return NhwcAlgorithm::kNone;
+  if (suits_winograd(s)) {
+    const bool fills = s.channels % kLanes == 0 && s.filters % kLanes == 0;
+    return fills ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
+  }
   if (suits_blocks(s)) {
     return s.sees_single_pixels() ? NhwcAlgorithm::kBiasFirst : NhwcAlgorithm::kTaps;
   }
@@ -94,8 +98,7 @@ class NhwcConvOfIsa final : public NhwcConv {
         reads_planes_(reads_planes),
         pixel_(padded(s_.channels)),
         result_(padded(s_.filters)),
-        packed_(algorithm_ == NhwcAlgorithm::kDepthwise ? pixel_ * (s_.taps() + 1)
-                                                        : blocks_of<float>(s_).elements()) {
+        packed_(packed_elements()) {
     if (algorithm_ == NhwcAlgorithm::kDepthwise) {
       transpose_filters(s_, constants.weight, constants.bias, packed_.get());
       for (int64_t t = 0; t < s_.taps(); ++t) {
@@ -104,11 +107,17 @@ class NhwcConvOfIsa final : public NhwcConv {
       }
       return;
     }
-    const bool first = algorithm_ != NhwcAlgorithm::kBiasLast;
-    pack_phases(ConvPhases(s_), constants.weight, first ? constants.bias : nullptr, packed_.get());
+    const bool first =
+        algorithm_ == NhwcAlgorithm::kBiasFirst || algorithm_ == NhwcAlgorithm::kTaps;
     if (!first && constants.bias) {
-      added_.assign(static_cast<size_t>(result_), 0.0f);
-      std::copy_n(constants.bias, s_.filters, added_.begin());
+      bias_.assign(static_cast<size_t>(result_), 0.0f);
+      std::copy_n(constants.bias, s_.filters, bias_.begin());
+    }
+    if (algorithm_ == NhwcAlgorithm::kWinograd) {
+      transform_weights_last(s_, FilteredBlocks<float>(s_), constants.weight, false, packed_.get());
+    } else {
+      pack_phases(ConvPhases(s_), constants.weight, first ? constants.bias : nullptr,
+                  packed_.get());
     }
   }
 
@@ -124,6 +133,11 @@ class NhwcConvOfIsa final : public NhwcConv {
         RunMemory memory(device);
         return run_taps(&memory, x, out, done, err);
       }
+      case NhwcAlgorithm::kWinograd: {
+        trace("conv2d", "NHWC Winograd");
+        RunMemory memory(device);
+        return run_winograd(&memory, x, out, done, err);
+      }
       default:
         trace("conv2d", "NHWC pointwise");
         run_pointwise(x, out, done);
@@ -132,6 +146,17 @@ class NhwcConvOfIsa final : public NhwcConv {
   }
 
  private:
+  int64_t packed_elements() const {
+    switch (algorithm_) {
+      case NhwcAlgorithm::kDepthwise:
+        return pixel_ * (s_.taps() + 1);
+      case NhwcAlgorithm::kWinograd:
+        return weight_elements_last(FilteredBlocks<float>(s_));
+      default:
+        return blocks_of<float>(s_).elements();
+    }
+  }
+
   // Some blocks of filters are computed for all pixels of an item; where there are few pixels and
   // many filters, threads divide these instead.
   bool divides_filters(int64_t items) const {
@@ -139,16 +164,12 @@ class NhwcConvOfIsa final : public NhwcConv {
            blocks_of<float>(s_).count() > 1;
   }
 
-  // What comes behind the last filter, for all results, in parts that a cache holds.
-  void finish_all(float* out, const PixelsDone& done) const {
+  // Calls done() for all results, in parts that a cache holds.
+  void finish_all(const PixelsDone& done) const {
     const int64_t all = s_.batch * s_.results();
     const int64_t some = std::max<int64_t>(1, 16384 / result_);
     parallel((all + some - 1) / some, some * result_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t pixels = std::min(some, all - i * some);
-        add_bias(out, i * some, pixels);
-        done(i * some, pixels);
-      }
+      for (int64_t i = begin; i < end; ++i) done(i * some, std::min(some, all - i * some));
     });
   }
 
@@ -165,6 +186,13 @@ class NhwcConvOfIsa final : public NhwcConv {
     const int64_t step = strided ? s_.stride[1] * pixel_ : pixel_;
     for (int64_t block = begin; block < end; ++block) {
       const int64_t vectors = blocks.vectors(block);
+      constexpr int kTogether = 4;
+      const bool whole = block + kTogether <= end && blocks.vectors(block + kTogether - 1) == 2;
+      if (count == 1 && whole) {
+        multiply_pixel<kTogether>(x + first * pixel_, block, out + first * result_);
+        block += kTogether - 1;
+        continue;
+      }
       const float* b = packed_.get() + blocks.at(block);
       const float* bias = b + s_.depth() * vectors * kLanes;
       const BlockAccumulators<const float> start{
@@ -180,22 +208,52 @@ class NhwcConvOfIsa final : public NhwcConv {
         float* to = out + p * result_ + block * blocks.kFilters;
         for_tiles(length, [&](int64_t j, int64_t some) {
           choose_block_tile<float>(some, vectors)(all, x + from * pixel_ + j * step, step, 1, b,
-                                                  start, {to + j * result_, result_, kLanes});
+                                                  start, {to + j * result_, result_, kLanes},
+                                                  added_from(block * blocks.kFilters));
         });
         p += length;
       }
     }
   }
 
-  void add_bias(float* out, int64_t first, int64_t count) const {
-    if (added_.empty()) return;
-    for (float* row = out + first * result_; row < out + (first + count) * result_;
-         row += result_) {
-      for (int64_t c = 0; c < result_; c += kLanes) {
-        *reinterpret_cast<Vector*>(row + c) +=
-            *reinterpret_cast<const Unaligned*>(added_.data() + c);
+  // A single pixel: several blocks of filters side by side hide the latency of an addition.
+  template <int Blocks>
+  void multiply_pixel(const float* x, int64_t block, float* out) const {
+    constexpr int kVectors = Blocks * kBlockVectors;
+    const FilterBlocks<float> blocks = blocks_of<float>(s_);
+    const float* b[Blocks];
+    Vector acc[kVectors];
+    const bool last = algorithm_ == NhwcAlgorithm::kBiasLast;
+    for (int i = 0; i < Blocks; ++i) {
+      b[i] = packed_.get() + blocks.at(block + i);
+      const float* bias = b[i] + s_.depth() * kBlockVectors * kLanes;
+      for (int v = 0; v < kBlockVectors; ++v) {
+        acc[i * kBlockVectors + v] =
+            last ? Vector{} : *reinterpret_cast<const Vector*>(bias + v * kLanes);
       }
     }
+    for (int64_t k = 0; k < s_.channels; ++k) {
+#pragma GCC unroll 8
+      for (int i = 0; i < Blocks; ++i) {
+#pragma GCC unroll 2
+        for (int v = 0; v < kBlockVectors; ++v) {
+          acc[i * kBlockVectors + v] +=
+              x[k] * *reinterpret_cast<const Vector*>(b[i] + (k * kBlockVectors + v) * kLanes);
+        }
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = block * blocks.kFilters + v * kLanes;
+      if (const float* added = added_from(at)) {
+        acc[v] += *reinterpret_cast<const Unaligned*>(added);
+      }
+      *reinterpret_cast<Vector*>(out + at) = acc[v];
+    }
+  }
+
+  // The bias of the filters from `filter` on, where it is added last.
+  const float* added_from(int64_t filter) const {
+    return bias_.empty() ? nullptr : bias_.data() + filter;
   }
 
   void run_pointwise(const float* x, float* out, const PixelsDone& done) const {
@@ -208,13 +266,12 @@ class NhwcConvOfIsa final : public NhwcConv {
     if (divides_filters(items)) {
       parallel(count, all * work / count,
                [&](int64_t begin, int64_t end) { multiply_pixels(x, 0, all, begin, end, out); });
-      return finish_all(out, done);
+      return finish_all(done);
     }
     parallel(items, some * work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i * some, pixels = std::min(some, all - first);
         multiply_pixels(x, first, pixels, 0, count, out);
-        add_bias(out, first, pixels);
         done(first, pixels);
       }
     });
@@ -253,7 +310,7 @@ class NhwcConvOfIsa final : public NhwcConv {
           const int64_t first = part.first * s_.results() + part.top * s_.columns;
           done(first, part.images * part.rows * s_.columns);
         });
-    if (status == TENON_OK && divides) finish_all(out, done);
+    if (status == TENON_OK && divides) finish_all(done);
     return status;
   }
 
@@ -271,7 +328,7 @@ class NhwcConvOfIsa final : public NhwcConv {
       for_tiles(s_.columns, [&](int64_t j, int64_t count) {
         const int64_t step = s_.stride[1] * parts.pixel;
         choose_block_tile<float>(count, vectors)(taps, from + j * step, step, 1, b, bias,
-                                                 {to + j * result_, result_, kLanes});
+                                                 {to + j * result_, result_, kLanes}, nullptr);
       });
     }
   }
@@ -285,8 +342,6 @@ class NhwcConvOfIsa final : public NhwcConv {
     const int64_t rows =
         std::clamp<int64_t>(kRowBytes / (row * int64_t{sizeof(float)}), 1, s_.rows);
     const int64_t bands = (s_.rows + rows - 1) / rows, blocks = pixel_ / kLanes;
-    const Whole whole(s_);
-    const bool is_narrow = whole.end - whole.begin < 4;
     parallel(s_.batch * bands, rows * row / kLanes * s_.taps(), [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const int64_t n = item / bands, top = item % bands * rows;
@@ -298,12 +353,7 @@ class NhwcConvOfIsa final : public NhwcConv {
             const PixelsInPlace<float> pixels{x + n * s_.pixels() * pixel_ + at, pixel_,
                                               offsets_.data()};
             const float* weights = packed_.get() + at * (s_.taps() + 1);
-            if (is_narrow) {
-              depthwise_narrow_row(pixels, i, count, weights, to + at);
-            } else {
-              depthwise_row_in_place(s_, pixels, i, count, weights, to + at, result_,
-                                     [](int64_t) {});
-            }
+            depthwise_row_in_place(s_, pixels, i, count, weights, to + at, result_, [](int64_t) {});
           }
         }
         done(n * s_.results() + top * s_.columns, some * s_.columns);
@@ -311,27 +361,21 @@ class NhwcConvOfIsa final : public NhwcConv {
     });
   }
 
-  // A row of which most results see padding: taps in it are left out.
-  void depthwise_narrow_row(const PixelsInPlace<float>& x, int64_t i, int64_t blocks,
-                            const float* weights, float* out) const {
-    const int64_t y = i * s_.stride[0] - s_.padding[0], taps = s_.kernel[1];
-    const Inside down(y, s_.height, s_.dilation[0], s_.kernel[0]);
-    for (int64_t j = 0; j < s_.columns; ++j) {
-      const int64_t left = j * s_.stride[1] - s_.padding[1];
-      const Inside across(left, s_.width, s_.dilation[1], taps);
-      const float* from = x.first + (y * s_.width + left) * x.pixel;
-      for (int64_t b = 0; b < blocks; ++b, from += kLanes) {
-        const float* weight = weights + b * (s_.taps() + 1) * kLanes;
-        Vector acc = *reinterpret_cast<const Vector*>(weight + s_.taps() * kLanes);
-        for (int64_t u = down.begin; u < down.end; ++u) {
-          for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
-            acc += *reinterpret_cast<const Vector*>(weight + t * kLanes) *
-                   *reinterpret_cast<const Unaligned*>(from + x.offsets[t]);
-          }
-        }
-        *reinterpret_cast<Unaligned*>(out + j * result_ + b * kLanes) = acc;
-      }
+  // -- Winograd ---------------------------------------------------------------------------------
+
+  tenon_status run_winograd(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
+                            tenon_err* err) const {
+    bool finite = false;
+    const tenon_status status = multiply_winograd_last<float>(
+        memory, s_, FilteredBlocks<float>(s_), x, packed_.get(), added_from(0), out, &finite, err);
+    if (status != TENON_OK) return status;
+    if (!finite) {
+      return fail(
+          err, TENON_UNSUPPORTED,
+          "an infinity or NaN spreads over a Winograd tile; the steps keep it in its window");
     }
+    finish_all(done);
+    return TENON_OK;
   }
 
   const ConvShapes s_;
@@ -340,7 +384,7 @@ class NhwcConvOfIsa final : public NhwcConv {
   const int64_t pixel_, result_;  // Elements of a pixel, and of a result.
   const Floats packed_;
   std::vector<int64_t> offsets_;  // Of the taps of a depthwise convolution.
-  std::vector<float> added_;      // The bias, where it is added last.
+  std::vector<float> bias_;       // Padded, where it is not among the packed filters.
 };
 
 void from_planes(const float* planes, int64_t channels, int64_t pixels, float* to) {
@@ -402,6 +446,20 @@ void mean(const float* x, int64_t row, int64_t pixels, float* to) {
   });
 }
 
+tenon_status maximum(tenon_device_id device, const PoolDescription& d, int64_t images, int64_t row,
+                     const float* x, float* out, tenon_err* err) {
+  const Window w{d.image[0],
+                 d.image[1],
+                 d.result[0],
+                 d.result[1],
+                 {d.kernel[0], d.kernel[1]},
+                 {d.stride[0], d.stride[1]},
+                 {d.padding[0], d.padding[1]},
+                 {d.dilation[0], d.dilation[1]}};
+  RunMemory memory(device);
+  return NhwcWindows<float>(w, images, row).maximum(&memory, x, out, err);
+}
+
 }  // namespace
 
 extern const NhwcFunctions kNhwcFunctions;
@@ -425,6 +483,7 @@ const NhwcFunctions kNhwcFunctions = {
     to_planes,
     norm,
     mean,
+    maximum,
 };
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -24,7 +24,8 @@ struct PixelsDone {
 class NhwcConv {
  public:
   virtual ~NhwcConv() = default;
-  // Results have the bits of the kernel for the single step. Any thread, several at once.
+  // Results have the bits of the kernel for the single step. TENON_UNSUPPORTED: with these elements
+  // of x the steps have to run one by one. Any thread, several at once.
   virtual tenon_status run(tenon_device_id device, const float* x, float* out,
                            const PixelsDone& done, tenon_err* err) const = 0;
 };
@@ -34,6 +35,11 @@ enum class NhwcInput : uint8_t {
   kNone,    // It has no algorithm for NHWC values with the bits of its kernel.
   kPixels,  // NHWC values.
   kEither,  // NHWC values, or NCHW images from outside of the region.
+};
+
+// Windows of a pooling.
+struct PoolDescription {
+  int64_t image[2], result[2], kernel[2], stride[2], padding[2], dilation[2];
 };
 
 // The functions of one instruction set, on values of one image where they take no batch.
@@ -50,6 +56,9 @@ struct NhwcFunctions {
                const float* shift);
   // The mean of all pixels of at most kMaxMeanPixels, as mean() has it of a plane.
   void (*mean)(const float* x, int64_t padded, int64_t pixels, float* to);
+  // The largest pixel of each window, as max_pool2d() has it.
+  tenon_status (*maximum)(tenon_device_id device, const PoolDescription&, int64_t images,
+                          int64_t padded, const float* x, float* out, tenon_err* err);
 };
 inline constexpr int64_t kMaxMeanPixels = 65536;
 

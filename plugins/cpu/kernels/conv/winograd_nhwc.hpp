@@ -107,20 +107,19 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
   return is_finite<T>(doubt);
 }
 
-// run_winograd() for NHWC images and results.
+// Elements of the transformed weights of a group.
 template <class T>
-tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                               bool transposed, const T* bias, T* out, bool* finite,
-                               tenon_err* err) {
-  const FilteredBlocks<T> blocks(s);
+int64_t weight_elements_last(const FilteredBlocks<T>& blocks) {
+  return kPositions * blocks.weights_at;
+}
+
+// Transforms the weights of all groups for multiply_winograd_last(). With `transposed` they are read
+// with channels and filters exchanged and taps in reverse.
+template <class T>
+void transform_weights_last(const ConvShapes& s, const FilteredBlocks<T>& blocks, const T* weight,
+                            bool transposed, T* weights) {
   const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t of_group = kPositions * blocks.weights_at;
-  void* memory = nullptr;
-  const auto bytes = static_cast<uint64_t>(s.groups * of_group) * sizeof(T);
-  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
-    return status;
-  }
-  T* weights = static_cast<T*>(memory);
+  const int64_t of_group = weight_elements_last(blocks);
   parallel(s.channels, filters * kPositions * 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / channels, c = i % channels;
@@ -134,11 +133,20 @@ tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, 
       }
     }
   });
+}
+
+// Convolves NHWC images with transformed weights; `finite` as for multiply_winograd().
+template <class T, class Owner>
+tenon_status multiply_winograd_last(Owner* owner, const ConvShapes& s,
+                                    const FilteredBlocks<T>& blocks, const T* x, const T* weights,
+                                    const T* bias, T* out, bool* finite, tenon_err* err) {
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t of_group = weight_elements_last(blocks);
   const WinogradTiles tiles(s);
   const int64_t count = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
   std::atomic<bool> all_finite = true;
   const tenon_status status = parallel_for_with_scratch(
-      ctx, s.groups * count, filters * channels * kTilesTogether, blocks.bytes(), err,
+      owner, s.groups * count, filters * channels * kTilesTogether, blocks.bytes(), err,
       [&](int64_t item, void* own) {
         const int64_t g = item / count, first = item % count * kTilesTogether;
         const int64_t some = std::min(kTilesTogether, tiles.count() - first);
@@ -165,6 +173,22 @@ tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, 
       });
   *finite = all_finite.load(std::memory_order_relaxed);
   return status;
+}
+
+// run_winograd() for NHWC images and results.
+template <class T>
+tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                               bool transposed, const T* bias, T* out, bool* finite,
+                               tenon_err* err) {
+  const FilteredBlocks<T> blocks(s);
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.groups * weight_elements_last(blocks)) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  T* weights = static_cast<T*>(memory);
+  transform_weights_last(s, blocks, weight, transposed, weights);
+  return multiply_winograd_last<T>(ctx, s, blocks, x, weights, bias, out, finite, err);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

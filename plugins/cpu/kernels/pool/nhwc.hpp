@@ -17,7 +17,8 @@ class NhwcWindows {
   NhwcWindows(const Window& w, int64_t images, int64_t channels)
       : w_(w), images_(images), channels_(channels) {}
 
-  tenon_status maximum(tenon_ctx* ctx, const T* x, T* values, tenon_err* err) const {
+  template <class Owner>
+  tenon_status maximum(Owner* owner, const T* x, T* values, tenon_err* err) const {
     const auto reduce = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t, T* to,
                             int64_t*) {
       by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
@@ -30,7 +31,7 @@ class NhwcWindows {
         Vectors::store(to + c, maximum);
       });
     };
-    return run(ctx, x, values, nullptr, err, reduce);
+    return run(owner, x, values, nullptr, err, reduce);
   }
 
   tenon_status maximum(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
@@ -137,12 +138,12 @@ class NhwcWindows {
 
   // fold(taps, i, j, first, place, values, indices): window (i, j), whose first element of channel
   // 0 is `first` and the pixel `place` of its image, for all channels.
-  template <class Reduce>
-  tenon_status run(tenon_ctx* ctx, const T* x, T* values, int64_t* indices, tenon_err* err,
+  template <class Owner, class Reduce>
+  tenon_status run(Owner* owner, const T* x, T* values, int64_t* indices, tenon_err* err,
                    Reduce&& reduce) const {
     const int64_t taps_size = w_.kernel[0] * w_.kernel[1];
     return parallel_for_with_scratch(
-        ctx, images_ * w_.rows, w_.columns * channels_ * taps_size / kWindowWidth<T> * 2,
+        owner, images_ * w_.rows, w_.columns * channels_ * taps_size / kWindowWidth<T> * 2,
         2 * taps_size * static_cast<int64_t>(sizeof(int64_t)), err,
         [&](int64_t item, void* memory) {
           Taps taps{static_cast<int64_t*>(memory), static_cast<int64_t*>(memory) + taps_size};
