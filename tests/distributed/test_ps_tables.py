@@ -372,3 +372,20 @@ def test_the_process_has_to_have_a_role():
         {"TENON_SERVERS": "2", "TENON_WORKERS": "3", "TENON_SERVER": "1", "RANK": "0"}
     ) == ps.Role(True, 1, 3, 2)
     assert isinstance(dist.rpc.PeerLost("x"), ConnectionError)
+
+
+def test_compiled_functions_read_rows_as_they_are():
+    """A program would keep the rows of the time at which it was recorded: such functions run as they are."""
+    with LocalJob(1, 2) as local:
+        table = ps.Table("t", 2, optim.SGD, lr=1.0, job=local.jobs[0], initial_range=0.0)
+        embed, ids = ps.DistributedEmbedding(2, table), tenon.tensor([1, 2, 1])
+        doubled = tenon.compile(lambda ids: embed(ids) * 2)
+        found = [doubled(ids).tolist()]
+        for _ in range(3):
+            table.push(ids, tenon.ones([3, 2]))
+            found.append(doubled(ids).tolist())
+        assert [rows[1] for rows in found] == [[-2.0 * n] * 2 for n in range(4)]
+        with pytest.raises(
+            RuntimeError, match=r"DistributedEmbedding\(\) at .* reads or writes rows of servers"
+        ):
+            tenon.export(lambda ids: embed(ids), ids)

@@ -24,7 +24,8 @@ class Collector:
         if number != self._pass:
             self._pass, self._parts = number, []  # a pass that raised has left its parts
             _core._call_after_backward(self._finish)
-        self._parts.append((ids, leaf.grad, shows, clicks))
+        assert leaf.grad is not None
+        self._parts.append((ids, leaf.grad.to("cpu"), shows, clicks))
         leaf.grad = None  # another pass over the same graph begins anew
 
     def _finish(self) -> None:

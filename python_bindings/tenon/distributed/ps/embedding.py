@@ -6,13 +6,13 @@ from __future__ import annotations
 import functools
 
 import tenon
-from tenon import Tensor, nn
+from tenon import Tensor, _core, nn
 
-from .table import Table
+from .table import TALKS, Table
 
 
 class DistributedEmbedding(nn.Module):
-    """`nn.Embedding` over a table of the job's servers: `[*ids.shape, dim]` for ids of any shape.
+    """`nn.Embedding` over a table of the job's servers: `[*ids.shape, dim]` for ids of any shape, on their device.
 
     The rows of a batch are pulled, each once; they are leaves of the graph, and at the end of a backward pass their
     gradients are pushed, one push for each pass. In evaluation mode, and where gradients are not recorded, nothing is
@@ -28,15 +28,16 @@ class DistributedEmbedding(nn.Module):
 
     def forward(self, ids: Tensor, clicks: Tensor | None = None) -> Tensor:
         """`clicks`, which broadcasts to ids, says which of them were clicked, for tables that count it."""
+        _core.record_effect("DistributedEmbedding()", TALKS)
         flat, inverse, counts = _unique(ids)
-        rows = self.table.pull(flat)
+        rows = self.table.pull(flat).to(ids.device)
         if self.training and tenon.is_grad_enabled():
             rows = rows.requires_grad_()
             uses = self._uses(ids, inverse, counts, clicks)
             rows.register_post_accumulate_grad_hook(
                 lambda leaf: self.table.gradients.take(leaf, flat, *uses)
             )
-        out = nn.functional.embedding(inverse.reshape(ids.shape), rows)
+        out = nn.functional.embedding(inverse.reshape(ids.shape).to(ids.device), rows)
         if out.requires_grad:
             # A leaf that is gone gets no gradient: the graph keeps this one.
             out.register_hook(functools.partial(_keep, rows))
@@ -54,9 +55,9 @@ class DistributedEmbedding(nn.Module):
         if clicks is None:
             return counts.to(tenon.float32), None
         with tenon.no_grad():
-            each = tenon.broadcast_to(clicks.detach().to(tenon.float32), list(ids.shape)).reshape(
-                [-1]
-            )
+            each = tenon.broadcast_to(
+                clicks.detach().to("cpu").to(tenon.float32), list(ids.shape)
+            ).reshape([-1])
             zeros = tenon.zeros([counts.numel()])
             return counts.to(tenon.float32), tenon.index_add(zeros, inverse.reshape([-1]), each, 0)
 
@@ -69,6 +70,6 @@ def _keep(_leaf: Tensor, _grad: Tensor) -> None:
 
 
 def _unique(ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    flat = ids.detach().reshape([-1]).to(tenon.int64)
+    flat = ids.detach().to("cpu").reshape([-1]).to(tenon.int64)
     found, inverse, counts = tenon.unique(flat, return_inverse=True, return_counts=True)
     return found, inverse, counts

@@ -18,6 +18,11 @@ from .job import Job, current_job
 from .row_optimizer import SUM, RowOptimizer, optimizer_name
 from .settings import Entry, Settings
 
+TALKS = (
+    " reads or writes rows of servers, and a program does not: it would go on with the rows of the time at which it was recorded; "
+    "make a program of the dense part, which takes the rows, and call it behind the embedding"
+)
+
 
 class Table:
     """Rows of `dim` numbers under ids of 64 bits, kept by the job's servers. All workers make it with the same name and
@@ -107,6 +112,7 @@ class Table:
 
     def pull(self, ids: Tensor) -> Tensor:
         """The rows of ids of any shape, with one axis more. Plain numbers: gradients are for push()."""
+        _core.record_effect("Table.pull()", TALKS)
         flat = _ids(ids).reshape([-1])
         if self._pushed is not None and self._pushed.done():
             self.flush()  # raises what went wrong
@@ -117,6 +123,7 @@ class Table:
 
     def prefetch(self, ids: Tensor) -> None:
         """Begin to pull what pull() will be called with when one more push was made: the rows of the next batch."""
+        _core.record_effect("Table.prefetch()", TALKS)
         flat = _ids(ids).reshape([-1])
         if self._local is not None:
             return  # which rows are to be pulled is known when the push before is made
@@ -169,6 +176,7 @@ class Table:
     ) -> None:
         """Begin to send gradients [*ids.shape, dim]; equal ids add up. `shows` and `clicks`, of the shape of ids, say how
         often each was shown (otherwise once) and clicked. What goes wrong is raised by the next call."""
+        _core.record_effect("Table.push()", TALKS)
         flat = _ids(ids).reshape([-1])
         if tuple(gradients.shape) != (*ids.shape, self.dim):
             raise ValueError(

@@ -30,6 +30,11 @@ _GREETING = 10.0  # seconds for a stranger to show that it knows the secret
 _MOST_STRANGERS = 64  # at a time
 _THREADS = 256  # of which those that wait for others cost little
 
+_TALKS = (
+    " calls another process, and a program does not: it would go on with what that answered while it was recorded; make "
+    "programs of what comes before and behind it, and call it between them"
+)
+
 _called = threading.local()
 
 
@@ -126,6 +131,7 @@ class Agent:
         keep: str | None = None,
     ) -> Reply:
         """Begin a call. `keep`: the value stays there, under this key."""
+        _core.record_effect("rpc", _TALKS)
         self._require_open()
         limit = self.timeout if timeout is None else float(timeout)
         name = function if isinstance(function, str) else functions.name_of(function)

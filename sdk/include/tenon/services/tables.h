@@ -97,8 +97,8 @@ typedef struct tenon_tables_api {
                         float divisor, int64_t* ids, float* gradients, float* shows, float* clicks,
                         uint64_t* count, tenon_err*);
   /* Begin a push of ids of which none occurs twice: counts shows and clicks, and lets candidates in. `indices` receives
-   * the indices of ids that had a row before or need none to have been in, `values` those rows' dim + state_width floats
-   * each, and `*rows` their number. */
+   * the indices of ids whose rows are to be updated: those that had one before, and all where every id gets one. `values`
+   * receives dim + state_width floats of each, and `*rows` how many there are. */
   tenon_status (*push_begin)(tenon_table, const int64_t* ids, const float* shows,
                              const float* clicks, uint64_t count, int64_t* indices, float* values,
                              uint64_t* rows, tenon_err*);
