@@ -200,3 +200,25 @@ def test_what_does_not_fit_a_plan():
 
     with dist.local(2) as ranks:
         ranks.run(work)
+
+
+def test_blocks_of_sharded_weights_are_computed_again():
+    """A region of checkpoint saves sharded tensors: gradients are those without it."""
+
+    def gradients(is_again):
+        def work():
+            tenon.manual_seed(0)
+            mesh = dist.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+            layers = {"up": nn.Linear(8, 16), "act": nn.GELU(), "down": nn.Linear(16, 8)}
+            model = nn.Sequential(layers)
+            plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
+            dist.parallelize_module(model, mesh, plan)
+            x = tenon.ones([4, 8], requires_grad=True)
+            y = tenon.utils.checkpoint.checkpoint(model, x) if is_again else model(x)
+            y.square().mean().backward()
+            return [p.grad.full_tensor().tolist() for p in (model.up.weight, model.down.weight)]
+
+        with dist.local(2, timeout=60.0) as ranks:
+            return ranks.run(work)[0]
+
+    assert gradients(True) == gradients(False)
