@@ -114,6 +114,7 @@ stage_bridges() {
   "$python" -m tests.bridges.aten_calls --samples 4 --each 10 || failed=1
   "$python" -m tests.bridges.torch_models --timm 100 --transformers 40 --own 20 --at-least 0.95 || failed=1
   "$python" -m tests.bridges.array_suites || failed=1
+  "$python" -m tests.bridges.alias_names || failed=1
   "$python" -m tests.fuzz.peers.methods || failed=1
   "$python" -m tests.fuzz.saved_models --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}" || failed=1
   return $failed

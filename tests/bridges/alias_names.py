@@ -3,7 +3,7 @@
 
     python -m tests.bridges.alias_names [--missing] [--used FOLDER ...]
 
-Runs where PyTorch is installed. PyTorch tells its names in one process, and the alias is asked for them in another: a name is
+Runs where PyTorch is installed. PyTorch tells its names in one process, and the alias tells in another which of them it has: a name is
 there, or it stands for something that is refused where it is used, or it is missing. A missing name whose error does not say
 so makes the program fail. With --used the names that are not there are ordered by how often the sources in these folders
 mention them; methods of tensors by every attribute of that name, whatever its object is.

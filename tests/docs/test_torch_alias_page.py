@@ -10,9 +10,8 @@ from test_snippets import run
 PAGE = "torch_alias.md"
 
 
-def test_the_program_of_the_page_runs():
-    (program,) = [text for language, text in blocks(PAGE) if language == "python"]
-    run(program)
+def test_the_programs_of_the_page_run():
+    run("\n".join(text for language, text in blocks(PAGE) if language == "python"))
 
 
 def test_the_commands_of_the_page_run(tmp_path):

@@ -56,6 +56,7 @@ def test_tensors_cross_in_shared_memory(method):
         assert total == large.sum().item(), "arguments of a process cross as well"
     assert shared_blocks() == before + 2, "only large tensors take shared memory"
     assert sent.shape == (0, 2) and large.max().item() < 1.0, "a sent tensor is a copy"
+    assert [mp.is_shared(each) for each, _ in answers] == [True, True, False, False]
     del answers, got
     assert shared_blocks() == before
 
@@ -66,6 +67,7 @@ def test_shared_tensors_stay_shared(method):
     shared = mp.share(tenon.zeros([4, 2]))
     assert shared.shape == (4, 2) and not shared.any()
     row = shared[1]
+    assert mp.is_shared(row) and not mp.is_shared(tenon.zeros([2]))
     converse(mp.get_context(method), [shared, row], shared)
     assert shared.tolist() == [[1.0, 1.0], [2.0, 2.0], [1.0, 1.0], [1.0, 1.0]]
     del shared, row

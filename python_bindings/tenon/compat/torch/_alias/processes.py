@@ -129,7 +129,7 @@ def start_processes(
             raise NotImplementedError(
                 f"start_processes(): expected {name} to be left out, got {value!r}"
             )
-    context = multiprocessing.get_context(start_method)
+    context: Any = multiprocessing.get_context(start_method)
     processes, errors = [], []
     for index in range(nprocs):
         queue = context.SimpleQueue()
