@@ -22,6 +22,15 @@ from pathlib import Path
 
 import tenon
 from _report import row_parser, write_rows
+from tenon import nn
+from tenon import quantization as q
+from tenon.llm import Decoder, LanguageModel
+from tenon.llm.models.blocks import BlockWeight
+from tenon.llm.models.float8 import Float8Weight
+from tenon.llm.quantize import quantize
+from tenon.optim import AdamW
+from tenon.optim.lr_scheduler import CosineAnnealingLR
+from tenon.quantization.float8 import float8_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CONTEXT = 256
@@ -42,10 +51,6 @@ def texts() -> tuple[list[str], list[str]]:
 
 
 def train(example, model, tokens: list[int], steps: int, batch: int, length: int) -> float:
-    from tenon import nn
-    from tenon.optim import AdamW
-    from tenon.optim.lr_scheduler import CosineAnnealingLR
-
     data = tenon.tensor(tokens, dtype=tenon.int64)
     optimizer = AdamW(list(model.parameters()), lr=2e-3, weight_decay=0.01)
     schedule = CosineAnnealingLR(optimizer, steps, 1e-4)
@@ -75,7 +80,6 @@ def train(example, model, tokens: list[int], steps: int, batch: int, length: int
 def trained(folder: Path, steps: int, quick: bool) -> None:
     """Writes model.gguf, in float32, and the text to test with."""
     import serve_small_llama as example
-    from tenon.llm import LanguageModel
 
     tenon.manual_seed(0)
     learned, kept = texts()
@@ -95,7 +99,6 @@ def trained(folder: Path, steps: int, quick: bool) -> None:
 
 def as_layers(example, decoder):
     """The network of a decoder with Linear and RMSNorm layers, which recipes look for."""
-    from tenon import nn
 
     class Layers(example.Llama):
         def __init__(self) -> None:
@@ -130,12 +133,6 @@ def as_layers(example, decoder):
 
 def by_recipe(name: str, example, whole, batches):
     """A language model whose matrices a recipe has rounded; its embeddings are rounded to the same format."""
-    from tenon import quantization as q
-    from tenon.llm import Decoder, LanguageModel
-    from tenon.llm.models.blocks import BlockWeight
-    from tenon.llm.models.float8 import Float8Weight
-    from tenon.llm.quantize import quantize
-
     decoder = whole.decoder
     model = as_layers(example, decoder)
     if "awq" in name:
@@ -164,7 +161,7 @@ def by_recipe(name: str, example, whole, batches):
             weights[key] = weight
         if weight.ndim == 2:
             if "float8" in name:
-                weights[key] = Float8Weight(*q.float8_of(weight, "float8_e4m3", "row"))
+                weights[key] = Float8Weight(*float8_of(weight, "float8_e4m3", "row"))
             else:
                 weights[key] = quantize(weight, "q4_0")
     rounds = "float8" if "activations" in name else "float" if "float8" in name else "int8"

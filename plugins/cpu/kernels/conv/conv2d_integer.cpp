@@ -6,6 +6,7 @@
 // leaves a product of 8-bit integers, a GEMM with implicit im2col, to which the other terms are added first. All sums wrap,
 // in any order, to the same int32.
 #include "conv/im2col.hpp"
+#include "conv/integer_quads.hpp"
 #include "gemm/amx_formats.hpp"
 #include "gemm/partition.hpp"
 #include "kernel.hpp"
@@ -139,16 +140,25 @@ void sum_windows(const Convolution<X, W>& c, const X* images, int64_t first, int
   }
 }
 
+// Operands as they are: the weight as a matrix, and panels of bytes.
 template <class Format>
+struct Bytes {
+  using X = typename Format::Right;
+  const Convolution<X, typename Format::Left>& c;
+  int64_t depth() const { return c.s.depth(); }
+  const typename Format::Left* weight() const { return c.weight; }
+  BytePanels<Format> panels(int64_t group, int64_t first) const {
+    return {c.s, c.x + group * c.s.group_channels() * c.s.pixels(), first, c.x_zero};
+  }
+};
+
+template <class Format, class Operands>
 tenon_status multiply(tenon_ctx* ctx,
                       const Convolution<typename Format::Right, typename Format::Left>& c,
-                      tenon_err* err) {
-  using X = typename Format::Right;
+                      const Operands& operands, tenon_err* err) {
   const ConvShapes& s = c.s;
-  trace("conv2d_integer", Format::kName);
-  const int64_t filters = s.group_filters(), depth = s.depth();
-  const BatchOffsets groups{
-      1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};
+  const int64_t filters = s.group_filters(), depth = operands.depth();
+  const BatchOffsets groups{1, {s.groups}, {1}, {0}, {filters * s.results()}};
   const Tiles tiles(Type<Format>{}, filters, s.batch * s.results(), depth, filters, kBlockColumns,
                     groups);
   const int64_t packed =
@@ -157,11 +167,13 @@ tenon_status multiply(tenon_ctx* ctx,
   return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), packed + sums, err, [&](int64_t t, void* memory) {
         const OutputTile tile = tiles.at(t);
+        const int64_t group = tile.a;
         const Results<int32_t> results(s, c.out + tile.c + tile.i * s.results(), tile.j);
-        const int64_t first = tile.c / s.results() + tile.i;
-        const X* images = c.x + tile.b;
+        const int64_t first = group * filters + tile.i;  // filter
         auto* windows = reinterpret_cast<int32_t*>(static_cast<char*>(memory) + packed);
-        if (c.weight_zeros) sum_windows(c, images, tile.j, tile.columns, windows);
+        if (c.weight_zeros)
+          sum_windows(c, c.x + group * s.group_channels() * s.pixels(), tile.j, tile.columns,
+                      windows);
         for (int64_t j = 0, run; j < tile.columns; j += run) {
           run = std::min(tile.columns - j, results.dense_from(j));
           for (int64_t f = 0; f < tile.rows; ++f) {
@@ -177,10 +189,33 @@ tenon_status multiply(tenon_ctx* ctx,
         }
         multiply_blocked<typename Format::Product>(
             tile.rows, tile.columns, depth,
-            MatrixRows<Format>{{c.weight + tile.a + tile.i * depth, depth, 1}},
-            BytePanels<Format>{s, images, tile.j, c.x_zero}, results, true, memory);
+            MatrixRows<Format>{{operands.weight() + first * depth, depth, 1}},
+            operands.panels(group, tile.j), results, true, memory);
       });
 }
+
+template <class Format>
+tenon_status multiply_bytes(tenon_ctx* ctx,
+                            const Convolution<typename Format::Right, typename Format::Left>& c,
+                            tenon_err* err) {
+  trace("conv2d_integer", Format::kName);
+  return multiply<Format>(ctx, c, Bytes<Format>{c}, err);
+}
+
+#ifdef __AVX512F__
+template <class Format>
+tenon_status multiply_quads(tenon_ctx* ctx,
+                            const Convolution<typename Format::Right, typename Format::Left>& c,
+                            tenon_err* err) {
+  if (!IntegerQuads<Format>::pay(c.s)) return multiply_bytes<Format>(ctx, c, err);
+  trace("conv2d_integer", "AVX512-VNNI quads");
+  IntegerQuads<Format> quads(c.s);
+  void* memory = nullptr;
+  TENON_TRY(host->scratch(ctx, static_cast<uint64_t>(quads.bytes()), &memory, err));
+  quads.fill(c.x, c.weight, c.x_zero, memory);
+  return multiply<Format>(ctx, c, quads, err);
+}
+#endif
 
 // A filter for each channel, or some: each reads one plane, tap by tap.
 template <class X, class W>
@@ -238,10 +273,10 @@ tenon_status convolve(tenon_ctx* ctx, Convolution<X, W> c, const tenon_tensor* w
   c.weight_zeros = is_moved ? zeros : nullptr;
   if (s.is_depthwise()) return multiply_depthwise(c), TENON_OK;
 #ifdef __AVX512F__
-  if (has_vnni() && has_tiles()) return multiply<Int8Amx<W, X>>(ctx, c, err);
-  if (has_vnni()) return multiply<Int8Quads<W, X>>(ctx, c, err);
+  if (has_vnni() && has_tiles()) return multiply_bytes<Int8Amx<W, X>>(ctx, c, err);
+  if (has_vnni()) return multiply_quads<Int8Quads<W, X>>(ctx, c, err);
 #endif
-  return multiply<Int8Pairs<W, X>>(ctx, c, err);
+  return multiply_bytes<Int8Pairs<W, X>>(ctx, c, err);
 }
 
 tenon_status conv2d_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,

@@ -72,6 +72,7 @@ using Mxfp4Blocks = LookedUpBlocks<Mxfp4>;
 using Q4KBlocks = LargeBlocks<Q4K>;
 using Q5KBlocks = LargeBlocks<Q5K>;
 using Q6KBlocks = LargeBlocks<Q6K>;
+using Iq4XsBlocks = LargeBlocks<Iq4Xs>;
 #else
 using Q40Blocks = CodedBlocks<32, 18, false, block_formats::decode_q4_0>;
 using Q41Blocks = CodedBlocks<32, 20, true, block_formats::decode_q4_1>;
@@ -80,6 +81,7 @@ using Mxfp4Blocks = CodedBlocks<32, 17, false, block_formats::decode_mxfp4>;
 using Q4KBlocks = CodedBlocks<256, 144, true, block_formats::decode_q4_k>;
 using Q5KBlocks = CodedBlocks<256, 176, true, block_formats::decode_q5_k>;
 using Q6KBlocks = CodedBlocks<256, 210, false, block_formats::decode_q6_k>;
+using Iq4XsBlocks = CodedBlocks<256, 136, false, block_formats::decode_iq4_xs>;
 #endif
 
 // Calls f(format) with the type of a format whose name the shape rule has checked.
@@ -97,7 +99,7 @@ void with_block_format(std::string_view name, F&& f) {
   if (name == "q5_K") return f(Q5KBlocks{});
   if (name == "q6_K") return f(Q6KBlocks{});
   if (name == "iq4_nl") return f(Iq4NlBlocks{});
-  if (name == "iq4_xs") return f(CodedBlocks<256, 136, false, from::decode_iq4_xs>{});
+  if (name == "iq4_xs") return f(Iq4XsBlocks{});
   if (name == "mxfp4") return f(Mxfp4Blocks{});
 }
 

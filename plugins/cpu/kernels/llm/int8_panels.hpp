@@ -95,6 +95,15 @@ template <int block_bytes>
             0xffff, _mm256_load_si256(reinterpret_cast<const __m256i*>(gathered[block]))));
 }
 
+// The numbers, with `zero` added, that codes of four bits stand for.
+template <int zero>
+[[gnu::always_inline]] inline __m512i looked_up(const int8_t (&table)[16], __m512i codes) {
+  const __m128i numbers = _mm_add_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)),
+                                       _mm_set1_epi8(static_cast<char>(zero)));
+  return _mm512_maskz_shuffle_epi8(~__mmask64{0}, _mm512_maskz_broadcast_i32x4(0xffff, numbers),
+                                   codes);
+}
+
 enum class Codes { kNibbles, kLookedUp, kFifthBit, kBytes };
 
 // A format of 32 elements in a block, with its codes behind `at` bytes. Rows are transposed as they are stored.
@@ -103,13 +112,7 @@ struct StoredPanels : Format {
   using Format::kElements, Format::kBytes, Format::kZero, Format::kOffsets;
   [[gnu::always_inline]] static __m512i code(__m512i nibbles) {
     nibbles = _mm512_and_si512(nibbles, _mm512_set1_epi8(15));
-    if constexpr (codes == Codes::kLookedUp) {
-      alignas(16) int8_t numbers[16];
-      for (int i = 0; i < 16; ++i) numbers[i] = static_cast<int8_t>(Format::number(i) + kZero);
-      const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(numbers));
-      nibbles = _mm512_maskz_shuffle_epi8(~__mmask64{0},
-                                          _mm512_maskz_broadcast_i32x4(0xffff, table), nibbles);
-    }
+    if constexpr (codes == Codes::kLookedUp) return looked_up<kZero>(Format::kNumbers, nibbles);
     return nibbles;
   }
   // Whether the codes of a block come from its bytes alone, so that a single row of x takes them from registers.
@@ -173,10 +176,10 @@ struct StoredPanels : Format {
 };
 
 struct Iq4NlPanel : PanelFormat<32, 18, 32, 128, false> {
-  static int number(int code) { return block_formats::kNonLinear[code]; }
+  static constexpr auto& kNumbers = block_formats::kNonLinear;
 };
 struct Mxfp4Panel : PanelFormat<32, 17, 32, 12, false> {
-  static int number(int code) { return block_formats::kTwiceFloat4[code]; }
+  static constexpr auto& kNumbers = block_formats::kTwiceFloat4;
   static float factor(const uint8_t* block) { return block_formats::half_of_power(block[0]); }
 };
 using Q80Panels = StoredPanels<PanelFormat<32, 34, 32, 128, false>, 2, Codes::kBytes>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// q4_K, q5_K and q6_K decoded in registers of AVX-512, with the bits of block_formats.hpp: `factor * code + offset`, rounded
+// q4_K, q5_K, q6_K and iq4_xs decoded in registers of AVX-512, with the bits of block_formats.hpp: `factor * code + offset`, rounded
 // after each operation. A format gives 16 elements of a block at a time.
 #pragma once
 
@@ -116,6 +116,38 @@ struct Q6K {
         to[2 * group + half] =
             Lanes(_mm512_maskz_cvtepi32_ps(0xffff, code)) * factors[4 * round + 2 * group + half];
       }
+    }
+  }
+};
+
+struct Iq4Xs {
+  static constexpr int kBytes = 136;
+  alignas(32) float factors[8];
+  [[gnu::always_inline]] explicit Iq4Xs(const uint8_t* block) {
+    uint32_t four;
+    std::memcpy(&four, block + 4, 4);
+    const __m256i groups = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const auto bits = [&](uint32_t word, int count) {
+      const __m256i shifts = _mm256_mullo_epi32(groups, _mm256_set1_epi32(count));
+      return _mm256_and_si256(_mm256_srlv_epi32(_mm256_set1_epi32(static_cast<int>(word)), shifts),
+                              _mm256_set1_epi32((1 << count) - 1));
+    };
+    const __m256i high = bits(block_formats::read_16(block + 2), 2);
+    const __m256i scale = _mm256_or_si256(bits(four, 4), _mm256_slli_epi32(high, 4));
+    _mm256_store_ps(
+        factors, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(scale, _mm256_set1_epi32(32))),
+                               _mm256_set1_ps(block_formats::read_float16(block))));
+  }
+  [[gnu::always_inline]] void decode(const uint8_t* block, int round, Lanes* to) const {
+    Lanes numbers;
+    for (int i = 0; i < kLanes; ++i) numbers[i] = block_formats::kNonLinear[i];
+#pragma GCC unroll 2
+    for (int part = 0; part < 2; ++part) {
+      const int group = 2 * round + part;
+      const __m512 scaled(numbers * factors[group]);
+      const __m512i codes = sixteen_bytes(block + 8 + 16 * group);
+      to[2 * part] = Lanes(_mm512_maskz_permutexvar_ps(0xffff, codes, scaled));
+      to[2 * part + 1] = Lanes(_mm512_maskz_permutexvar_ps(0xffff, bits_of(codes, 4, 15), scaled));
     }
   }
 };

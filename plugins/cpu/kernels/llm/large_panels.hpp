@@ -153,6 +153,42 @@ struct Q6KLayout : PanelFormat<256, 210, 16, 32, false> {
   }
 };
 
+struct Iq4XsLayout : PanelFormat<256, 136, 32, 128, false> {
+  static void decode_scales(const uint8_t* from, int64_t row_bytes, int64_t blocks, Int8Panel& to) {
+    for (int64_t block = 0; block < blocks; ++block, from += kBytes) {
+      alignas(64) uint32_t heads[kPanelRows], fours[kPanelRows];
+      for (int row = 0; row < kPanelRows; ++row) {
+        std::memcpy(&heads[row], from + row * row_bytes, 4);
+        std::memcpy(&fours[row], from + row * row_bytes + 4, 4);
+      }
+      // The lower half of a head is the unit, the upper one two bits of each of the eight scales.
+      const __m512i head = _mm512_load_si512(heads), four = _mm512_load_si512(fours);
+      const Lanes unit(_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_cvtepi32_epi16(0xffff, head)));
+#pragma GCC unroll 8
+      for (int group = 0; group < 8; ++group) {
+        const __m512i scale = _mm512_or_si512(number(four, 4 * group, 15),
+                                              shifted_left(number(head, 16 + 2 * group, 3), 4));
+        const Lanes factors = unit * as_floats(_mm512_sub_epi32(scale, _mm512_set1_epi32(32)));
+        std::memcpy(to.factors[block * 8 + group], &factors, sizeof factors);
+      }
+    }
+  }
+  [[gnu::always_inline]] static void load_piece(const uint8_t* block, int64_t row_bytes, int piece,
+                                                IntLanes (&quads)[16]) {
+#pragma GCC unroll 2
+    for (int group = 0; group < 2; ++group) {
+      const Sixteens stored(block + 8 + 16 * (2 * piece + group), row_bytes);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        quads[8 * group + i] =
+            IntLanes(looked_up<kZero>(block_formats::kNonLinear, field(stored.quads[i], 0, 15)));
+        quads[8 * group + 4 + i] =
+            IntLanes(looked_up<kZero>(block_formats::kNonLinear, field(stored.quads[i], 4, 15)));
+      }
+    }
+  }
+};
+
 template <class Layout>
 struct LargePanels : Layout {
   using Layout::kBytes, Layout::kElements;
@@ -173,6 +209,7 @@ struct LargePanels : Layout {
 using Q4KPanels = LargePanels<Q4KLayout>;
 using Q5KPanels = LargePanels<Q5KLayout>;
 using Q6KPanels = LargePanels<Q6KLayout>;
+using Iq4XsPanels = LargePanels<Iq4XsLayout>;
 #elif !defined(__AVX2__)
 using Q4KPanels = TransposedPanels<PanelFormat<256, 144, 32, 0, true>, block_formats::decode_q4_k>;
 using Q5KPanels = TransposedPanels<PanelFormat<256, 176, 32, 0, true>, block_formats::decode_q5_k>;
@@ -182,8 +219,6 @@ using Q6KPanels =
 #ifndef __AVX2__
 using Q2KPanels = TransposedPanels<PanelFormat<256, 84, 16, 0, true>, block_formats::decode_q2_k>;
 using Q3KPanels = TransposedPanels<PanelFormat<256, 110, 16, 4, false>, block_formats::decode_q3_k>;
-#endif
-#if defined(__AVX512F__) || !defined(__AVX2__)
 using Iq4XsPanels =
     TransposedPanels<PanelFormat<256, 136, 32, 128, false>, block_formats::decode_iq4_xs>;
 #endif

@@ -153,7 +153,8 @@ void multiply_pieces(const uint8_t* from, ReadAhead ahead, int64_t row_bytes, in
         IntLanes dots = Format::kOffsets ? IntLanes{} : of_sums[g] - IntLanes{};
 #pragma GCC unroll 8
         for (int q = 0; q < quads_of_group; ++q)
-          Dot::template add<false>(dots, quads[part * quads_of_group + q], codes + 4 * q);
+          Dot::template add<Format::kZero == 128>(dots, quads[part * quads_of_group + q],
+                                                  codes + 4 * q);
         const float step = steps[g * group / kScaled];
         const Lanes factors = load_lanes(scales.factors[g]);
         total = multiply_add(__builtin_convertvector(dots, Lanes), factors * step, total);
