@@ -12,8 +12,9 @@ import tenon
 
 from .outcome import Fault, Refused, attempt, bits, dense, differs
 
-UNARY = "negative abs exp sin cos sigmoid tanh relu square sign isnan softplus gelu reciprocal logical_not floor".split()
-BINARY = "add subtract multiply divide maximum minimum equal less logical_or hypot".split()
+# Without jumps, at which numbers that are rounded another way give other numbers.
+UNARY = "negative abs exp sin cos sigmoid tanh relu square isnan softplus gelu reciprocal".split()
+BINARY = "add subtract multiply divide maximum minimum hypot logaddexp".split()
 Rows = list[tenon.Tensor]
 Function = Callable[..., Any]
 
@@ -93,7 +94,7 @@ class RaggedProgram:
 
     def _reduce(self) -> tuple[str, Function, Function, int]:
         name = self.draw.choice(
-            ["sum", "mean", "max", "min", "softmax", "log_softmax", "prod", "std", "cumsum", "any"]
+            ["sum", "mean", "max", "min", "softmax", "log_softmax", "prod", "std", "cumsum"]
         )
         if self.gradients and name in ("max", "min"):
             name = "sum"  # of equal elements the first one has the gradient

@@ -233,3 +233,15 @@ def test_scales_that_are_sparse():
     for args in ((one, one.to_sparse(), one), (one, one, one.to_sparse())):
         with pytest.raises(NotImplementedError, match="check_finite_and_unscale.*layout coo"):
             tenon.check_finite_and_unscale(*args)
+
+
+def test_equal_indices_are_added_before_conversions():
+    """Truths and integers: sums of truths are truths, those of narrow integers wrap around."""
+    truths = sparse.coo([[0, 0]], T([True, True]), (2,))
+    assert (truths / 2.0).to_dense().tolist() == [0.5, 0.0]
+    assert (truths * 3).to_dense().tolist() == [3, 0] and truths.sum().item() == 1
+    assert (truths + T([1.0, 2.0])).tolist() == [2.0, 2.0]
+    assert truths.to(tenon.float32).to_dense().tolist() == [1.0, 0.0]
+    narrow = sparse.coo([[0, 0]], T([200, 100], dtype=tenon.uint8), (2,))
+    assert (narrow / 2.0).to_dense().tolist() == [22.0, 0.0]
+    assert (narrow + narrow.to(tenon.int64)).to_dense().tolist() == [88, 0]
