@@ -40,8 +40,8 @@ Result cast(Scope& scope, const Call& call) {
   // To integers and truths no sum of converted elements is the converted sum.
   const Kind* kind = call.composed(0)->kind;
   const bool has_sums = kind == &kCoo || is_compressed(kind);
-  if (has_sums && call.args[1].v.i < TENON_DTYPE_F8E4M3 && call.args[1].v.i != x->dtype)
-    x = distinct(scope, x);
+  const bool is_exact = has_exact_sums(x->dtype) && call.args[1].v.i >= TENON_DTYPE_F8E4M3;
+  if (has_sums && !is_exact && call.args[1].v.i != x->dtype) x = distinct(scope, x);
   if (!scope.ok()) return {};
   const Tensor values = run(scope, op::cast, {box(composed_of(x.get())->values()), call.args[1]});
   return {with_values(scope, x.get(), values)};

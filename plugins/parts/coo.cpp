@@ -58,9 +58,24 @@ Tensor summed(Scope& scope, const Tensor& values, const Tensor& group, int64_t c
   return reshaped(scope, sums, shape);
 }
 
+// The tensor itself, or with the sums of equal indices where a sum of conversions to the dtype is another number.
+Tensor with_exact_sums(Scope& scope, const Tensor& x, int32_t dtype) {
+  return has_exact_sums(x->dtype) || x->dtype == dtype ? x : distinct(scope, x);
+}
+
 Result add(Scope& scope, const Call& call) {
   const bool subtracts = call.name() == "subtract";
   const Composed *x = call.composed(0), *y = call.composed(1);
+  Tensor held[2];
+  const tenon_tensor *left = as_tensor(call.args[0]), *right = as_tensor(call.args[1]);
+  if (left && right && (!x || x->kind == &kCoo) && (!y || y->kind == &kCoo)) {
+    const int32_t to = host->dtype_promote(left->dtype, right->dtype);
+    if (x) held[0] = with_exact_sums(scope, call.tensor(0), to);
+    if (y) held[1] = with_exact_sums(scope, call.tensor(1), to);
+    if (!scope.ok()) return {};
+    if (x) x = composed_of(held[0].get());
+    if (y) y = composed_of(held[1].get());
+  }
   const auto values_of = [&](const Composed& coo, bool is_negative) {
     return is_negative ? run(scope, op::negative, {box(coo.values())}) : coo.values();
   };
@@ -93,7 +108,9 @@ Result add(Scope& scope, const Call& call) {
 
 Result sum(Scope& scope, const Call& call) {
   if (call.is_given(1) || (call.nargs > 2 && call.args[2].v.i)) return declined();
-  return {run(scope, op::sum, {box(call.composed(0)->values())})};
+  const Tensor x = with_exact_sums(scope, call.tensor(0), TENON_DTYPE_I64);
+  if (!scope.ok()) return {};
+  return {run(scope, op::sum, {box(composed_of(x.get())->values())})};
 }
 
 // Of the sums of equal indices.

@@ -44,6 +44,7 @@ Tensor times_number(Scope& scope, const Call& call) {
                         *divide = host->op_find("tenon::divide");
   const Composed* x = call.composed(0);
   if ((call.op != multiply && call.op != divide) || !x || !call.is_number(1)) return {};
+  if (!has_exact_sums(x->values()->dtype)) return {};
   tenon_value args[] = {box(x->values()), call.args[1]}, out = kNoValue;
   if (!scope.check(host->op_call(call.op, args, 2, &out, 1, call.err))) return {};
   return with_values(scope, as_tensor(call.args[0]), Tensor::adopt(as_tensor(out)));
@@ -103,6 +104,7 @@ tenon_status call_elementwise(const Call& call) {
   // Of two sparse tensors neither a product nor a quotient is linear, and 0 / 0 is NaN.
   const bool is_product = call.name() == "multiply" && count > 1;
   is_linear &= count < 2 || is_product;
+  is_linear &= has_exact_sums(first->values()->dtype);
   if (!is_linear || is_product) {
     if (!replace_composed(call, sorted,
                           [&](uint32_t i) { return distinct(scope, call.tensor(i)); }))

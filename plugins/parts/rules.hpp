@@ -109,6 +109,8 @@ inline int64_t block_size(const Composed& bsr, int axis) { return bsr.values()->
 Result matmul(Scope& scope, const Call& call);
 // Of two sparse tensors, or a sparse and a dense one, that an elementwise operator takes.
 tenon_status call_two(const Call& call);
+// Sums of truths are truths, and those of integers wrap around: of equal indices they come before any conversion.
+inline bool has_exact_sums(int32_t dtype) { return dtype >= TENON_DTYPE_F8E4M3; }
 // Does the operator give 0 where the composed tensors among its arguments are 0?
 bool is_zero_at_zero(Scope& scope, const Call& call);
 // Views, which are no views of memory here: transposes, slices, selections.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An oracle: tensors of layouts coo, csr, csc, bsr and ragged in the place of dense ones give the dense result, or a refusal
+"""An oracle: tensors of layouts coo, csr, csc, bsr and ragged in the tensor of dense ones give the dense result, or a refusal
 that names the layout or the fix.
 
 What is not stored is a zero that neither NaN nor infinity touches, so that the numbers of the call are made finite first.
@@ -20,7 +20,13 @@ REFUSED = (NotImplementedError, TypeError, ValueError, IndexError, BufferError)
 NOT_COMPARED = {"empty_like", "shares_memory", "stride", "storage_offset"}
 
 # Halves of smaller numbers are rounded.
-_TINY = {"float64": 1e-307, "complex128": 1e-307, "float16": 2e-4, "float8_e4m3": 0.1, "float8_e5m2": 1e-3}
+_TINY = {
+    "float64": 1e-307,
+    "complex128": 1e-307,
+    "float16": 2e-4,
+    "float8_e4m3": 0.1,
+    "float8_e5m2": 1e-3,
+}
 
 
 def _forms(array):
@@ -60,16 +66,16 @@ def layouts(call, results, rng):
     if call.operator.is_random or call.op in NOT_COMPARED:
         return
     dense = call.map(lambda array: _thinned(array, rng))
-    places = [place for place in dense.arrays() if place[2].shape]
-    if not places:
+    tensors = [tensor for tensor in dense.arrays() if tensor[2].shape]
+    if not tensors:
         return
     try:
         want = dense.run()
     except Exception:
         return  # not for these numbers
-    chosen = [place for place in places if rng.random() < 1.5 / len(places)]
+    chosen = [tensor for tensor in tensors if rng.random() < 1.5 / len(tensors)]
     given = dense
-    for name, index, array in chosen or places[:1]:
+    for name, index, array in chosen or tensors[:1]:
         forms = list(_forms(array))
         given = given.with_array(name, index, Written(array, forms[int(rng.integers(len(forms)))]))
     script = f"{PRELUDE}; print({given.text()}, {dense.text()})"

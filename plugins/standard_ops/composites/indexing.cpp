@@ -2,6 +2,8 @@
 // Indexing operators made of index_select, index_put and gather.
 #include "composites/domain.hpp"
 
+#include <algorithm>
+
 namespace tenon::standard_ops {
 
 TENON_DECOMPOSE(one_hot) {
@@ -138,7 +140,9 @@ TENON_DECOMPOSE(embedding_grad) {
     int64_t padding = int_of(args[3]) < 0 ? int_of(args[3]) + shape[0] : int_of(args[3]);
     Shape beside_rows = sizes_of(indices);
     beside_rows.insert(beside_rows.end(), shape.size() - 1, 1);
-    Tensor padded = ops::reshape(scope, ops::equal(scope, indices, padding), beside_rows);
+    // Negative indices count from the end.
+    Tensor row = ops::remainder(scope, indices, std::max<int64_t>(shape[0], 1));
+    Tensor padded = ops::reshape(scope, ops::equal(scope, row, padding), beside_rows);
     grad_out = ops::where(scope, padded, 0, grad_out);
   }
   if (!scope.ok()) return scope.status();

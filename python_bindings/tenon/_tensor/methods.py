@@ -100,7 +100,14 @@ def to_dense(self: Tensor, pad: builtins.float | None = None) -> Tensor:
     lengths = _core.operator("subtract")(begin[1:], begin[:-1]).unsqueeze(1)
     number = _core.operator("arange")(self.shape[1], device=self.device)
     is_there = (number < lengths).reshape([*self.shape[:2], *[1] * (self.ndim - 2)])
-    return _core.operator("where")(is_there, dense, pad)
+    if dense.dtype.name == "bool":
+        pad = builtins.bool(pad)
+    padded = _core.operator("where")(is_there, dense, pad)
+    if padded.dtype != dense.dtype:
+        raise TypeError(
+            f"to_dense(): expected a `pad` that {dense.dtype.name} holds, got {pad}; convert the tensor first"
+        )
+    return padded
 
 
 def to_sparse(

@@ -71,5 +71,9 @@ def bits(x: Any) -> Any:
     """What has to be the same when a program runs compiled."""
     if isinstance(x, tenon.Tensor):
         x = dense(x.detach())
-        return x.dtype.name, tuple(x.shape), x.to_bytes() if hasattr(x, "to_bytes") else x.numpy().tobytes()
+        return (
+            x.dtype.name,
+            tuple(x.shape),
+            x.to_bytes() if hasattr(x, "to_bytes") else x.numpy().tobytes(),
+        )
     return x

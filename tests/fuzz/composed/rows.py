@@ -38,13 +38,19 @@ class RowsProgram:
         weight = tenon.tensor(self.rng.standard_normal((self.count, self.features)))
         self.tables = []
         for is_sparse in (False, True):
-            table = nn.Embedding(self.count, self.features, sparse=is_sparse, **options).to(self.dtype)
+            table = nn.Embedding(self.count, self.features, sparse=is_sparse, **options).to(
+                self.dtype
+            )
             with tenon.no_grad():
                 table.weight.copy_(weight)
             self.tables.append(table)
         self.name = draw.choice(list(OPTIMIZERS))
         self.optimizers = [OPTIMIZERS[self.name](table.parameters()) for table in self.tables]
-        self.scalers = [tenon.amp.GradScaler(init_scale=8.0) for _ in self.tables] if draw.random() < 0.2 else None
+        self.scalers = (
+            [tenon.amp.GradScaler(init_scale=8.0) for _ in self.tables]
+            if draw.random() < 0.2
+            else None
+        )
 
     def _loss(self) -> tuple[str, Callable[[Any], tenon.Tensor]]:
         shape = self.draw.choice([(3,), (2, 3), (0,), ()])
@@ -53,13 +59,18 @@ class RowsProgram:
         losses: list[tuple[str, Callable[[Any], tenon.Tensor]]] = [
             ("squares", lambda table: ((table(ids) - target) ** 2).sum()),
             ("twice", lambda table: (table(ids) * table(ids)).sum()),
-            ("beside the whole", lambda table: (table(ids) * target).sum() + (table.weight**2).sum()),
+            (
+                "beside the whole",
+                lambda table: (table(ids) * target).sum() + (table.weight**2).sum(),
+            ),
             ("none", lambda table: (table(ids) * 0.0).sum()),
         ]
         return self.draw.choice(losses)
 
     def checks(self) -> Iterator[tuple[str, str | None]]:
-        trace = [f"{self.count} rows of {self.features}, {self.name}, {self.dtype}, scaler {self.scalers is not None}"]
+        trace = [
+            f"{self.count} rows of {self.features}, {self.name}, {self.dtype}, scaler {self.scalers is not None}"
+        ]
         for _ in range(self.draw.randint(1, 6)):
             for optimizer in self.optimizers:
                 optimizer.zero_grad(set_to_none=True)

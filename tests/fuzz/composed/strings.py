@@ -13,7 +13,30 @@ from tenon.text import StringTensor
 
 from .outcome import Fault, Refused, attempt
 
-PIECES = ["a", "B", "", " ", "ab", "ä", "Ä", "ß", "İ", "Σ", "ς", "ı", "ﬁ", "中", "\t", "\u3000", "😀", "x,y", ",", "é", "e\u0301", "0"]
+PIECES = [
+    "a",
+    "B",
+    "",
+    " ",
+    "ab",
+    "ä",
+    "Ä",
+    "ß",
+    "İ",
+    "Σ",
+    "ς",
+    "ı",
+    "ﬁ",
+    "中",
+    "\t",
+    "\u3000",
+    "😀",
+    "x,y",
+    ",",
+    "é",
+    "e\u0301",
+    "0",
+]
 
 
 class StringProgram:
@@ -43,14 +66,34 @@ class StringProgram:
         steps: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
             ("lower", lambda: s.lower(), lambda: self._of(str.lower)),
             ("upper", lambda: s.upper(), lambda: self._of(str.upper)),
-            ("lower of ASCII", lambda: s.lower(True), lambda: self._of(lambda t: t.encode().lower().decode())),
-            ("upper of ASCII", lambda: s.upper(True), lambda: self._of(lambda t: t.encode().upper().decode())),
+            (
+                "lower of ASCII",
+                lambda: s.lower(True),
+                lambda: self._of(lambda t: t.encode().lower().decode()),
+            ),
+            (
+                "upper of ASCII",
+                lambda: s.upper(True),
+                lambda: self._of(lambda t: t.encode().upper().decode()),
+            ),
             ("strip", lambda: s.strip(), lambda: self._of(str.strip)),
             ("lengths", lambda: s.lengths, lambda: self._of(len, np.int64)),
-            ("byte_lengths", lambda: s.byte_lengths, lambda: self._of(lambda t: len(t.encode()), np.int64)),
+            (
+                "byte_lengths",
+                lambda: s.byte_lengths,
+                lambda: self._of(lambda t: len(t.encode()), np.int64),
+            ),
             ("find", lambda: s.find(part), lambda: self._of(lambda t: t.find(part), np.int64)),
-            ("startswith", lambda: s.startswith(part), lambda: self._of(lambda t: t.startswith(part), bool)),
-            ("endswith", lambda: s.endswith(part), lambda: self._of(lambda t: t.endswith(part), bool)),
+            (
+                "startswith",
+                lambda: s.startswith(part),
+                lambda: self._of(lambda t: t.startswith(part), bool),
+            ),
+            (
+                "endswith",
+                lambda: s.endswith(part),
+                lambda: self._of(lambda t: t.endswith(part), bool),
+            ),
             ("contains", lambda: s.contains(part), lambda: self._of(lambda t: part in t, bool)),
             ("==", lambda: s == other, lambda: np.asarray(x == other, bool)),
             ("!=", lambda: s != other, lambda: np.asarray(x != other, bool)),
@@ -64,9 +107,21 @@ class StringProgram:
                 lambda: s.lookup({"a": 7, part: 9}, -2),
                 lambda: self._of(lambda t: {"a": 7, part: 9}.get(t, -2), np.int64),
             ),
-            ("hash", lambda: s.hash() == StringTensor(x.copy()).hash(), lambda: np.ones(x.shape, bool)),
-            ("split", lambda: s.split(separator, limit)[0], lambda: self._split(separator, limit)[0]),
-            ("counts of split", lambda: s.split(separator, limit)[1], lambda: self._split(separator, limit)[1]),
+            (
+                "hash",
+                lambda: s.hash() == StringTensor(x.copy()).hash(),
+                lambda: np.ones(x.shape, bool),
+            ),
+            (
+                "split",
+                lambda: s.split(separator, limit)[0],
+                lambda: self._split(separator, limit)[0],
+            ),
+            (
+                "counts of split",
+                lambda: s.split(separator, limit)[1],
+                lambda: self._split(separator, limit)[1],
+            ),
         ]
         return self.draw.choice(steps)
 
@@ -87,7 +142,10 @@ class StringProgram:
             try:
                 got = attempt(function)
             except Refused as error:
-                yield f"refused {label}", None if want is None else f"{'; '.join(trace)}, {label}: refused: {error}"
+                yield (
+                    f"refused {label}",
+                    None if want is None else f"{'; '.join(trace)}, {label}: refused: {error}",
+                )
                 continue
             except Fault as fault:
                 yield label, f"{'; '.join(trace)}, {label}: {fault}"
@@ -98,7 +156,12 @@ class StringProgram:
             found = got.numpy()
             wanted = np.asarray(want, object) if isinstance(got, StringTensor) else want
             same = found.shape == np.shape(wanted) and found.tolist() == np.asarray(wanted).tolist()
-            yield label, None if same else f"{'; '.join(trace)}, {label}: got {found.tolist()!r}, expected {np.asarray(wanted).tolist()!r}"
+            yield (
+                label,
+                None
+                if same
+                else f"{'; '.join(trace)}, {label}: got {found.tolist()!r}, expected {np.asarray(wanted).tolist()!r}",
+            )
             if not same:
                 return
             if isinstance(got, StringTensor):

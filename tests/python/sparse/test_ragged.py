@@ -33,6 +33,10 @@ def test_creation_parts_and_dense():
     assert sparse.lengths(r).tolist() == [3, 0, 1]
     assert r.to_dense().tolist() == [[1, 2, 3], [0, 0, 0], [4, 0, 0]]
     assert r.to_dense(-1).tolist() == [[1, 2, 3], [-1, -1, -1], [4, -1, -1]]
+    truths = tenon.ragged([[True, False], [True]])
+    assert truths.to_dense(1).tolist() == [[True, False], [True, True]]
+    with pytest.raises(TypeError, match="expected a `pad` that int64 holds, got 0.5"):
+        r.to_dense(0.5)
     x = rows(2)
     back = sparse.ragged_from_dense(tenon.ragged(x).to_dense(7.0), T(LENGTHS))
     same(back, x)

@@ -57,6 +57,13 @@ def test_negative_indices_and_none_at_all():
         assert rows.weight.grad.to_dense().tolist() == dense.weight.grad.tolist()
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_padding_by_an_index_from_the_end(is_sparse):
+    table = nn.Embedding(4, 1, padding_idx=0, sparse=is_sparse)
+    table(tenon.tensor([-4, 0, -3])).sum().backward()
+    assert table.weight.grad.to_dense().tolist() == [[0.0], [1.0], [0.0], [0.0]]
+
+
 def test_gradients_add_up():
     dense, rows = tables()
     for _ in range(3):

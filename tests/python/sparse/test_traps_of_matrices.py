@@ -185,3 +185,63 @@ def test_zeros_like_of_csr(layout):
     assert other.layout == layout and other.dtype == tenon.float64 and other.nnz == 0
     ones = tenon.ones_like(a)  # of which all would be stored
     assert ones.layout == "strided" and ones.tolist() == np.ones((2, 4)).tolist()
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
+def test_writes_into_parts_are_not_lost(layout):
+    """What is taken from a sparse tensor is no view."""
+    x = T([[1.0, 0.0], [0.0, 2.0]])
+    a = x.to_sparse(layout, (1, 1)) if layout == "bsr" else x.to_sparse(layout)
+    before = a.to_dense().tolist()
+    for key, value in ((0, a[1]), (slice(0, 1), 7.0), ((0, 1), 7.0), (0, 7.0)):
+        with pytest.raises(
+            NotImplementedError, match=f"layout {layout}, of which a part is a copy"
+        ):
+            a[key] = value
+    with pytest.raises(NotImplementedError, match="write into values"):
+        a[0:1] *= 2.0
+    assert a.to_dense().tolist() == before
+    r = tenon.ragged([[1.0, 2.0], [3.0]])
+    r[0] = 5.0
+    assert r.values().tolist() == [5.0, 5.0, 3.0]
+    with pytest.raises(NotImplementedError, match="row of a ragged one"):
+        r[0:1] = 5.0
+
+
+def test_quotients_of_two_and_dtypes_of_outputs():
+    twice = sparse.coo([[0, 0]], T([1.0, 3.0]), (2,))
+    with pytest.raises(NotImplementedError, match="divide.*its value at 0 is not 0"):
+        twice / twice
+    whole = T([1, 2]).to_sparse()
+    with pytest.raises(
+        TypeError, match="the result is float32 and does not fit an output of dtype int64"
+    ):
+        whole.sin_()
+    assert whole.to_dense().tolist() == [1, 2]
+
+
+def test_rows_outside_count_from_the_end_once():
+    a = T([[1.0, 2.0]]).to_sparse("csr")
+    assert a[[0, -1]].to_dense().tolist() == [[1.0, 2.0]] * 2
+    for row in (-2, 1):
+        with pytest.raises(IndexError):
+            a[[0, row]]
+
+
+def test_scales_that_are_sparse():
+    one = T([1.0])
+    for args in ((one, one.to_sparse(), one), (one, one, one.to_sparse())):
+        with pytest.raises(NotImplementedError, match="check_finite_and_unscale.*layout coo"):
+            tenon.check_finite_and_unscale(*args)
+
+
+def test_equal_indices_are_added_before_conversions():
+    """Truths and integers: sums of truths are truths, those of narrow integers wrap around."""
+    truths = sparse.coo([[0, 0]], T([True, True]), (2,))
+    assert (truths / 2.0).to_dense().tolist() == [0.5, 0.0]
+    assert (truths * 3).to_dense().tolist() == [3, 0] and truths.sum().item() == 1
+    assert (truths + T([1.0, 2.0])).tolist() == [2.0, 2.0]
+    assert truths.to(tenon.float32).to_dense().tolist() == [1.0, 0.0]
+    narrow = sparse.coo([[0, 0]], T([200, 100], dtype=tenon.uint8), (2,))
+    assert (narrow / 2.0).to_dense().tolist() == [22.0, 0.0]
+    assert (narrow + narrow.to(tenon.int64)).to_dense().tolist() == [88, 0]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The structure of a transpose: a counting sort of the elements by column, in one pass behind the one that counts.
 // A processor that has seen a count of a column wait for the one before it lets later ones wait for all stores whose
-// addresses are not known yet. So places are taken for some elements, with stores to the counts alone, before anything is
+// addresses are not known yet. So slots are taken for some elements, with stores to the counts alone, before anything is
 // written there. What is written in any order lies together, because each line that a store brings into the caches costs
 // more than the pass that takes it apart.
 #include "kernel.hpp"
@@ -38,15 +38,15 @@ void transpose(const int64_t* offsets, int64_t rows, const I* columns, int64_t c
   }
   begins[count] = before;
   constexpr int64_t kTogether = 1024;
-  O places[kTogether];
+  O slots[kTogether];
   int64_t row = 0;
   for (int64_t begin = 0; begin < stored; begin += kTogether) {
     const int64_t end = std::min(begin + kTogether, stored);
-    for (int64_t k = begin; k < end; ++k) places[k - begin] = next[columns[k]]++;
+    for (int64_t k = begin; k < end; ++k) slots[k - begin] = next[columns[k]]++;
     for (int64_t k = begin; k < end;) {
       while (offsets[row + 1] <= k) ++row;
       for (const int64_t last = std::min(offsets[row + 1], end); k < last; ++k)
-        elements[places[k - begin]] = {static_cast<O>(row), static_cast<O>(k)};
+        elements[slots[k - begin]] = {static_cast<O>(row), static_cast<O>(k)};
     }
   }
   for (int64_t k = 0; k < stored; ++k) out[k] = elements[k].row, order[k] = elements[k].at;
