@@ -114,8 +114,10 @@ def test_programs(tmp_path):
 
 
 def test_compiled_functions(tmp_path):
-    printed = run_file(tmp_path, python_blocks("compiled_functions.md", 2))
+    printed = run_file(tmp_path, python_blocks("compiled_functions.md", 3))
     assert "(float32[3, 4]): 3 calls, a program of" in printed
+    assert "which Python runs, because of item()" in printed
+    assert printed.count("a part:") == 2
     assert "([size0, 4]), size0 from 2 to 64: 3 calls, a program of these sizes" in printed
 
 

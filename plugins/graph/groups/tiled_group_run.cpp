@@ -315,9 +315,8 @@ namespace {
 
 // What a loop does for a call: arithmetic that the kernel promises, or a function that it offers, whose
 // registers have so many `*bytes`. False: the kernel has to be called.
-bool find_operation(const Step& step, const tenon_kernel_def& kernel,
-                           const tenon_value* args, int32_t dtype, ChainStep* next,
-                           uint32_t* bytes) {
+bool find_operation(const Step& step, const tenon_kernel_def& kernel, const tenon_value* args,
+                    int32_t dtype, ChainStep* next, uint32_t* bytes) {
   if (const auto arithmetic = arithmetic_named(step.name.text());
       arithmetic && kernel.traits & TENON_KERNEL_IEEE) {
     next->arithmetic = *arithmetic;
