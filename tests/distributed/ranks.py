@@ -30,21 +30,14 @@ class Processes:
 
     def __init__(self, size, program, **variables):
         self.server = dist.serve_store("127.0.0.1")
-        self._program = PRELUDE + textwrap.dedent(program)
-        self.ranks = []
-        for rank in range(size):
-            self.add(
-                {"RANK": str(rank), "WORLD_SIZE": str(size), "PROCESSES": str(size), **variables}
-            )
-        self.store = dist.TcpStore("127.0.0.1", self.server.port)
-
-    def add(self, variables):
-        """Start a process with these variables beside those that all have."""
-        self.ranks.append(
+        self.ranks = [
             subprocess.Popen(
-                [sys.executable, "-c", self._program],
+                [sys.executable, "-c", PRELUDE + textwrap.dedent(program)],
                 env={
                     **os.environ,
+                    "RANK": str(rank),
+                    "WORLD_SIZE": str(size),
+                    "PROCESSES": str(size),
                     "MASTER_ADDR": "127.0.0.1",
                     "MASTER_PORT": str(self.server.port),
                     "TENON_STORE": "test",
@@ -55,7 +48,9 @@ class Processes:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-        )
+            for rank in range(size)
+        ]
+        self.store = dist.TcpStore("127.0.0.1", self.server.port)
 
     def __enter__(self):
         return self

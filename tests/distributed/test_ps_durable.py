@@ -8,7 +8,6 @@ import sys
 
 import pytest
 import tenon
-from ranks import Processes
 from tenon import optim
 from tenon.distributed import ps, rpc
 from tenon.distributed.ps import LocalJob, server
@@ -245,11 +244,15 @@ def test_a_disk_that_is_full_acknowledges_nothing(tmp_path, monkeypatch):
 
 
 PROGRAM = """
+import os, pathlib, sys, time
+import tenon
 from tenon import optim
 from tenon.distributed import ps
 
+folder = pathlib.Path(sys.argv[1])
 if ps.is_server():
-    ps.serve(os.environ["FOLDER"], log_limit=40_000)
+    (folder / ("pid" + os.environ["TENON_SERVER"])).write_text(str(os.getpid()))
+    ps.serve(folder, log_limit=40_000)
 else:
     job = ps.init()
     table = ps.Table("t", 2, optim.SGD, lr=1.0, mode="async", initial_range=0.0)
@@ -258,11 +261,14 @@ else:
         table.push(ids, -tenon.ones([64, 2]))
         if step % 10 == 0:
             table.flush()
+        if step in (40, 80) and job.worker == 1:  # the other one goes on
             print("pushed", step, flush=True)
+            while not (folder / f"killed{step}").exists():
+                time.sleep(0.01)
     table.flush()
-    store = dist.TcpStore("127.0.0.1", int(os.environ["MASTER_PORT"]))
-    store.set(f"done{job.worker}", b"")
-    store.wait(["done0", "done1"], 60)
+    job.agent.store.set(f"done{job.worker}", b"")
+    for worker in range(job.workers):
+        job.agent.store.get(f"done{worker}", 120)
     rows = table.pull(ids)
     print("rows", rows.min().item(), rows.max().item(), flush=True)
     ps.close()
@@ -271,65 +277,25 @@ else:
 
 def test_servers_that_are_killed_while_workers_push_lose_nothing(tmp_path):
     """Each push adds 1 to all rows: a lost one, or one that counts twice, is seen."""
-    roles = [{"RANK": "0"}, {"RANK": "1"}, {"TENON_SERVER": "0"}, {"TENON_SERVER": "1"}]
-    common = {
-        "TENON_SERVERS": "2",
-        "TENON_WORKERS": "2",
-        "FOLDER": str(tmp_path),
-        "WORLD_SIZE": "2",
-    }
-    with Processes(0, PROGRAM) as job:
-
-        def start(role):
-            job.add({"RANK": "0", **common, **role})
-
-        for role in roles:
-            start(role)
-        for turn in range(2):
-            for _ in range(4):
-                assert job.ranks[0].stdout.readline().startswith("pushed")
-            os.kill(job.ranks[2 + turn].pid, signal.SIGKILL)
-            start(roles[2 + turn])
-        for out, err in job.finish(0, 1):
-            assert "rows 300.0 300.0" in out, err
-        for out, err in job.finish(4, 5):  # they end when all workers have left
-            assert (out, err) == ("", "")
-
-
-TRAIN = """
-import os, pathlib, signal
-import tenon
-from tenon import optim
-from tenon.distributed import ps
-
-pid = pathlib.Path(os.environ["FOLDER"], "pid")
-if ps.is_server():
-    if os.environ["TENON_SERVER"] == "0":
-        pid.write_text(str(os.getpid()))
-    ps.serve(os.environ["FOLDER"])
-else:
-    job = ps.init()
-    table = ps.Table("t", 1, optim.SGD, lr=1.0, initial_range=0.0)
-    ids = tenon.arange(9)
-    for step in range(4):
-        table.push(ids, tenon.ones([9, 1]))
-    table.flush()
-    if job.worker == 0:
-        os.kill(int(pid.read_text()), signal.SIGKILL)
-    print("rows", table.pull(ids).reshape([-1]).tolist(), flush=True)
-    ps.close()
-"""
-
-
-def test_tenon_run_starts_servers_and_starts_a_killed_one_again(tmp_path):
     script = tmp_path / "train.py"
-    script.write_text(TRAIN)
-    out, err, code = run_job(
-        ["-n", "2", "--servers", "2", "--max-restarts", "1", str(script)], tmp_path
-    )
-    assert code == 0, err
-    assert out.count("rows [-4.0, -4.0") == 2
-    assert "tenon run: server 0 was ended by SIGKILL; it starts again, restart 1 of 1" in err
+    script.write_text(PROGRAM)
+    command = [sys.executable, "-m", "tenon", "run", "-n", "2", "--servers", "2"]
+    command += ["--max-restarts", "1", str(script), str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as job:
+        try:
+            for turn, step in enumerate((40, 80)):
+                assert job.stdout.readline() == f"[1] pushed {step}\n"
+                os.kill(int((tmp_path / f"pid{turn}").read_text()), signal.SIGKILL)
+                (tmp_path / f"killed{step}").touch()
+            out, err = job.communicate(timeout=150)
+        finally:
+            job.terminate()
+    assert job.returncode == 0, err
+    assert out.count("rows 300.0 300.0") == 2
+    for turn in range(2):
+        text = f"server {turn} was ended by SIGKILL; it starts again, restart 1 of 1"
+        assert text in err
 
 
 def test_a_server_that_fails_ends_the_job_where_no_restart_is_left(tmp_path):

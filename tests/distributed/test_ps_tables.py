@@ -173,6 +173,20 @@ def test_sync_says_which_worker_is_late_or_gone():
             table.flush()
 
 
+def test_a_worker_that_comes_by_another_connection_is_there_again():
+    ids, grad = tenon.tensor([3]), tenon.ones([1, 1])
+    with LocalJob(2, 1) as local:
+        one, two = (
+            ps.Table("t", 1, optim.SGD, lr=1.0, job=job, initial_range=0.0) for job in local.jobs
+        )
+        local.servers[0].table("t").lose(1)
+        two.push(ids, grad)  # it waits for the other one, and is not lost
+        one.push(ids, grad)
+        one.flush()
+        two.flush()
+        assert one.pull(ids).item() == -1.0
+
+
 def test_workers_that_have_left_are_not_waited_for():
     """The mean is then that of those who are left."""
 

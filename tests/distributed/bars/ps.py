@@ -43,7 +43,7 @@ def meet(name):
 
 def rows(total):
     table = ps.Table("t", 8, optim.Adagrad, lr=0.05, mode="async", job=job)
-    chunk, begun = 100_000, time.perf_counter()
+    chunk, begun = min(100_000, total // job.workers), time.perf_counter()
     for start in range(job.worker * chunk, total, job.workers * chunk):
         ids = (tenon.arange(chunk) + start) * 0x9E3779B97F4A7C1
         table.push(ids, tenon.ones([chunk, 8]))

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import rpc
 from ..store import LocalStore
+from ..world import DEFAULT_TIMEOUT
 from .job import Job, as_worker
 from .server import LOG_LIMIT, Server
 
@@ -48,7 +49,7 @@ class LocalJob:
             rank,
             self._store,
             self._secret,
-            timeout=self._timeout,
+            timeout=max(self._timeout, DEFAULT_TIMEOUT),  # a slow machine is no fault
             is_announced=is_announced,
         )
 

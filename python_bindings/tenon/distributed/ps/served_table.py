@@ -152,6 +152,7 @@ class ServedTable:
         rows = tenon.empty([ids.numel(), self.settings.dim])
         with self._changed:
             self._require(worker)
+            self._lost.discard(worker)  # it is there, by another connection
             # A worker reads what it pushed itself; in mode sync that is there when all have pushed.
             self._wait(
                 lambda: self._clocks[worker] >= step,
@@ -182,6 +183,7 @@ class ServedTable:
         block: Block = (ids, gradients, shows, clicks)
         with self._changed:
             self._require(worker)
+            self._lost.discard(worker)
             self._in_order(worker, step, self._clocks[worker], "push")
             if step == self._clocks[worker]:
                 if self.settings.mode == "sync":
