@@ -174,7 +174,7 @@ def test_what_is_computed_again_is_not_kept(is_sharded):
         return nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU())
 
     def build(is_again):
-        model = nn.Sequential(*[block() for _ in range(6)])
+        model = nn.Sequential(*[block() for _ in range(4)])
         for each in model if is_sharded else ():
             dist.fully_shard(each)
 
