@@ -48,12 +48,9 @@ def every_plan(model, rows, width, machine):
             yield dist.predict(step.traced(at, parameters, {})[0], machine).seconds
 
 
-@pytest.mark.parametrize(
-    ("rows", "width", "hidden", "machine"),
-    [(64, 64, 256, BUSY), (512, 32, 64, SLOW)],
-    ids=["busy", "many rows"],
-)
-def test_no_plan_is_five_percent_cheaper(rows, width, hidden, machine):
+def test_no_plan_is_five_percent_cheaper():
+    """Of all that cut weights and the batch; `tests/distributed/run auto` tries more models."""
+    rows, width, hidden, machine = 64, 64, 256, BUSY
     model = mlp(width, hidden)
     found = planned(model, rows, width, machine).prediction.seconds
     best = min(every_plan(model, rows, width, machine))

@@ -11,6 +11,7 @@ from tenon import nn, optim
 from tenon.distributed import ColwiseParallel, RowwiseParallel
 from tenon.distributed.planning import Compute, Transfer, Wait, mark
 from tenon.distributed.world import _thread_world
+from tenon.utils.checkpoint import checkpoint
 
 WIDTH = 48
 PRODUCTS = ("tenon::linear", "tenon::matmul")
@@ -163,3 +164,27 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="expected a tensor with data, got one on meta"):
         with dist.local(2) as ranks:
             ranks.run(lambda: dist.all_reduce(tenon.ones([2], device="meta")))
+
+
+@pytest.mark.parametrize("is_sharded", [False, True], ids=["whole", "fully_shard"])
+def test_what_is_computed_again_is_not_kept(is_sharded):
+    """Of blocks in regions of checkpoint, also of units that are gathered, inputs are kept, and products made once more."""
+
+    def block():
+        return nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU())
+
+    def build(is_again):
+        model = nn.Sequential(*[block() for _ in range(4)])
+        for each in model if is_sharded else ():
+            dist.fully_shard(each)
+
+        def step():
+            x = tenon.ones([2048, 32], requires_grad=True)
+            for each in model:
+                x = checkpoint(each, x) if is_again else each(x)
+            x.sum().backward()
+
+        return step
+
+    kept, again = (dist.trace_step(functools.partial(build, is_again), 2) for is_again in (0, 1))
+    assert again.peak < 0.7 * kept.peak and again.flops > 1.2 * kept.flops

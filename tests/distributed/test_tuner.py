@@ -79,7 +79,6 @@ def test_what_does_not_fit_is_refused_with_its_reason():
     assert "the recipe does not say what cp divides" in reasons
     assert "1 micro-batches leave some of 2 stages idle" in reasons
     assert "stages of pipelines keep whole gradients" in reasons
-    assert "what fully_shard gathers keeps its activations" in reasons
     odd = recipe(divides={"tp": 3}, tensor_parallel=PLAN)
     assert "tp 2 does not divide 3" in {reason for _, reason in configs_of(odd, 2)}
     plain = recipe(tensor_parallel=None, units=None)

@@ -21,6 +21,7 @@ import tenon
 from tenon import Function, Tensor
 from tenon.autograd import saved_tensors_hooks
 from tenon.nn import Module, Parameter
+from tenon.utils.checkpoint import is_inside
 
 from . import host_group as host
 from .calls import all_gather_object
@@ -254,7 +255,8 @@ class Unit:
         else:
             wholes = self.gather(is_in_pass)
         saved: Any = contextlib.nullcontext()
-        if self.reshards and tenon.is_grad_enabled():
+        # What a region of checkpoint computes again, it gathers again.
+        if self.reshards and tenon.is_grad_enabled() and not is_inside():
             spans = [
                 (w.data_ptr(), w.data_ptr() + w.nbytes) for w in wholes if w.device.kind != "meta"
             ]

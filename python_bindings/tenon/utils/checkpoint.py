@@ -10,6 +10,7 @@ with Sublinear Memory Cost", arXiv:1604.06174.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -51,11 +52,27 @@ def checkpoint(
     if not tenon.is_grad_enabled():
         return function(*args, **kwargs)
     frame = _Frame(function, args, kwargs, preserve_rng_state)
-    with saved_tensors_hooks(frame.pack, _unpack):
+    with saved_tensors_hooks(frame.pack, _unpack), _inside():
         return function(*args, **kwargs)
 
 
 recompute = checkpoint
+_regions = threading.local()
+
+
+def is_inside() -> bool:
+    """Whether what this thread saves for backward will be computed again, in the call or in backward: who keeps parts of it by
+    saved_tensors_hooks of its own would keep it from that."""
+    return getattr(_regions, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def _inside() -> Iterator[None]:
+    _regions.depth = getattr(_regions, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _regions.depth -= 1
 
 
 def checkpoint_sequential(
@@ -176,7 +193,8 @@ class _Frame:
         states = [tenon.random.get_state(device) for device in self.devices]
         try:
             _set_random_states(self.devices, self.random_states)
-            with self.settings.again(), tenon.enable_grad(), saved_tensors_hooks(pack, _given):
+            hooks = saved_tensors_hooks(pack, _given)
+            with self.settings.again(), tenon.enable_grad(), hooks, _inside():
                 self.function(*args, **kwargs)
         except _Enough:
             return

@@ -17,6 +17,7 @@ OTHERS = {
     "distributed/checkpoint": {"box", "piece.box", "first", "other", "both"},
     "distributed/fully_shard.py": {"self", "unit", "ctx.unit", "order_of(self.group)"},
     "distributed/pipelines": {"mail"},
+    "distributed/planning": {"each", "event", "link", "layout.data"},
     "text/strings.py": {"each"},
     "llm": {"row", "cursor", "fields", "self", "asyncio", "allowed", "found"},
     "optim": {"lists"},

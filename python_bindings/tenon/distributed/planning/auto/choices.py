@@ -36,7 +36,7 @@ def leaves_of(
         own = [(key, p) for key, p in vars(module).items() if isinstance(p, Parameter)]
         if not own:
             continue
-        own.sort(key=lambda each: -each[1].ndim)
+        own = sorted(own, key=lambda each: -each[1].ndim)
         prefix = f"{name}." if name else ""
         shapes = tuple((prefix + key, tuple(p.shape)) for key, p in own)
         options = []

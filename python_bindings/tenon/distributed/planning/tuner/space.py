@@ -89,8 +89,6 @@ def _refused(recipe: Recipe, config: Config) -> str:
             return "experts are no parts of ZeRO"
     if config.zero == 3 and recipe.units is None:
         return "the recipe names no units to gather"
-    if config.zero == 3 and config.recompute:
-        return "what fully_shard gathers keeps its activations"
     if config.pp > 1:
         if config.zero > 1:
             return "stages of pipelines keep whole gradients"

@@ -14,7 +14,7 @@ from tenon.nn import Module
 from tenon.utils.checkpoint import checkpoint
 
 from ...data_parallel import DistributedDataParallel
-from ...dtensor import DTensor, local_of, redistribute
+from ...dtensor import local_of, redistribute
 from ...fully_shard import FullyShardedModule, ShardedParameter, fully_shard
 from ...pipelines import pipeline
 from ...pipelines.stages import Stage, cut
@@ -204,7 +204,7 @@ def _average(module: Any, layout: Layout) -> None:
         for parameter in module.parameters():
             if parameter.grad is not None:
                 grad: Any = parameter.grad
-                if isinstance(grad, DTensor):
+                if grad.layout == "sharded":
                     grad = parameter.grad = redistribute(grad, placements=parameter.placements)
                 own = local_of(grad)
                 layout.data.all_reduce(own, "mean", out=own)

@@ -115,7 +115,7 @@ def tune(
             candidate.reason = f"{candidate.memory:,} bytes of a rank are more than {memory:,}"
         (refused if candidate.reason else found).append(candidate)
     # Equal times: what takes less memory, and has fewer parts.
-    found.sort(key=lambda each: (each.seconds, each.memory, len(str(each.config))))
+    found = sorted(found, key=lambda each: (each.seconds, each.memory, len(str(each.config))))
     return TuningReport(ranks, memory, found, refused)
 
 
