@@ -37,12 +37,11 @@ struct BlockAccumulators {
 };
 
 // Computes accumulators[M][V] = from + the products of M elements of `a`, a_row apart and a_step
-// further at each step, with rows of V adjacent vectors; at the end plus `added`, V vectors for all
-// rows, unless it is NULL.
+// further at each step, with rows of V adjacent vectors.
 template <class T, int M, int V>
 [[gnu::noinline]] void block_tile(const Segments& parts, const T* a, int64_t a_row, int64_t a_step,
                                   const T* b, BlockAccumulators<const T> from,
-                                  BlockAccumulators<T> to, const T* added) {
+                                  BlockAccumulators<T> to) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int width = kWidth<T>, bases = (M + 2) / 3;
@@ -73,14 +72,6 @@ template <class T, int M, int V>
       for (int i = 0; i < bases; ++i) base[i] += a_step;
     }
   }
-  if (added) {
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      const Vector row = *reinterpret_cast<const Unaligned*>(added + v * width);
-#pragma GCC unroll 16
-      for (int m = 0; m < M; ++m) acc[m][v] += row;
-    }
-  }
 #pragma GCC unroll 16
   for (int m = 0; m < M; ++m) {
 #pragma GCC unroll 2
@@ -92,7 +83,7 @@ template <class T, int M, int V>
 
 template <class T>
 using BlockTile = void (*)(const Segments&, const T*, int64_t, int64_t, const T*,
-                           BlockAccumulators<const T>, BlockAccumulators<T>, const T*);
+                           BlockAccumulators<const T>, BlockAccumulators<T>);
 
 // Returns the kernel for `rows` rows, at most kBlockRows, and one or two vectors.
 template <class T>
@@ -420,8 +411,7 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
               for_tiles(phase.s.columns, [&](int64_t j, int64_t count) {
                 choose_block_tile<T>(count, vectors)(
                     of.taps, from + j * s.stride[1] * parts.pixel, s.stride[1] * parts.pixel, 1, b,
-                    start, {to + j * across * pixel, across * pixel, direct ? width : plane},
-                    nullptr);
+                    start, {to + j * across * pixel, across * pixel, direct ? width : plane});
               });
             }
           }

@@ -85,7 +85,7 @@ tenon_status run_blocks_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
                 const BlockAccumulators<const T> none{kZeros, 0, width}, before{to, row, width};
                 choose_block_tile<T>(n, vectors)(all, a + k, 1, s.stride[1] * parts.pixel,
                                                  of_grad + grads.at(block), p == 0 ? none : before,
-                                                 {to, row, width}, nullptr);
+                                                 {to, row, width});
               });
             }
           });

@@ -3,7 +3,7 @@
 
 #include "conv/depthwise.hpp"
 #include "conv/direct.hpp"
-#include "conv/nchw16c.hpp"
+#include "conv/pixel_tile.hpp"
 #include "conv/pointwise.hpp"
 #include "conv/winograd_nhwc.hpp"
 #include "gemm/sum_order.hpp"
@@ -52,6 +52,15 @@ enum class NhwcAlgorithm : uint8_t {
   kWinograd,   // F(2 x 2, 3 x 3), of whole vectors of channels and filters.
 };
 
+// Where Winograd's algorithm is worth it for NHWC images. With more channels the transforms are a
+// small part of the work, and products of tiles by filters, of which there are few rows, are slower
+// than those of filters by tiles. Larger images have left the caches when what follows begins.
+bool suits_winograd_last(const ConvShapes& s) {
+  constexpr int64_t kMaxChannels = 64, kMaxResults = 1024;
+  return s.channels % kLanes == 0 && s.filters % kLanes == 0 && s.channels <= kMaxChannels &&
+         s.results() <= kMaxResults;
+}
+
 NhwcAlgorithm algorithm_of(const ConvShapes& s) {
   if (s.batch * s.filters * s.results() == 0 || s.depth() == 0) return NhwcAlgorithm::kNone;
   if (s.is_depthwise()) {
@@ -63,8 +72,7 @@ NhwcAlgorithm algorithm_of(const ConvShapes& s) {
                                                                  : NhwcAlgorithm::kNone;
   }
   if (suits_winograd(s)) {
-    const bool fills = s.channels % kLanes == 0 && s.filters % kLanes == 0;
-    return fills ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
+    return suits_winograd_last(s) ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
   }
   if (suits_blocks(s)) {
     return s.sees_single_pixels() ? NhwcAlgorithm::kBiasFirst : NhwcAlgorithm::kTaps;
@@ -195,8 +203,14 @@ class NhwcConvOfIsa final : public NhwcConv {
       }
       const float* b = packed_.get() + blocks.at(block);
       const float* bias = b + s_.depth() * vectors * kLanes;
-      const BlockAccumulators<const float> start{
-          algorithm_ == NhwcAlgorithm::kBiasLast ? kZeros : bias, 0, kLanes};
+      PixelTile tile{all,
+                     x,
+                     step,
+                     b,
+                     algorithm_ == NhwcAlgorithm::kBiasLast ? kZeros : bias,
+                     added_from(block * blocks.kFilters),
+                     out,
+                     result_};
       for (int64_t p = first; p < first + count;) {
         int64_t length = first + count - p, from = p;
         if (strided) {
@@ -207,9 +221,9 @@ class NhwcConvOfIsa final : public NhwcConv {
         }
         float* to = out + p * result_ + block * blocks.kFilters;
         for_tiles(length, [&](int64_t j, int64_t some) {
-          choose_block_tile<float>(some, vectors)(all, x + from * pixel_ + j * step, step, 1, b,
-                                                  start, {to + j * result_, result_, kLanes},
-                                                  added_from(block * blocks.kFilters));
+          tile.pixels = x + from * pixel_ + j * step;
+          tile.results = to + j * result_;
+          choose_pixel_tile(some, vectors)(tile);
         });
         p += length;
       }
@@ -319,16 +333,17 @@ class NhwcConvOfIsa final : public NhwcConv {
     const FilterBlocks<float> blocks = blocks_of<float>(s_);
     const int64_t vectors = blocks.vectors(block);
     const float* b = packed_.get() + blocks.at(block);
-    const BlockAccumulators<const float> bias{b + s_.depth() * vectors * kLanes, 0, kLanes};
+    const int64_t step = s_.stride[1] * parts.pixel;
+    PixelTile tile{taps, image, step, b, b + s_.depth() * vectors * kLanes, nullptr, out, result_};
     for (int64_t i = 0; i < part.images * part.rows; ++i) {
       const int64_t n = i / part.rows, y = i % part.rows;
       const float* from = image + n * parts.image + y * s_.stride[0] * parts.row;
       float* to = out + block * blocks.kFilters +
                   ((part.first + n) * s_.results() + (part.top + y) * s_.columns) * result_;
       for_tiles(s_.columns, [&](int64_t j, int64_t count) {
-        const int64_t step = s_.stride[1] * parts.pixel;
-        choose_block_tile<float>(count, vectors)(taps, from + j * step, step, 1, b, bias,
-                                                 {to + j * result_, result_, kLanes}, nullptr);
+        tile.pixels = from + j * step;
+        tile.results = to + j * result_;
+        choose_pixel_tile(count, vectors)(tile);
       });
     }
   }
