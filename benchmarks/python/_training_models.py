@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 
 def mlp(n):
     return n.Sequential(n.Linear(784, 256), n.ReLU(), n.Linear(256, 10))
@@ -62,10 +60,9 @@ def gpt2_block(n):
     """One layer of GPT-2 (Radford et al., 2019): 768 features, 12 heads, causal."""
     size, heads = 768, 12
     attention = n.functional.scaled_dot_product_attention
-    try:
-        torch = "is_causal" in inspect.signature(attention).parameters
-    except ValueError:  # a built-in function of PyTorch
-        torch = n.__name__.startswith("torch")
+    # Compiled functions look at what the code reaches, and the module `inspect` evaluates texts.
+    torch = "is_causal" in getattr(getattr(attention, "__code__", None), "co_varnames", ())
+    torch = torch or n.__name__.startswith("torch")
     causal = {"is_causal" if torch else "causal": True}
 
     class Block(n.Module):
