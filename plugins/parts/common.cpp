@@ -50,7 +50,7 @@ Result cast(Scope& scope, const Call& call) {
 Result copy_to_device(Scope& scope, const Call& call) {
   if (!call.composed(0)) return declined();
   return {each_part(scope, as_tensor(call.args[0]), [&](const Tensor& part) {
-    return run(scope, op::copy_to_device, {box(part), call.args[1]});
+    return run(scope, op::copy_to_device, {box(part), call.args[1], boxed_device(part->device)});
   })};
 }
 

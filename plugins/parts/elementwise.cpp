@@ -63,7 +63,8 @@ bool is_zero_at_zero(Scope& scope, const Call& call) {
     const tenon_tensor* beside = as_tensor(zeros.args[i]);
     if (!beside || beside->device == host_device) continue;
     zeros.held.push_back(
-        run(scope, op::copy_to_device, {zeros.args[i], boxed_device(host_device)}));
+        run(scope, op::copy_to_device,
+            {zeros.args[i], boxed_device(host_device), boxed_device(beside->device)}));
     zeros.args[i] = box(zeros.held.back());
   }
   if (!scope.ok()) return false;

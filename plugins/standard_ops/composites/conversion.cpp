@@ -53,7 +53,7 @@ TENON_DECOMPOSE(to_device) {
         err, TENON_INVALID_ARGUMENT, "to_device",
         "expected a tensor with data, got one on the meta device; make an empty_like "
         "on the device instead");
-  return finish(scope, outs, ops::copy_to_device(scope, x, device));
+  return finish(scope, outs, ops::copy_to_device(scope, x, device, x->device));
 }
 
 TENON_DECOMPOSE(copy_to_device) {
