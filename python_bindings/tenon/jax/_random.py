@@ -77,12 +77,16 @@ def random_split(walk: Any, equation: Any, key: Tensor) -> Any:
 
 
 def random_seed(walk: Any, equation: Any, seed: Any) -> Any:
-    """A seed is the second word."""
+    """A seed is the second word; the upper half of one with 64 bits is the first."""
     dtype = str(equation.invars[0].aval.dtype)
-    if dtype not in ("int32", "uint32"):
+    if dtype not in ("int32", "uint32", "int64"):
         raise Refused(f"of {dtype}")
-    seed = walk.call("cast", walk.tensor(seed, dtype), tenon.uint32)
-    return walk.call("stack", [walk.call("zeros_like", seed), seed], -1)
+    seed = walk.tensor(seed, dtype)
+    low = walk.call("cast", seed, tenon.uint32)
+    high = walk.call("zeros_like", low)
+    if dtype == "int64":
+        high = walk.call("cast", walk.call("bitwise_right_shift", seed, 32), tenon.uint32)
+    return walk.call("stack", [high, low], -1)
 
 
 def random_fold_in(walk: Any, equation: Any, key: Tensor, data: Any) -> Any:

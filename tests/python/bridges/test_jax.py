@@ -265,6 +265,17 @@ def test_random_numbers_are_the_same_bits():
             np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=0, atol=tolerance)
 
 
+def test_seeds_of_64_bits_give_the_same_keys():
+    def drawn(seed):
+        return jax.random.bits(jax.random.key(seed), (3,), "uint32")
+
+    with jax.enable_x64(True):
+        for seed in (3, -1, 2**40 + 5, -(2**35) - 7):
+            seed = np.int64(seed)
+            wanted = np.asarray(jax.jit(drawn)(seed))
+            assert (np.asarray(tenon.jax.jit(drawn)(seed)) == wanted).all()
+
+
 def test_keys_go_in_and_come_out():
     step = tenon.jax.jit(lambda key: jax.random.split(key, 2))
     keys = step(jax.random.key(1))
