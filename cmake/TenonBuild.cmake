@@ -39,6 +39,15 @@ endfunction()
 if(TENON_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Plugins are opened at run time and share one runtime with whoever opens them, which g++ does by itself. Each has
+    # types of its own, hidden from the others, which these two checks would take for others.
+    add_compile_options(-fno-sanitize=vptr,function)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so
+                    OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+    cmake_path(GET runtime PARENT_PATH runtime_folder)
+    add_link_options(-shared-libasan "-Wl,-rpath,${runtime_folder}")
+  endif()
 elseif(TENON_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)

@@ -2,7 +2,7 @@
 # The tests under sanitizers: scripts/sanitize.sh asan | tsan [options of pytest]
 # What reads files of others, and structures that lie, under AddressSanitizer: scripts/sanitize.sh readers MINUTES [SEED]
 # CPU kernels are compiled for one instruction set, as the builds for others are of the same sources and
-# take long: the widest that this processor has, or TENON_CPU_ISAS. CC=clang CXX=clang++ compile in two thirds of the time.
+# take long: the widest that this processor has, or TENON_CPU_ISAS. With AddressSanitizer CC=clang CXX=clang++ compile in less time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=$1
