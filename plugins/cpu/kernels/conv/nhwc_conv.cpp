@@ -296,7 +296,10 @@ class NhwcConvOfIsa final : public NhwcConv {
   tenon_status run_taps(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
                         tenon_err* err) const {
     const FilterBlocks<float> blocks = blocks_of<float>(s_);
-    const BlockParts<float> parts(s_, 2 * host->thread_count(), BlockParts<float>::kFilters);
+    // Each part reads all weights: where these are larger than the images, parts are few.
+    const bool has_large_weights = s_.channels * s_.batch * s_.pixels() < s_.depth() * s_.filters;
+    const BlockParts<float> parts(s_, has_large_weights ? 1 : 2 * host->thread_count(),
+                                  BlockParts<float>::kFilters);
     const Images images =
         reads_planes_ ? Images{x, TENON_DTYPE_F32, s_.channels * s_.pixels(), s_.pixels(), 1}
                       : Images{x, TENON_DTYPE_F32, pixel_ * s_.pixels(), 1, pixel_};
