@@ -55,7 +55,7 @@ Transition parts_of(Scope& scope, const Tensor& transition, int64_t tags) {
 }
 
 // [N, T]: does a step come before the end of its sequence?
-Tensor before_end(Scope& scope, const Tensor& lengths, int64_t steps) {
+Tensor counted_steps(Scope& scope, const Tensor& lengths, int64_t steps) {
   return ops::less(scope, numbers_to(scope, steps, lengths), ops::unsqueeze(scope, lengths, {1}));
 }
 
@@ -76,7 +76,7 @@ TENON_DECOMPOSE(linear_chain_crf) {
   TENON_TRY(expect_field(op, emission, transition, lengths, &field, err));
   TENON_TRY(expect_tags(op, target, field, err));
   lengths = as_int64(scope, lengths);
-  Tensor counts = before_end(scope, lengths, field.steps);
+  Tensor counts = counted_steps(scope, lengths, field.steps);
   target = ops::where(scope, counts, as_int64(scope, target), 0);
   TENON_TRY(expect_between(TENON_OUT_OF_RANGE, op, "tags", target, 0,
                            static_cast<double>(field.tags - 1), err));
@@ -127,7 +127,7 @@ TENON_DECOMPOSE(crf_decoding) {
   if (target) TENON_TRY(expect_tags(op, target, field, err));
   lengths = as_int64(scope, lengths);
   const Transition rule = parts_of(scope, transition, field.tags);
-  Tensor counts = before_end(scope, lengths, field.steps);
+  Tensor counts = counted_steps(scope, lengths, field.steps);
   // The first tag and the last one cost what is added here to the steps that they are in.
   Tensor numbers = numbers_to(scope, field.steps, lengths);
   Tensor starts = ops::unsqueeze(scope, ops::equal(scope, numbers, 0), {1});
@@ -199,7 +199,7 @@ TENON_DECOMPOSE(sequence_conv) {
                         "expected start from %lld to %lld, got %lld", ll(-(steps + length)),
                         ll(steps), ll(start));
   TENON_TRY(expect_lengths(op, lengths, x->shape[0], 0, steps, err));
-  Tensor counts = ops::unsqueeze(scope, before_end(scope, as_int64(scope, lengths), steps), {2});
+  Tensor counts = ops::unsqueeze(scope, counted_steps(scope, as_int64(scope, lengths), steps), {2});
   Tensor zero = full_with(scope, x, Shape(), 0);
   const int64_t left = std::max<int64_t>(-start, 0),
                 right = std::max<int64_t>(start + length - 1, 0);
