@@ -40,7 +40,7 @@ if(TENON_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=address,undefined)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # Plugins are opened at run time and share one runtime with whoever opens them, which g++ does by itself. Each has
+    # Plugins are opened at run time and share one runtime with the process that opens them, which g++ does by itself. Each has
     # types of its own, hidden from the others, which these two checks would take for others.
     add_compile_options(-fno-sanitize=vptr,function)
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so

@@ -141,7 +141,7 @@ class Reader:
 
     def _start(self) -> None:
         command = [sys.executable, "-m", self._module, "--serve"]
-        # Warnings would fill a pipe that nobody empties.
+        # Warnings would fill a pipe, as this process reads it last of all.
         self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
             command,

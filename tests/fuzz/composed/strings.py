@@ -54,7 +54,7 @@ class StringProgram:
     def _of(self, function: Callable[[str], Any], dtype: Any = object) -> np.ndarray:
         found = np.empty(self.plain.shape, dtype)
         for index in np.ndindex(*self.plain.shape):
-            found[index] = function(self.plain[index])
+            found[index] = function(str(self.plain[index]))
         return found
 
     def _step(self) -> tuple[str, Callable[[], Any], Callable[[], Any]]:

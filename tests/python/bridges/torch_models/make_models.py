@@ -38,11 +38,11 @@ class Words(torch.nn.Module):
         self.layer = torch.nn.TransformerEncoderLayer(8, 2, 12, batch_first=True, norm_first=True)
         self.cells = torch.nn.LSTM(8, 4)
 
-    def forward(self, tokens, places):
+    def forward(self, tokens, indices):
         x = self.layer(self.table(tokens))
         y, (h, c) = self.cells(x)
         c = torch.where(c > 0, c, c.cumsum(0))
-        return y.index_select(1, places), h.sort(-1), c, x.to(torch.float64).topk(2)
+        return y.index_select(1, indices), h.sort(-1), c, x.to(torch.float64).topk(2)
 
 
 def write(name, exported):

@@ -215,7 +215,7 @@ def get_deterministic_debug_mode() -> int:
 
 def cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
     """torch.linalg.cholesky() by its older name."""
-    return _torch.linalg.cholesky(input, upper=upper, out=out)
+    return _torch.linalg.cholesky(input, upper=upper, out=out)  # type: ignore[attr-defined]
 
 
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
