@@ -26,6 +26,21 @@ def test_a_second_call_does_nothing():
     assert torch.__version__ == importlib.metadata.version("torch") == "2.15.0"
 
 
+def test_a_default_dtype_that_whole_numbers_do_not_get_warns():
+    try:
+        with pytest.warns(
+            UserWarning, match=r"float32 here and .*float64 in PyTorch; give such numbers a dtype"
+        ):
+            torch.set_default_dtype(torch.float64)
+        assert torch.tensor([1.0]).dtype == torch.float64
+        assert (torch.arange(3) * 0.5).dtype == torch.float32
+        with pytest.warns(UserWarning, match="whole numbers"):
+            torch.set_default_tensor_type(torch.DoubleTensor)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.tensor([1.0]).dtype == torch.float32
+
+
 # -- methods -------------------------------------------------------------------------------------------
 
 METHODS = {

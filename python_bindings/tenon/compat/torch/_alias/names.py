@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -34,7 +35,7 @@ is_distributed is_inference is_neg is_same_size is_warn_always_enabled resize_as
 GradScaler cholesky clear_autocast_cache get_autocast_cpu_dtype get_autocast_gpu_dtype
 is_autocast_cpu_enabled qr set_deterministic_debug_mode get_deterministic_debug_mode Event Storage Stream SymBool SymFloat
 SymInt AcceleratorError legacy_contiguous_format
-is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_tensor_type
+is_autocast_enabled is_inference_mode_enabled is_storage load save set_default_device set_default_dtype set_default_tensor_type
 set_float32_matmul_precision typename use_deterministic_algorithms""".split()
     + sorted(STORAGES)
 )
@@ -151,9 +152,21 @@ def set_default_device(device: Any) -> None:
     tenon.set_device(device)
 
 
+def set_default_dtype(d: Any) -> None:
+    """The dtype of floats that none is given for. Warns where PyTorch would use it for more than that."""
+    tenon.set_default_dtype(d)
+    if tenon.get_default_dtype() != tenon.float32:
+        warnings.warn(
+            f"set_default_dtype({d}): floats without a dtype are of it, but what is computed of whole numbers, as "
+            f"torch.arange(3) * 0.5, is float32 here and {d} in PyTorch; give such numbers a dtype: "
+            f"torch.arange(3, dtype={d})",
+            stacklevel=2,
+        )
+
+
 def set_default_tensor_type(t: Any) -> None:
     """The default dtype, by its class or the name of that."""
-    tenon.set_default_dtype(dtype_of(t))
+    set_default_dtype(dtype_of(t))
 
 
 def set_num_interop_threads(number: int) -> None:
