@@ -197,7 +197,7 @@ def test_the_command_writes_a_file(tmp_path, capsys):
     assert main(["generate", str(tmp_path / "a.gguf"), "abc", "--max-tokens", "3"]) == 0
     assert main(["quantize", str(folder), str(tmp_path / "a.gguf"), "--format", "q9"]) == 1
     assert (
-        "expected one of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_K, q3_K, q4_K, q5_K, q6_K as quantization, got 'q9'"
+        "expected one of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_K, q3_K, q4_K, q5_K, q6_K, iq4_nl, iq4_xs as quantization, got 'q9'"
         in (capsys.readouterr().err)
     )
 
