@@ -82,13 +82,14 @@ def test_bits_of_the_function(make, options):
         assert got == want
 
 
-def test_what_stays_a_function():
-    """Which parameters have gradients is known behind a pass; PowerSGD keeps a state of its own. Calls run as they are."""
+def test_backward_passes_that_stay_calls():
+    """Which parameters have gradients is known behind a pass; PowerSGD keeps a state of its own. What comes before is a program."""
 
     def work(compiles, options):
         told, called = train(compiles, **options)
         if compiles:
-            assert not called.programs and "tenon.distributed.functional" in called.explain()
+            assert len(called.programs) == 1 and "all_reduce" not in str(called.programs[0])
+            assert "which Python runs, because of ProcessGroup.all_reduce()" in called.explain()
         return told
 
     for options in (

@@ -187,4 +187,4 @@ def test_what_is_computed_again_is_not_kept(is_sharded):
         return step
 
     kept, again = (dist.trace_step(functools.partial(build, is_again), 2) for is_again in (0, 1))
-    assert again.peak < 0.7 * kept.peak and again.flops > 1.2 * kept.flops
+    assert again.peak < 0.75 * kept.peak and again.flops > 1.2 * kept.flops
