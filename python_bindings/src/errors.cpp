@@ -4,6 +4,7 @@
 #include <tenon/integer_range.hpp>
 
 #include <cstdarg>
+#include <cstring>
 
 namespace tenon::python {
 namespace {
@@ -54,7 +55,12 @@ struct ExceptionClass {
 Raised raise_as(PyObject* type, tenon_err* err) {
   if (!PyErr_Occurred()) {
     const char* text = host->err_text(err);
-    PyErr_SetString(type, text && *text ? text : "the call failed without saying why");
+    if (!text || !*text) text = "the call failed without saying why";
+    // A text may quote a damaged file, whose bytes are no UTF-8.
+    PyObject* shown =
+        PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "backslashreplace");
+    if (shown) PyErr_SetObject(type, shown);
+    Py_XDECREF(shown);
   }
   host->err_clear(err);
   return {};

@@ -196,7 +196,7 @@ def changed_line(line: str, text: str, rng: random.Random) -> str:
     word = words[at]
     if word in DTYPES:
         words[at] = rng.choice(DTYPES)
-    elif word.startswith("%"):
+    elif word[0] == "%" and len(word) > 1:
         words[at] = f"%{max(0, int(word[1:]) + rng.randint(-3, 3))}"
     elif word[0].isdigit() or word[0] == "-":
         number = rng.choice(NUMBERS) * rng.choice((1, -1))

@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -35,6 +36,16 @@ DTYPES: Final = {
 _STRIDED: Final = 7
 _MOST_JSON: Final = 1 << 28  # bytes
 _PARTS: Final = (KeyError, TypeError, IndexError, AttributeError, RecursionError, struct.error)
+# What zipfile raises where an archive is damaged: places before its beginning, streams that are none, passwords.
+_ZIP: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
 
 
 class Archive:
@@ -43,17 +54,17 @@ class Archive:
     def __init__(self, path: str) -> None:
         """ValueError: there is no exported program of this version; NotImplementedError: parts that only PyTorch can read."""
         self.name = os.path.basename(path)
-        try:
-            with open(path, "rb") as file:
+        with open(path, "rb") as file:
+            try:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-            self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-            raise ValueError(
-                f"torch.load: {self.name}: expected a ZIP archive, as torch.export.save writes: {error}"
-            ) from None
+                self._zip = zipfile.ZipFile(path)
+            except _ZIP as error:
+                raise ValueError(
+                    f"torch.load: {self.name}: expected a ZIP archive, as torch.export.save writes: {error}"
+                ) from None
         try:
             self._read()
-        except (zipfile.BadZipFile, *_PARTS, UnicodeDecodeError) as error:
+        except (*_PARTS, UnicodeDecodeError) as error:
             raise ValueError(
                 f"torch.load: {self.name}: expected an exported program, found a part that is none: {error!r}"
             ) from None
@@ -93,16 +104,25 @@ class Archive:
 
     def _text(self, name: str, default: str) -> str:
         try:
-            return self._zip.read(self._folder + name).decode()
+            return self._unpacked(self._zip.getinfo(self._folder + name)).decode()
         except KeyError:
             return default
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
+        try:
+            return self._zip.read(info)
+        except _ZIP as error:
+            raise ValueError(
+                f"torch.load: {self.name}: {info.filename} cannot be unpacked: {error}"
+            ) from None
 
     def _json(self, name: str) -> Any:
         info = self._zip.getinfo(self._folder + name)
         if info.file_size > _MOST_JSON:
             raise ValueError(f"torch.load: {self.name}: {name} has more than {_MOST_JSON} bytes")
+        text = self._unpacked(info)
         try:
-            return json.loads(self._zip.read(info))
+            return json.loads(text)
         except ValueError as error:
             raise ValueError(f"torch.load: {self.name}: {name}: expected JSON, {error}") from None
 
@@ -129,7 +149,7 @@ class Archive:
         """In the mapped file where the archive holds them as they are, at a multiple of eight bytes."""
         info = self._zip.getinfo(self._folder + name)
         if info.compress_type != zipfile.ZIP_STORED:
-            return memoryview(bytearray(self._zip.read(info)))
+            return memoryview(bytearray(self._unpacked(info)))
         names, more = struct.unpack_from("<HH", self._data, info.header_offset + 26)
         begin = info.header_offset + 30 + names + more
         if begin + info.file_size > len(self._data):

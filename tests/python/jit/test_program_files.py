@@ -87,6 +87,14 @@ def test_files_with_a_damaged_byte(tmp_path):
     assert refused > 5
 
 
+def test_errors_quote_bytes_that_are_no_text(tmp_path):
+    path = tmp_path / "x.tenon"
+    tenon.export(lambda x: x + 1, rand(2)).save(path)
+    path.write_bytes(path.read_bytes().replace(b"float32[2]", b"float32[\xb1]", 1))
+    with pytest.raises(ValueError, match=r"\\xb1"):
+        tenon.jit.load(path)
+
+
 KEPT_Y = [[0.54822654, 0.45177346], [0.5794228, 0.4205772]]
 KEPT_ROW = [0.22115947, 0.02765176]
 
