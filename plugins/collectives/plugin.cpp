@@ -12,6 +12,7 @@
 #include "control/time.hpp"
 #include "group/rank_group.hpp"
 #include "host/backend.hpp"
+#include "mpi/library.hpp"
 
 struct tenon_store_server_s {
   tenon::collectives::StoreServer server;
@@ -106,6 +107,22 @@ tenon_status store_delete(tenon_store store, const char* key, int32_t* was_there
 
 // -- groups
 
+// The library of MPI that moves the group's data, or "".
+std::string mpi_of(const tenon_group_options& options) {
+  if (options.transport == TENON_TRANSPORT_HOST) return "";
+  if (options.transport != TENON_TRANSPORT_MPI)
+    throw Error(TENON_UNSUPPORTED, "collectives: this transport is not known");
+  const Mpi& library = mpi(options.size);
+  if (library.rank() != options.rank || library.size() != options.size)
+    throw Error(TENON_INVALID_ARGUMENT,
+                "backend \"mpi\": expected the ranks of " + library.version() + ", where this is " +
+                    std::to_string(library.rank()) + " of " + std::to_string(library.size()) +
+                    ", got " + std::to_string(options.rank) + " of " +
+                    std::to_string(options.size) +
+                    "; start the ranks with mpirun or srun, and give none of your own");
+  return library.version();
+}
+
 tenon_status group_create(tenon_store store, const tenon_group_options* options,
                           tenon_rank_group* out, tenon_err* err) {
   return guarded(err, [&] {
@@ -121,12 +138,19 @@ tenon_status group_create(tenon_store store, const tenon_group_options* options,
     meeting_options.timeout_ns = options->timeout_ns;
     meeting_options.is_interrupted = options->is_interrupted;
     meeting_options.user = options->user;
-    auto meeting = std::make_shared<Meeting>(*store->store, meeting_options);
     std::vector<int32_t> ranks;
     for (int32_t rank = 0; rank < options->size; ++rank) ranks.push_back(rank);
     const std::string name = options->name;
-    *out = new tenon_rank_group_s{std::make_unique<RankGroup>(
-        meeting, name.substr(0, name.find('/')), "0", ranks, options->rank)};
+    try {
+      meeting_options.mpi = mpi_of(*options);
+      auto meeting = std::make_shared<Meeting>(*store->store, meeting_options);
+      meeting->check_same_transport();
+      *out = new tenon_rank_group_s{std::make_unique<RankGroup>(
+          meeting, name.substr(0, name.find('/')), "0", ranks, options->rank)};
+    } catch (...) {
+      if (options->transport == TENON_TRANSPORT_MPI) abandon_mpi();
+      throw;
+    }
   });
 }
 

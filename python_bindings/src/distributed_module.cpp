@@ -221,12 +221,14 @@ class Work {
 
 class RankGroup {
  public:
-  RankGroup(Store& store, const std::string& name, int32_t rank, int32_t size, double timeout)
+  RankGroup(Store& store, const std::string& name, int32_t rank, int32_t size, double timeout,
+            uint32_t transport)
       : api_(collectives()) {
     tenon_group_options options = {};
     options.struct_size = sizeof options;
     options.rank = rank;
     options.size = size;
+    options.transport = transport;
     options.name = name.c_str();
     options.timeout_ns = nanoseconds(timeout);
     options.is_interrupted = is_interrupted;
@@ -484,8 +486,9 @@ void add_distributed_types(nb::module_& module) {
       .def("is_completed", &Work::is_completed)
       .def("wait", &Work::wait);
   nb::class_<RankGroup>(module, "RankGroup")
-      .def(nb::init<Store&, const std::string&, int32_t, int32_t, double>(), nb::arg("store"),
-           nb::arg("name"), nb::arg("rank"), nb::arg("size"), nb::arg("timeout"))
+      .def(nb::init<Store&, const std::string&, int32_t, int32_t, double, uint32_t>(),
+           nb::arg("store"), nb::arg("name"), nb::arg("rank"), nb::arg("size"), nb::arg("timeout"),
+           nb::arg("transport") = 0)
       .def("close", &RankGroup::close)
       .def("part", &RankGroup::part)
       .def("run", &RankGroup::run, nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(),

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <tenon/error.hpp>
 
@@ -32,8 +33,16 @@ std::string random_token() {
   return text;
 }
 
-// Ranks with the same text see the same /dev/shm, and use it.
-std::string machine_text() {
+std::string with_letter(std::string text, char from, char to) {
+  std::replace(text.begin(), text.end(), from, to);
+  return text;
+}
+
+// Ranks with the same text see the same /dev/shm, and use it; or, behind this word, the same library of MPI.
+constexpr char kMpi[] = "mpi:";
+std::string machine_text(const MeetingOptions& options) {
+  if (!options.mpi.empty())
+    return kMpi + with_letter(options.mpi, ' ', '_');  // what is published has words
   const char* transport = getenv("TENON_COLLECTIVES_TRANSPORT");
   if (transport && strcmp(transport, "tcp") == 0) return random_token();
   std::string boot;
@@ -56,7 +65,9 @@ std::string list_of(const std::vector<int32_t>& ranks) {
 }  // namespace
 
 Meeting::Meeting(Store& store, const MeetingOptions& options)
-    : options_(options), machine_(machine_text()), peers_(static_cast<size_t>(options.size)) {
+    : options_(options),
+      machine_(machine_text(options)),
+      peers_(static_cast<size_t>(options.size)) {
   const uint64_t deadline = deadline_after(options.timeout_ns);
   listener_ = listen_on(nullptr, 0);
   agree_on_token(store, deadline);
@@ -219,6 +230,21 @@ bool Meeting::is_one_machine(const std::vector<int32_t>& ranks) const {
   return true;
 }
 
+void Meeting::check_same_transport() const {
+  const auto text_of = [](const std::string& machine) {
+    if (machine.rfind(kMpi, 0) != 0) return std::string("no MPI");
+    return with_letter(machine.substr(strlen(kMpi)), '_', ' ');
+  };
+  for (int32_t rank = 0; rank < options_.size; ++rank) {
+    const std::string& other = peers_[static_cast<size_t>(rank)].machine;
+    if (rank != options_.rank && text_of(other) != text_of(machine_))
+      throw Error(TENON_INVALID_ARGUMENT, "expected all ranks to ask for the same backend, got " +
+                                              text_of(machine_) + " on rank " +
+                                              std::to_string(options_.rank) + " and " +
+                                              text_of(other) + " on rank " + std::to_string(rank));
+  }
+}
+
 Failure Meeting::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
@@ -325,6 +351,8 @@ Socket Meeting::await_data(int32_t rank, const std::string& group, uint64_t dead
         return socket;
       }
     }
+    if (!is_here(rank))
+      throw Error(TENON_UNAVAILABLE, gone_text(rank) + "; a group with it was to be made");
     if (time_left(deadline) == 0)
       throw Error(TENON_DEADLINE_EXCEEDED, "rank " + std::to_string(options_.rank) +
                                                " waited for " + state_text(rank) +

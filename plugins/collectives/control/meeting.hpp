@@ -48,6 +48,7 @@ struct MeetingOptions {
   std::string name;
   int32_t rank = 0, size = 1;
   uint64_t timeout_ns = 0;
+  std::string mpi;  // the library that moves data: "Open MPI v4.1.4"; or "": none does
   int32_t (*is_interrupted)(void*) = nullptr;
   void* user = nullptr;
 };
@@ -64,6 +65,9 @@ class Meeting {
   uint64_t timeout_ns() const { return options_.timeout_ns; }
   const std::string& token() const { return token_; }
   RecordRing& records() { return records_; }
+  bool uses_mpi() const { return !options_.mpi.empty(); }
+  // Throws if another rank uses no MPI where this one does, or another library.
+  void check_same_transport() const;
   // Whether these ranks share the memory of one machine.
   bool is_one_machine(const std::vector<int32_t>& ranks) const;
 

@@ -36,5 +36,8 @@ std::unique_ptr<Links> make_shared_memory(Meeting& meeting, const std::string& p
                                           const std::vector<int32_t>& ranks, int32_t rank);
 std::unique_ptr<Links> make_sockets(Meeting& meeting, const std::string& path,
                                     const std::vector<int32_t>& ranks, int32_t rank);
+// Of a meeting whose transport is MPI.
+std::unique_ptr<Links> make_mpi(Meeting& meeting, const std::string& path,
+                                const std::vector<int32_t>& ranks, int32_t rank);
 
 }  // namespace tenon::collectives

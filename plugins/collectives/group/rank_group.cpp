@@ -16,6 +16,7 @@ namespace {
 std::unique_ptr<Links> make_links(Meeting& meeting, const std::string& path,
                                   const std::vector<int32_t>& ranks, int32_t rank) {
   if (ranks.size() == 1) return nullptr;
+  if (meeting.uses_mpi()) return make_mpi(meeting, path, ranks, rank);
   return meeting.is_one_machine(ranks) ? make_shared_memory(meeting, path, ranks, rank)
                                        : make_sockets(meeting, path, ranks, rank);
 }

@@ -20,6 +20,7 @@ from .host_group import FILE_STORE, LOCAL_STORE, NAMES, NO_SECRET, TCP_STORE, Ho
 from .secret import job_secret
 
 DEFAULT_TIMEOUT = 60.0
+TRANSPORTS = {None: 0, "host": 0, "mpi": 1}  # TENON_TRANSPORT_* of the service, by backend
 FIRST_FAILURE = "first-failure"  # a key of the launcher's store
 
 _process_world: list[ProcessGroup] = []  # at most one
@@ -42,14 +43,18 @@ def init_process_group(
 
     Who the ranks are is said by the variables of `tenon run`, torchrun, mpirun or srun; without any of them there is one
     rank. `rank`, `world_size` and `store`, all three, say it instead. `timeout`, in seconds, limits meeting and every
-    wait without progress. `backend` is None or "host": tensors of devices that communicate by themselves do that in
-    any case.
+    wait without progress. `backend` says what moves the host's memory: None or "host", shared memory and TCP; "mpi",
+    the library of the MPI that started the ranks. Tensors of devices that communicate by themselves do that in any case.
     """
     global _times
-    if backend not in (None, "host"):
+    if backend not in TRANSPORTS:
         raise NotImplementedError(
-            f"init_process_group: expected backend None or 'host', got {backend!r}; devices that communicate by "
-            "themselves (NCCL, RCCL, HCCL, BKCL) need no name"
+            f"init_process_group: expected backend None or 'host', or 'mpi', got {backend!r}; "
+            + (
+                "'host' does what Gloo does"
+                if backend == "gloo"
+                else "devices that communicate by themselves (NCCL, RCCL, HCCL, BKCL) need no name"
+            )
         )
     if is_initialized():
         raise RuntimeError(
@@ -71,7 +76,9 @@ def init_process_group(
     assert rank is not None and world_size is not None
     if not 0 <= rank < world_size:
         raise ValueError(f"expected a rank from 0 to {world_size - 1}, got {rank}")
-    world = _make_world(store, meeting, name, rank, world_size, timeout)
+    world = _make_world(
+        store, meeting, name, rank, world_size, timeout, transport=TRANSPORTS[backend]
+    )
     _process_world.append(world)
     if _times == 1:
         _end_with_process()
@@ -86,8 +93,9 @@ def _make_world(
     size: int,
     timeout: float,
     turn: Any = None,
+    transport: int = 0,
 ) -> ProcessGroup:
-    ranks = _core.RankGroup(store, meeting, rank, size, timeout)
+    ranks = _core.RankGroup(store, meeting, rank, size, timeout, transport)
     return ProcessGroup(HostGroup(ranks, rank, size, turn), name, range(size), rank)
 
 

@@ -75,11 +75,16 @@ typedef struct tenon_group_call {
   const char* site; /* (optional) the line of the program that calls, for messages: "train.py:88" */
 } tenon_group_call;
 
+/* What moves the data of a group, and of its parts. */
+enum {
+  TENON_TRANSPORT_HOST = 0, /* shared memory between ranks of one machine, TCP between machines */
+  TENON_TRANSPORT_MPI = 1   /* the library of the MPI that started the ranks, opened at run time */
+};
 typedef struct tenon_group_options {
   uint32_t struct_size;
   int32_t rank;
   int32_t size;
-  uint32_t reserved;
+  uint32_t transport;  /* TENON_TRANSPORT_*, the same on all ranks */
   const char* name;    /* of the meeting, unique in the store; messages have what is before a '/' */
   uint64_t timeout_ns; /* of meeting, and of waiting without any progress */
   /* (optional) Asked four times a second by calls that wait; other than 0 ends them with TENON_CANCELLED. */
