@@ -400,9 +400,14 @@ class Outside:
     def _of_object(self, value: Any, depth: int) -> Any:
         """By the attributes that code names, in the object and in its classes."""
         kind = type(value)
-        if rules.module_of(kind) == "tenon.collective":  # a Communicator, and the sockets that it holds
+        if (
+            rules.module_of(kind) == "tenon.collective"
+        ):  # a Communicator, and the sockets that it holds
             self._refuse("it talks to other ranks")
-        if rules.module_of(kind).startswith("tenon.distributed.") and kind.__name__ in rules.RANK_GROUPS:
+        if (
+            rules.module_of(kind).startswith("tenon.distributed.")
+            and kind.__name__ in rules.RANK_GROUPS
+        ):
             return Same(value)
         if isinstance(value, threading.local):
             names = sorted(self._names)
