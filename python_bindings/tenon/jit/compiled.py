@@ -13,7 +13,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
-from tenon.jit import open_sizes, sharded_calls, structures
+from tenon.jit import containers, open_sizes, sharded_calls, structures
 from tenon.jit.call_gradients import lost_history, read_from_before
 from tenon.jit.captured_state import Outside
 from tenon.jit.divided import Divided, code_of
@@ -351,6 +351,9 @@ class Compiled(_core.CompiledCalls):
             outputs: list[Tensor] = []
             try:
                 returned = structures.flatten(result, outputs)
+                containers.check_arguments((args, kwargs), structure, tensors)
+                if self._is_part:
+                    containers.check_variables((args, kwargs), result)
                 # The first call may set something up. A program would miss what further ones do; and what another thread
                 # has changed meanwhile is not what this signature says.
                 if not outside.is_unchanged():

@@ -22,6 +22,8 @@ def assert_same(a, b):
         assert type(a) is type(b) and len(a) == len(b)
         for x, y in zip(a, b):
             assert_same(x, y)
+    elif isinstance(a, dict):
+        assert_same([*a.items()], [*b.items()])
     else:
         assert a == b and type(a) is type(b)
 
@@ -106,6 +108,46 @@ def without_gradients(x):
     return z * n
 
 
+def fills_a_list_of_numbers(x):
+    found = [None] * 3
+    for i in range(3):
+        found[i] = (x * 2).exp()
+        number = found[i].sum().item()
+    found[0] = x * 5 + 1
+    return found, number
+
+
+def fills_what_a_call_has_made(x):
+    made = dict.fromkeys("ab")
+    inside = made["a"] = [x * 2]
+    number = inside[0].sum().item()
+    inside.append((x * 3).exp())
+    y = (x + 1).exp()
+    return made, number, y
+
+
+def assigns_in_what_it_reads(x):
+    y = (x + 1) * 2
+    return x + (x := x * 2).sum().item() + y
+
+
+def compares_what_is_not_reached(x):
+    rows, y = x.shape[0], x * 2
+    if 2 < rows < y[2].sum().item():
+        return y
+    return y * 3 + 1
+
+
+def reads_the_pass_before(x):
+    for is_first in (True, False, False):
+        if is_first:
+            y = x * 2
+        else:
+            y = (y * 0.5).exp()
+        number = y.sum().item()
+    return y, number
+
+
 FUNCTIONS = [
     reads_in_the_middle,
     branches,
@@ -118,6 +160,9 @@ FUNCTIONS = [
     computes_and_reads,
     may_leave_it_unbound,
     without_gradients,
+    fills_a_list_of_numbers,
+    fills_what_a_call_has_made,
+    reads_the_pass_before,
 ]
 
 
@@ -129,6 +174,27 @@ def test_every_call_gives_what_the_function_gives(function):
         assert_same(compiled(x), function(x))
     assert compiled.programs, compiled.explain()
     assert "divided at test_divided_functions.py:" in compiled.explain()
+
+
+def test_what_is_read_is_not_computed_at_another_time():
+    for function in (assigns_in_what_it_reads, compares_what_is_not_reached):
+        compiled = tenon.compile(function)
+        for rows in (3, 3, 3, 2, 3, 2):
+            x = rand(rows, 4, seed=rows)
+            assert_same(compiled(x), function(x))
+
+
+def test_a_list_that_is_an_argument_is_changed_in_every_call():
+    def function(x, cache):
+        cache.append(x * 2)
+        return x + 1
+
+    compiled = tenon.compile(function)
+    for call in range(4):
+        x, cache = rand(3, seed=call), []
+        compiled(x, cache)
+        assert_same(cache, [x * 2])
+    assert "it changes a list or a dictionary that is an argument" in compiled.explain()
 
 
 def test_explain_says_which_lines_are_parts():

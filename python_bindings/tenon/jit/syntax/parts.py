@@ -194,7 +194,7 @@ class _Divider:
         inside = set(bound([*run, node]))
         elsewhere = self._names_elsewhere([*run, node])
         for name in needed - known:  # it may have a value or not
-            if name not in inside or name in elsewhere:
+            if name not in inside or name in elsewhere or is_in_loop:  # of the pass before
                 return False
         # What is read behind has to have a value then, whichever way the statement goes.
         outputs = self._outputs([*run, node], is_in_loop)
@@ -270,6 +270,8 @@ class _Divider:
             found = _tested(head)
         if found is None or not any(isinstance(each, _WORK) for each in own_nodes([found])):
             return [node]
+        if _assigns_for_others(found, node):
+            return [node]
         name = f"{PREFIX}_value_{self._count}"
         self._count += 1
         self._locals.add(name)
@@ -308,7 +310,7 @@ class _Divider:
             return None
         parts: Iterable[ast.expr] = ()
         if isinstance(node, ast.Compare):
-            parts = [node.left, *node.comparators]
+            parts = [node.left, node.comparators[0]]  # others may not be evaluated
         elif isinstance(node, ast.BinOp):
             parts = [node.left, node.right]
         elif isinstance(node, ast.BoolOp):
@@ -358,6 +360,13 @@ def _tested(node: ast.expr) -> ast.expr:
             node = node.values[0]
         else:
             return node
+
+
+def _assigns_for_others(found: ast.expr, node: ast.stmt) -> bool:
+    """Whether `found` assigns (`:=`) what the rest of the statement reads, which may be the value of before."""
+    names = {each.target.id for each in ast.walk(found) if isinstance(each, ast.NamedExpr)}
+    read, own = _count_loads([node]), _count_loads([found])
+    return any(read.get(name, 0) > own.get(name, 0) for name in names)
 
 
 def _callee(node: ast.AST) -> str:
