@@ -32,6 +32,7 @@ struct RocksDb {
   void (*iter_seek)(void*, const char*, size_t);
   unsigned char (*iter_valid)(const void*);
   void (*iter_next)(void*);
+  void (*iter_get_error)(const void*, char**);
   const char* (*iter_key)(const void*, size_t*);
   const char* (*iter_value)(const void*, size_t*);
   void (*free)(void*);
@@ -55,6 +56,7 @@ constexpr const char* kNames[] = {"rocksdb_options_create",
                                   "rocksdb_iter_seek",
                                   "rocksdb_iter_valid",
                                   "rocksdb_iter_next",
+                                  "rocksdb_iter_get_error",
                                   "rocksdb_iter_key",
                                   "rocksdb_iter_value",
                                   "rocksdb_free"};
@@ -160,7 +162,9 @@ class InRocksDb final : public ColdRows {
   }
   void each(uint32_t part, const std::function<void(const Record&)>& function) override {
     const char first = static_cast<char>(part);
-    void* iterator = api_.create_iterator(database_, read_);
+    const std::unique_ptr<void, void (*)(void*)> owner(api_.create_iterator(database_, read_),
+                                                       api_.iter_destroy);
+    void* iterator = owner.get();
     std::vector<uint64_t> aligned;  // records hold numbers of eight bytes
     for (api_.iter_seek(iterator, &first, 1); api_.iter_valid(iterator); api_.iter_next(iterator)) {
       size_t size = 0;
@@ -170,7 +174,10 @@ class InRocksDb final : public ColdRows {
       memcpy(aligned.data(), value, size);
       function(*reinterpret_cast<const Record*>(aligned.data()));
     }
-    api_.iter_destroy(iterator);
+    // It ends at what cannot be read, too.
+    Problem problem("reading all rows of a part");
+    api_.iter_get_error(iterator, problem);
+    problem.check();
   }
 
  private:

@@ -32,7 +32,9 @@ struct Candidate {
 // Not locked by itself: its caller holds `mutex`.
 class Part {
  public:
-  explicit Part(uint32_t width) : record_bytes_(sizeof(Record) + width * sizeof(float)) {}
+  explicit Part(uint32_t width)
+      : record_bytes_((sizeof(Record) + width * sizeof(float) + alignof(Record) - 1) /
+                      alignof(Record) * alignof(Record)) {}
 
   // NULL: the id has no row in memory.
   Record* find(uint64_t id, uint64_t hash);

@@ -43,10 +43,10 @@ Record* Table::find_hot(Part& part, uint64_t id, uint64_t hash) {
   if (!cold_->read(id, bytes)) return nullptr;
   if (bytes.size() != record_bytes())
     throw Error(TENON_INTERNAL, "a table: a cold row has another size than it was written with");
+  cold_->erase(id);  // first: if it fails, the row is not in two places
+  --cold_count_;
   Record* record = part.insert(id, hash);
   memcpy(record, bytes.data(), bytes.size());
-  cold_->erase(id);
-  --cold_count_;
   return record;
 }
 
@@ -94,6 +94,7 @@ bool Table::lets_in(Part& part, uint64_t id, float show, float click) {
   if (options_.entry == TENON_TABLE_ENTRY_PROBABILITY)
     return draw(~options_.seed, id, version_) < options_.threshold;
   const auto today = static_cast<uint32_t>(day_);
+  part.removed.erase(id);  // else a scan would give it as a candidate, and then as removed
   Candidate& candidate = part.candidates[id];
   candidate.show = decayed(candidate.show, candidate.day) + show;
   candidate.click = decayed(candidate.click, candidate.day) + click;
@@ -167,11 +168,9 @@ void Table::spill(Part& part) {
   std::nth_element(records.begin(), records.begin() + static_cast<ptrdiff_t>(leave) - 1,
                    records.end(), older);
   for (size_t i = 0; i < leave; ++i) {
+    const uint64_t id = records[i]->id;
     cold_->write(*records[i], record_bytes());
     ++cold_count_;
-  }
-  for (size_t i = 0; i < leave; ++i) {
-    const uint64_t id = records[i]->id;
     part.erase(id, mix(id));
   }
 }
@@ -258,6 +257,11 @@ void Table::scan(uint32_t number, uint64_t since, tenon_table_row_fn function, v
 
 void Table::restore(const tenon_table_row* rows, uint64_t count) {
   for (const tenon_table_row* row = rows; row != rows + count; ++row) {
+    if (row->kind < TENON_TABLE_ROW || row->kind > TENON_TABLE_REMOVED)
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "a table: expected a row, a candidate or a removed id, got "
+                  "kind " +
+                      std::to_string(row->kind));
     const uint64_t hash = mix(row->id);
     Part& in = part(hash);
     Lock lock(in.mutex);

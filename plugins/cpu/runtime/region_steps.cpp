@@ -167,6 +167,8 @@ bool RegionSteps::read_operand(const tenon_subgraph_step& step, uint32_t index, 
     operand.constant = constant;
     return constant->dtype == TENON_DTYPE_F32 && is_by_channel(*constant, made->shape[1]);
   }
+  // A mean without the axes of its pixels goes with the last axes of an image.
+  if (!is_float32(tensor, 4)) return false;
   const std::optional<uint32_t> value = use(tensor, out);
   if (!value) return false;
   const RegionValue& of = values_[*value];

@@ -295,6 +295,12 @@ std::optional<Match> Matcher::find(const Rule& rule, uint32_t root) const {
   match.steps = std::move(state.steps);
   if (match.steps.empty() || match.steps.back() != root) return std::nullopt;  // the root is a view
 
+  // What a variable stands for stays, so none of the steps makes it: -x is both x and -y of x + -y.
+  for (const Operand& variable : match.variables) {
+    if (variable.kind != Operand::kValue) continue;
+    const uint32_t made_by = made_by_[variable.value];
+    if (std::binary_search(match.steps.begin(), match.steps.end(), made_by)) return std::nullopt;
+  }
   // What the steps make is seen by none but them.
   std::vector<uint32_t> reads;
   for (uint32_t index : match.steps)

@@ -144,6 +144,45 @@ TEST(Table, ShrinkRemovesWhatIsUnseenOrScoresLittle) {
   EXPECT_EQ(removed.size(), 3u);
 }
 
+TEST(Table, ARemovedIdThatIsShownAgainIsACandidateAlone) {
+  tenon_table_options options = options_of(1);
+  options.entry = TENON_TABLE_ENTRY_SCORE;
+  options.threshold = 10;
+  Table table(options), other(options);
+  push(table, 1, {5}, 1.0f);
+  EXPECT_EQ(table.shrink(7, 2.0f), 1u);
+  push(table, 1, {5}, 1.0f, 3);
+  for (uint32_t part = 0; part < TENON_TABLE_PARTS; ++part)
+    table.scan(
+        part, 0,
+        [](void* user, const tenon_table_row* row) {
+          static_cast<Table*>(user)->restore(row, 1);
+          return 0;
+        },
+        &other);
+  EXPECT_EQ(other.counters().candidates, 1u);
+  push(other, 1, {5}, 1.0f, 7);
+  EXPECT_EQ(other.counters().rows, 1u) << "shown 3 and 7 times";
+}
+
+TEST(Table, RecordsOfAnOddWidthAreAligned) {
+  Part part(3);
+  for (uint64_t id = 0; id < 5; ++id)
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(part.insert(id, mix(id))) % alignof(Record), 0u);
+}
+
+TEST(Table, AnUnknownKindOfRowIsRefused) {
+  Table table(options_of(1));
+  tenon_table_row row = {};
+  row.kind = 3;
+  try {
+    table.restore(&row, 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "a table: expected a row, a candidate or a removed id, got kind 3");
+  }
+}
+
 TEST(Table, ScansSinceAPushAndRestoresElsewhere) {
   Table table(options_of(2, 1)), other(options_of(2, 1));
   push(table, 3, {1, 2, 3}, 1.0f);

@@ -158,6 +158,12 @@ def test_normalisations_and_constants_by_channel():
     check(region(middle, 20), tenon.randn(2, 20, 24, 23), covers=14)
 
 
+def test_a_mean_without_the_axes_of_pixels_goes_with_the_last_axes():
+    # Of as many images and channels as there are rows and columns: the sizes alone do not tell.
+    middle = lambda x: x * x.mean([2, 3])
+    check(region(middle, 24), tenon.randn(20, 24, 20, 24), executables=4)
+
+
 ACTIVATIONS = {
     "relu6": lambda y: tenon.clip(y, 0.0, 6.0),
     "leaky_relu": lambda y: tenon.leaky_relu(y, 0.1),

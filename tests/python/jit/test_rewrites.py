@@ -218,6 +218,17 @@ def test_it_is_not_applied_where_others_would_see_it(function):
         assert a.numpy().tobytes() == b.numpy().tobytes()
 
 
+def test_a_step_that_a_variable_reads_stays():
+    def doubled(x):
+        y = -tenon.exp(x)
+        return y + y  # x + (-y), of which x is -y
+
+    x = tenon.randn(3)
+    with tenon.no_grad():
+        program = tenon.export(doubled, (x,))
+        assert program(x).numpy().tobytes() == doubled(x).numpy().tobytes()
+
+
 def test_exact_ones_spare_what_gradients_may_pass_through():
     weight = tenon.tensor([[0.3, -0.7], [0.2, 0.9]], requires_grad=True)
 

@@ -120,7 +120,7 @@ typedef struct tenon_tables_api {
   /* Rows, candidates and removed ids of a part that pushes with a number above `since` changed. */
   tenon_status (*scan)(tenon_table, uint32_t part, uint64_t since, tenon_table_row_fn, void* user,
                        tenon_err*);
-  /* Put rows as a scan gave them. */
+  /* Put rows as a scan gave them. TENON_INVALID_ARGUMENT: a kind that is none. */
   tenon_status (*restore)(tenon_table, const tenon_table_row* rows, uint64_t count, tenon_err*);
   /* The numbers that the next push and today have, after rows were restored. */
   void (*set_version)(tenon_table, uint64_t version, uint64_t day);
