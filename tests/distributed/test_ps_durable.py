@@ -323,3 +323,22 @@ def test_tenon_run_refuses_servers_for_a_number_of_ranks_that_changes(tmp_path):
     assert (
         code != 0 and "--servers starts servers for a fixed number of ranks on one machine" in err
     )
+
+
+def test_what_is_refused_is_not_in_the_log(tmp_path):
+    with LocalJob(1, 1, folder=str(tmp_path)) as local:
+        job = local.jobs[0]
+        table = table_of(job)
+        step_of(table, 0)
+        rows = rows_of(table)
+        with pytest.raises(ValueError, match="expected unseen_days from 0 to 4294967295, got -1"):
+            table.shrink(-1)
+        with pytest.raises(ValueError, match="expected a number as score, got nan"):
+            table.shrink(score=float("nan"))
+        for arguments in ([0, 0, "shrink", [-1, 0.0]], [0, 0, "forget", []]):
+            with pytest.raises(
+                rpc.RpcError, match="expected unseen_days|is no change that servers"
+            ):
+                job.begin(0, "change", "t", arguments).wait()
+        local.start_again(0)
+        assert rows_of(table) == rows

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables on servers: numbers, modes, entries, what one worker orders, and errors."""
 
+import re
 import threading
 
 import pytest
@@ -403,3 +404,64 @@ def test_compiled_functions_read_rows_as_they_are():
             RuntimeError, match=r"DistributedEmbedding\(\) at .* reads or writes rows of servers"
         ):
             tenon.export(lambda ids: embed(ids), ids)
+
+
+def test_memory_of_a_push_or_a_prefetch_may_be_used_again():
+    with LocalJob(1, 1) as local:
+        table = ps.Table("t", 1, optim.SGD, lr=1.0, job=local.jobs[0], initial_range=0.5)
+        ids, shows = tenon.tensor([1, 2]), tenon.tensor([50.0, 50.0])
+        before, behind = threading.Event(), threading.Event()
+        table._pushing.submit(lambda: (before.set(), behind.wait(30)))  # the push waits for it
+        before.wait(30)
+        table.push(ids, tenon.zeros([2, 1]), shows=shows)
+        shows.zero_()
+        behind.set()
+        assert table.shrink(score=4.0) == 0
+        rows = table.pull(tenon.tensor([3, 4])).tolist()
+        table.prefetch(ids)
+        table.push(ids, tenon.zeros([2, 1]))
+        table.flush()
+        ids.copy_(tenon.tensor([3, 4]))
+        assert table.pull(ids).tolist() == rows
+
+
+def test_clicks_count_for_what_is_removed_by_its_score():
+    with LocalJob(1, 1) as local:
+        table = ps.Table("t", 1, optim.SGD, lr=1.0, job=local.jobs[0], initial_range=0.5)
+        embed = ps.DistributedEmbedding(1, table)
+        embed(tenon.tensor([1, 2]), tenon.tensor([0, 1])).sum().backward()
+        assert table.shrink(score=0.5) == 1
+        assert table.counters()["rows"] == 1
+
+
+def test_geo_has_no_shows_and_clicks():
+    with LocalJob(1, 1) as local:
+        job = local.jobs[0]
+        table = ps.Table("t", 1, optim.SGD, lr=1.0, mode="geo", decay=0.5, job=job)
+        ids = tenon.tensor([1])
+        ps.DistributedEmbedding(1, table)(ids).sum().backward()
+        with pytest.raises(ValueError, match="expected no shows and clicks with mode 'geo'"):
+            table.push(ids, tenon.ones([1, 1]), shows=tenon.ones([1]))
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ([0, 0, tenon.tensor([1.0]), tenon.ones([1, 2]), None, None], "ids as int64[n], got float32[1]"),
+        ([0, 0, tenon.tensor([1]), tenon.ones([1, 3]), None, None], "gradients as float32[1, 2], got"),
+        ([0, 0, tenon.tensor([1]), tenon.ones([1, 2]), [1.0], None], "shows as float32[1], got list"),
+    ],
+    ids=["ids", "gradients", "shows"],
+)  # fmt: skip
+def test_servers_keep_no_push_that_they_cannot_carry_out(arguments, text):
+    with LocalJob(1, 1) as local:
+        job = local.jobs[0]
+        table = ps.Table("t", 2, optim.SGD, lr=1.0, job=job)
+        with pytest.raises(rpc.RpcError, match=re.escape(f"expected {text}")):
+            job.begin(0, "push", "t", arguments).wait()
+        with pytest.raises(rpc.RpcError, match="expected a worker below 1, got 3"):
+            job.begin(0, "leave", "", [3]).wait()
+        with pytest.raises(rpc.RpcError, match="expected a name of letters, digits"):
+            job.begin(0, "attach", "../t", [0, table.settings.words()]).wait()
+        table.push(tenon.tensor([1]), tenon.ones([1, 2]))
+        assert table.counters()["rows"] == 1

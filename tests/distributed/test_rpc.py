@@ -2,6 +2,7 @@
 """Calls of other processes: what they carry, how they fail, and what strangers may send."""
 
 import contextlib
+import errno
 import gc
 import os
 import socket
@@ -256,7 +257,63 @@ def test_pickles_travel_where_both_processes_say_so(both):
         trusting.b.close()
 
 
+class Opened:
+    def __reduce__(self):
+        return os.rmdir, ("/a folder that is nowhere",)
+
+
+def test_a_pickle_that_raises_ends_its_connection(both):
+    trusting = Both(pickles=True)
+    try:
+        with pytest.raises(rpc.PeerLost, match="b has ended, or the connection to it broke"):
+            trusting.call("echo", Opened(), timeout=20.0)
+        assert trusting.call("echo", {1, 2})[0] == ({1, 2},)
+    finally:
+        trusting.a.close()
+        trusting.b.close()
+
+
+def test_a_listener_outlives_connections_that_cannot_be_taken(monkeypatch):
+    accept, errors = (
+        socket.socket.accept,
+        [OSError(errno.ECONNABORTED, "reset"), OSError(errno.EMFILE, "files")],
+    )
+
+    def flaky(listener):
+        if errors:
+            raise errors.pop()
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", flaky)
+    made = Both()
+    try:
+        assert made.call("echo", 1) == ((1,), {})
+    finally:
+        made.a.close()
+        made.b.close()
+
+
 # -- strangers
+
+
+def test_a_greeting_is_as_long_as_it_may_be_however_slowly_it_comes():
+    here, there = socket.socketpair()
+    with here, there:
+        is_over = threading.Event()
+
+        def drip():
+            while not is_over.wait(0.02):
+                with contextlib.suppress(OSError):
+                    there.send(b"T")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            with pytest.raises(TimeoutError):
+                wire.greet(here, SECRET, False, 0.2)
+        finally:
+            is_over.set()
+            thread.join()
 
 
 def connected(agent):

@@ -27,7 +27,7 @@ class DistributedEmbedding(nn.Module):
         self.dim, self.table = dim, table
 
     def forward(self, ids: Tensor, clicks: Tensor | None = None) -> Tensor:
-        """`clicks`, which broadcasts to ids, says which of them were clicked, for tables that count it."""
+        """`clicks`, which broadcasts to ids, says which of them were clicked."""
         _core.record_effect("DistributedEmbedding()", TALKS)
         flat, inverse, counts = _unique(ids)
         rows = self.table.pull(flat).to(ids.device)
@@ -50,7 +50,7 @@ class DistributedEmbedding(nn.Module):
     def _uses(
         self, ids: Tensor, inverse: Tensor, counts: Tensor, clicks: Tensor | None
     ) -> tuple[Tensor | None, Tensor | None]:
-        if not self.table.settings.counts_uses:
+        if not self.table.settings.counts_uses and clicks is None:
             return None, None
         if clicks is None:
             return counts.to(tenon.float32), None

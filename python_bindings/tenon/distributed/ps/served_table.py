@@ -20,7 +20,7 @@ from tenon import Tensor
 from . import log as logs
 from . import table_files
 from .row_optimizer import Block, RowOptimizer, push
-from .settings import Settings
+from .settings import Settings, check_change
 
 _LOG, _SNAPSHOT = "log-", "snapshot-"
 
@@ -97,6 +97,7 @@ class ServedTable:
 
     def detach(self, worker: int) -> None:
         with self._changed:
+            self._require(worker)
             if worker not in self._left:
                 self._left.add(worker)
                 self._write({"detach": worker, "job": self._job})
@@ -180,6 +181,7 @@ class ServedTable:
         shows: Tensor | None,
         clicks: Tensor | None,
     ) -> None:
+        self.settings.check_push(ids, gradients, shows, clicks)
         block: Block = (ids, gradients, shows, clicks)
         with self._changed:
             self._require(worker)
@@ -238,6 +240,7 @@ class ServedTable:
                     self._results[worker] = None
                     self._snapshot()
                 else:
+                    check_change(what, arguments)
                     self._write({"change": what, "worker": worker, "arguments": arguments})
                     self._change(worker, what, arguments)
             result = self._results.get(worker)
@@ -248,10 +251,8 @@ class ServedTable:
         result = None
         if what == "day_end":
             self._table.day_end()
-        elif what == "shrink":
-            result = self._table.shrink(*arguments)
         else:
-            raise ValueError(f"Table {self.name!r}: {what!r:.40} is no change that servers know")
+            result = self._table.shrink(*arguments)
         self._others[worker] += 1
         self._results[worker] = result
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import rpc
 from ..rpc.agent import called_agent
 from .served_table import ServedTable, known_tables
-from .settings import Settings
+from .settings import Settings, check_name
 
 LOG_LIMIT = 256 << 20  # bytes, until a snapshot takes the place of the log
 
@@ -73,6 +73,7 @@ class Server:
         return table
 
     def attach(self, name: str, worker: int, settings: dict[str, Any]) -> list[int]:
+        check_name(name)
         with self._lock:
             table = self._tables.get(name) or self._make(name, Settings.of(settings))
             self._gone.discard(worker)

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import tenon
 from tenon import _core
 
 MODES = ("sync", "async", "geo")
@@ -45,6 +46,37 @@ class ShowClickEntry:
     threshold: float
     show: float = 0.1
     click: float = 1.0
+
+
+def check_name(name: Any) -> None:
+    """Servers name folders by it."""
+    is_text = isinstance(name, str) and name != "" and not name.startswith(".")
+    if not is_text or not all(c.isalnum() or c in "-_." for c in name):
+        raise ValueError(
+            f"Table: expected a name of letters, digits, '-', '_' and '.', got {name!r:.100}"
+        )
+
+
+def check_change(what: Any, arguments: list[Any]) -> None:
+    """As Settings.check_push, of what one worker orders for all."""
+    if what == "shrink":
+        days, score = arguments
+        if type(days) is not int or not 0 <= days < 1 << 32:
+            raise ValueError(
+                f"Table.shrink: expected unseen_days from 0 to {(1 << 32) - 1}, got {days!r:.40}"
+            )
+        if type(score) not in (int, float) or math.isnan(score):
+            raise ValueError(f"Table.shrink: expected a number as score, got {score!r:.40}")
+    elif what != "day_end" or arguments:
+        raise ValueError(f"Table: {what!r:.40} is no change that servers know")
+
+
+def _check_tensor(name: str, x: Any, dtype: tenon.dtype, shape: tuple[int, ...] | None) -> None:
+    is_right = isinstance(x, tenon.Tensor) and x.dtype == dtype
+    if not is_right or (len(x.shape) != 1 if shape is None else tuple(x.shape) != shape):
+        got = f"{x.dtype.name}{list(x.shape)}" if isinstance(x, tenon.Tensor) else type(x).__name__
+        expected = "[n]" if shape is None else list(shape)
+        raise ValueError(f"Table: expected {name} as {dtype.name}{expected}, got {got}")
 
 
 Entry = ProbabilityEntry | CountEntry | ShowClickEntry
@@ -92,7 +124,18 @@ class Settings:
     @property
     def counts_uses(self) -> bool:
         """Whether servers need to know how often ids were shown and clicked."""
+        if self.mode == "geo":  # They see sums of many pushes.
+            return False
         return isinstance(self.entry, (CountEntry, ShowClickEntry)) or self.decay != 1.0
+
+    def check_push(self, ids: Any, gradients: Any, shows: Any, clicks: Any) -> None:
+        """Before a server keeps it: what is in its log is carried out whenever the server is started again."""
+        _check_tensor("ids", ids, tenon.int64, None)
+        count = ids.numel()
+        _check_tensor("gradients", gradients, tenon.float32, (count, self.dim))
+        for name, uses in (("shows", shows), ("clicks", clicks)):
+            if uses is not None:
+                _check_tensor(name, uses, tenon.float32, (count,))
 
     def words(self) -> dict[str, Any]:
         """As plain values."""

@@ -16,7 +16,7 @@ from .collector import Collector
 from .geo import LocalRows
 from .job import Job, current_job
 from .row_optimizer import SUM, RowOptimizer, optimizer_name
-from .settings import Entry, Settings
+from .settings import Entry, Settings, check_change, check_name
 
 TALKS = (
     " reads or writes rows of servers, and a program does not: it would go on with the rows of the time at which it was recorded; "
@@ -60,10 +60,7 @@ class Table:
         job: Job | None = None,
         **options: Any,
     ) -> None:
-        if not name or not all(c.isalnum() or c in "-_." for c in name) or name.startswith("."):
-            raise ValueError(
-                f"Table: expected a name of letters, digits, '-', '_' and '.', got {name!r}"
-            )
+        check_name(name)
         self.name, self.dim, self.mode = name, dim, mode
         self._job = job or current_job()
         own = Settings(
@@ -127,6 +124,7 @@ class Table:
         flat = _ids(ids).reshape([-1])
         if self._local is not None:
             return  # which rows are to be pulled is known when the push before is made
+        flat = flat.clone()  # Memory of the caller's may change until pull().
         steps = [step + 1 for step in self._steps]
         self._prefetched = (flat, self._prefetching.submit(self._pull, flat, steps))
 
@@ -183,8 +181,16 @@ class Table:
                 f"Table.push: expected gradients of shape {(*ids.shape, self.dim)}, got {tuple(gradients.shape)}"
             )
         rows = _floats(gradients).reshape([flat.numel(), self.dim])
-        uses = [None if x is None else _floats(x).reshape([flat.numel()]) for x in (shows, clicks)]
+        uses = [
+            None if x is None else _floats(x).reshape([flat.numel()]).clone()
+            for x in (shows, clicks)
+        ]
         if self._local is not None:
+            if shows is not None or clicks is not None:
+                raise ValueError(
+                    "Table.push: expected no shows and clicks with mode 'geo', whose servers see sums of many pushes, got "
+                    "some; use mode 'sync' or 'async'"
+                )
             delta = self._local.push(flat, rows, self._pull_copies)
             if delta is None:
                 return
@@ -230,7 +236,8 @@ class Table:
     def shrink(self, unseen_days: int = (1 << 32) - 1, score: float = float("-inf")) -> int:
         """Remove rows that were not pushed for more days than that, or of which `show * shows + click * clicks` is less
         than `score`; the result is how many. One worker calls it."""
-        return sum(self._change("shrink", [unseen_days, score]))
+        check_change("shrink", [unseen_days, score])
+        return sum(self._change("shrink", [unseen_days, float(score)]))
 
     def save(self, folder: str | os.PathLike, *, delta: bool = False) -> None:
         """Write a checkpoint, of all rows or of those that changed since the last save() or load(). One worker calls it; all

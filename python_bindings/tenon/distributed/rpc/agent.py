@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from .values import Packer, Unpacker
 from .wire import NOTE, Message, greet, prepare
 
 _GREETING = 10.0  # seconds for a stranger to show that it knows the secret
+_PAUSE = 0.05  # seconds
 _MOST_STRANGERS = 64  # at a time
 _THREADS = 256  # of which those that wait for others cost little
 
@@ -236,7 +238,10 @@ class Agent:
             try:
                 link, _ = self._listener.accept()
             except OSError:
-                return  # closed
+                if self._is_closed:
+                    return
+                time.sleep(_PAUSE)  # it was reset at once, or there are too many open files
+                continue
             if not self._strangers.acquire(blocking=False):
                 link.close()
                 continue

@@ -76,6 +76,8 @@ class Connection:
                     f"rpc: {self.name or 'a process'} has ended, or the connection to it broke"
                 )
             )
+        except MemoryError as error:
+            self._end(ProtocolError(f"rpc: there is no memory for a message ({error})"))
 
     def _settle(self, message: Message) -> None:
         with self._lock:

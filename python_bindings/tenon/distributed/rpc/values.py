@@ -109,7 +109,7 @@ class Unpacker:
             raise
         except RecursionError:
             raise ProtocolError("rpc: a value is nested too deeply") from None
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        except Exception as error:  # a pickle raises anything
             raise ProtocolError(f"rpc: a value cannot be read ({error!r:.200})") from None
 
     def _value(self, words: Any, frames: Sequence[bytearray]) -> Any:

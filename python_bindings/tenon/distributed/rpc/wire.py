@@ -14,6 +14,7 @@ import secrets
 import socket
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,17 +42,19 @@ class Message:
 
 def greet(link: socket.socket, secret: bytes, is_caller: bool, timeout: float) -> None:
     """Raise unless the other end knows the secret, too. Neither learns it, and nothing can be said again later."""
+    deadline = time.monotonic() + timeout
     link.settimeout(timeout)
     own = secrets.token_bytes(_RANDOM)
     link.sendall(_HELLO + own)
-    said = _read(link, len(_HELLO) + _RANDOM)
+    said = _read(link, len(_HELLO) + _RANDOM, deadline)
     if said[: len(_HELLO)] != _HELLO:
         raise ProtocolError(
             "rpc: what is at the other end of a connection is no process of Tenon's rpc of this version"
         )
     other = bytes(said[len(_HELLO) :])
     link.sendall(_proof(secret, is_caller, own, other))
-    if not hmac.compare_digest(bytes(_read(link, 32)), _proof(secret, not is_caller, other, own)):
+    proof = bytes(_read(link, 32, deadline))
+    if not hmac.compare_digest(proof, _proof(secret, not is_caller, other, own)):
         raise ProtocolError(
             "rpc: the process at the other end of a connection does not know this job's secret; start both with "
             "`tenon run`, or export the same TENON_JOB_SECRET for all"
@@ -75,10 +78,12 @@ def prepare(link: socket.socket) -> None:
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SECONDS_OF_SILENCE * 1000)
 
 
-def _read(link: socket.socket, count: int) -> bytearray:
+def _read(link: socket.socket, count: int, deadline: float | None = None) -> bytearray:
     data = bytearray(count)
     view = memoryview(data)
     while view:
+        if deadline is not None:  # for all, however few bytes come at a time
+            link.settimeout(max(deadline - time.monotonic(), 1e-3))
         got = link.recv_into(view)
         if got == 0:
             raise PeerLost("the connection was closed")
