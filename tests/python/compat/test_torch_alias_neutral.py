@@ -52,7 +52,7 @@ OTHERS = {
 SIZES_OF_OTHERS = set(
     """self group call shape picture image found environment self.communicator self.group call.outputs RECORD _DESCRIPTOR LENGTH
     _BEHIND_HEAD _HEAD known place self.experts everyone self._turn turn header self.process_group place.group self.replicas param.group
-    holders ring.group""".split()
+    holders ring.group piece.box""".split()
 )
 
 

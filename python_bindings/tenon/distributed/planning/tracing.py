@@ -65,9 +65,8 @@ def _traced(
     build: Callable[[], Callable[[], Any]], ranks: int, rank: int, device: str, warm_up: int
 ) -> StepTrace:
     tracer = Tracer(device)
-    gc.collect()
-    before = _in_use(device)
-    with fake(ranks, rank, tracer), tenon.device(device):
+    with _older_objects_kept(), fake(ranks, rank, tracer), tenon.device(device):
+        before = _in_use(device)
         step = build()
         if not callable(step):
             raise TypeError(
@@ -85,6 +84,21 @@ def _traced(
         events = tracer.named(names)
         del step
     return StepTrace(ranks, rank, events, max(kept - before, 0), max(peak - before, 0))
+
+
+@contextlib.contextmanager
+def _older_objects_kept() -> Iterator[None]:
+    """Objects that are there stay, unreachable ones too: their memory counts before and behind, and collections of
+    garbage do not look at them, which takes seconds in a large process. A caller's own gc.freeze() is left as it is."""
+    if gc.get_freeze_count() > 0:
+        gc.collect()
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def mark(label: str) -> None:

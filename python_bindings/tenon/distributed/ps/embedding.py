@@ -35,7 +35,7 @@ class DistributedEmbedding(nn.Module):
             rows = rows.requires_grad_()
             uses = self._uses(ids, inverse, counts, clicks)
             rows.register_post_accumulate_grad_hook(
-                lambda leaf: self.table.gradients.take(leaf, flat, *uses)
+                lambda leaf: self.table.gradients.collect(leaf, flat, *uses)
             )
         out = nn.functional.embedding(inverse.reshape(ids.shape).to(ids.device), rows)
         if out.requires_grad:

@@ -288,7 +288,7 @@ class Agent:
 
     # -- what others call
 
-    def take(self, connection: Connection, message: Message) -> None:
+    def receive(self, connection: Connection, message: Message) -> None:
         """A call or a note came: on the thread that reads, which must not wait."""
         content = self.unpack(message)
         if type(content) is not dict:

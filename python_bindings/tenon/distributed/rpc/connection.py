@@ -65,7 +65,7 @@ class Connection:
             while True:
                 message = self.channel.read()
                 if message.kind in (CALL, NOTE):
-                    self._agent.take(self, message)
+                    self._agent.receive(self, message)
                 else:
                     self._settle(message)
         except ProtocolError as error:
