@@ -192,10 +192,16 @@ def test_the_command(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["ranks"] == 2
     for wrong, message in (
         (["--memory", "much"], "expected bytes as 16GB or 500MB, got 'much'"),
+        (["--memory", "infGB"], "expected bytes as 16GB or 500MB, got 'infGB'"),
         (["-n", "0"], "expected -n of 1 or more, got 0"),
+        (["--run", "-1"], "expected --run of 0 or more, got -1"),
+        (["--show", "0"], "expected --show of 1 or more, got 0"),
+        (["--input", str(tmp_path / "ways.json")], "expected no --machine with --input"),
     ):
         assert main([*words, *wrong]) == 1
         assert message in capsys.readouterr().err
+    assert main([*words[:3], "3", "--input", str(tmp_path / "ways.json")]) == 1
+    assert "expected -n 2, as in" in capsys.readouterr().err
     assert main(["tune", f"{script}:recipe", "-n", "64"]) == 1
     assert "expected --machine, as 64 ranks are more than the 8" in capsys.readouterr().err
     with pytest.raises(ValueError, match="expected other of .* to be a dist.Recipe or a function"):

@@ -51,8 +51,23 @@ def run(arguments):
 
     if arguments.n < 1:
         raise CommandError(f"expected -n of 1 or more, got {arguments.n}")
+    for name, least in (("runs", 0), ("show", 1)):
+        if getattr(arguments, name) < least:
+            option = "run" if name == "runs" else name
+            raise CommandError(
+                f"expected --{option} of {least} or more, got {getattr(arguments, name)}"
+            )
     if arguments.input:
+        for name in ("machine", "memory", "space"):
+            if getattr(arguments, name) is not None:
+                raise CommandError(
+                    f"expected no --{name} with --input, whose search has been made; leave one of them out"
+                )
         report = TuningReport.from_json(Path(arguments.input).read_text(encoding="utf-8"))
+        if report.ranks != arguments.n:
+            raise CommandError(
+                f"expected -n {report.ranks}, as in {arguments.input}, got -n {arguments.n}"
+            )
     else:
         recipe = load_recipe(arguments.recipe)
         if arguments.machine:
@@ -96,7 +111,7 @@ def _bytes(text):
             number, unit = text[: -len(name)], size
     try:
         return int(float(number) * unit)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise CommandError(f"expected bytes as 16GB or 500MB, got {text!r}") from None
 
 

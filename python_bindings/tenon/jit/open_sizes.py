@@ -138,22 +138,20 @@ def record(
     function writes is put back in the tensors that it reaches and in `written`; None: it writes nothing. Raises Unfit and Changed."""
     open_sizes.recorded += 1
     state = random.get_state()
-    kept = None
-    if written is not None:
-        kept = KeptState([*written, *tensors, *outside.tensors()])
+    # Also where it writes nothing: at other sizes it may.
+    kept = KeptState([*(written or []), *tensors, *outside.tensors()])
     unfit: Unfit | None = None
     for axes in open_sizes.proposals():
         dimensions = dimensions_of(axes, tensors)
         try:
             program = _record_at(
-                function, structure, tensors, axes, dimensions, passes, outside, kept
+                function, structure, tensors, axes, dimensions, passes, outside, kept, written
             )
         except Unfit as error:
             unfit = error
             continue
         finally:
-            if kept is not None:
-                kept.put_back()
+            kept.put_back()
             if random.get_state() != state:
                 random.set_state(state)
         open_sizes.axes = axes
@@ -170,7 +168,8 @@ def _record_at(
     dimensions: list[tuple[str, int, int, int, int]],
     passes: str,
     outside: Outside,
-    kept: KeptState | None,
+    kept: KeptState,
+    written: Sequence[Tensor] | None,
 ) -> Program:
     names = [dimension[0] for dimension in dimensions]
     samples: list[_core.Program] = []
@@ -182,8 +181,8 @@ def _record_at(
         at = resized(tensors, axes, sizes)
         try:
             with SizeTracer() as tracer:
-                first, _ = _recording(function, structure, at, outside, kept)
-                second, outputs = _recording(function, structure, at, outside, kept)
+                first, _ = _recording(function, structure, at, outside, kept, written)
+                second, outputs = _recording(function, structure, at, outside, kept, written)
                 settled = name_leaves(first.settle(second), function)
         except Exception as error:
             raise Unfit(f"at {text_of(sizes)}: {error}") from None
@@ -217,7 +216,8 @@ def _recording(
     structure: list[Any],
     tensors: list[Tensor],
     outside: Outside,
-    kept: KeptState | None,
+    kept: KeptState,
+    written: Sequence[Tensor] | None,
 ) -> tuple[_core.Program, list[Any]]:
     recording = _core.Recording(tensors, PACKAGE)
     try:
@@ -227,7 +227,7 @@ def _recording(
         native = recording.finish(outputs)
         if recording.reads_random_state():
             raise Unfit("it reads the state of random numbers")
-        if any(native.effects()[:2]) and kept is None:
+        if any(native.effects()[:2]) and written is None:
             raise Unfit(
                 "it writes into tensors from outside, or assigns .grad, at some sizes alone"
             )
@@ -243,5 +243,4 @@ def _recording(
         return native, returned
     finally:
         recording.abandon()
-        if kept is not None:
-            kept.put_back()
+        kept.put_back()

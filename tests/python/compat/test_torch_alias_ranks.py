@@ -53,14 +53,14 @@ import torch.multiprocessing as mp
 def work(rank, how):
     if rank == 1:
         if how == "raise":
-            raise ValueError("of rank 1")
+            raise ValueError("long " * 40000 + "of rank 1")  # more than a pipe takes
         sys.exit(5)
 
 if __name__ == "__main__":
     try:
         mp.spawn(work, args=("raise",), nprocs=2)
     except mp.ProcessRaisedException as error:
-        assert error.error_index == 1 and "ValueError: of rank 1" in str(error), error
+        assert error.error_index == 1 and "long of rank 1" in str(error), error
     try:
         mp.spawn(work, args=("exit",), nprocs=2)
     except mp.ProcessExitedException as error:

@@ -311,3 +311,18 @@ def test_weights_are_used_as_they_are():
 def test_other_values_are_refused():
     with pytest.raises(TypeError, match="compile: expected dynamic to be True or False, got 'yes'"):
         tenon.compile(lambda x: x, dynamic="yes")
+
+
+def test_what_is_written_at_some_sizes_alone_is_put_back():
+    count = tenon.zeros(1)
+
+    def function(x):
+        if x.shape[0] > 4:
+            count.add_(1)
+        return x * 2
+
+    compiled = tenon.compile(function, dynamic=True)
+    for size in (3, 3, 4, 6, 7):
+        compiled(tenon.ones(size, 2))
+    assert count.item() == 2
+    assert "assigns .grad, at some sizes alone" in compiled.explain()

@@ -29,6 +29,7 @@ def init_rpc(
     rank: int | None = None,
     world_size: int | None = None,
     store: _core.Store | None = None,
+    address: str = "127.0.0.1",
     timeout: float = DEFAULT_TIMEOUT,
     pickles: bool = False,
     most_bytes: int = 1 << 32,
@@ -36,7 +37,7 @@ def init_rpc(
     """Let the job's other processes call this one by `name`, and this one call them.
 
     Who this is, and where processes meet, is said by the variables of `tenon run`, torchrun, mpirun or srun; `rank`,
-    `world_size` and `store`, all three, say it instead. Others are met when they are first called. `timeout`, in seconds,
+    `world_size` and `store`, all three, say it instead, with the `address` by which others reach this machine. Others are met when they are first called. `timeout`, in seconds,
     limits every call that does not say another. `pickles=True` lets arguments be any object, and functions any that can
     be imported: a process that another one of the job can break into is then broken, too. `most_bytes` limits a message.
     """
@@ -53,7 +54,7 @@ def init_rpc(
             f"init_rpc: expected a name without '/', that does not begin with '_', got {name!r}"
         )
     _times += 1
-    room, address = f"rpc/{_times}", "127.0.0.1"
+    room = f"rpc/{_times}"
     if store is None:
         environment = read_environment()
         rank, world_size = environment.rank, environment.size

@@ -25,6 +25,7 @@ __all__ = [
     "start_processes",
 ]
 
+_MOST_TEXT = 8192  # characters of an error: a pipe takes no more bytes than 64 Ki before it is read
 _GRACE = 30.0  # seconds between asking a process to end and ending it
 
 
@@ -61,7 +62,7 @@ def _run(fn: Callable[..., Any], index: int, args: Sequence[Any], errors: Any) -
     except KeyboardInterrupt:  # the program that started this process got it, too
         pass
     except Exception:
-        errors.put(traceback.format_exc())
+        errors.put(traceback.format_exc()[-_MOST_TEXT:])
         sys.exit(1)
 
 

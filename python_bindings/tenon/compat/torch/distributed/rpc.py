@@ -12,6 +12,7 @@ from typing import Any
 from tenon.distributed import rpc as _rpc
 from tenon.distributed.environment import read_environment
 from tenon.distributed.rpc import RRef, WorkerInfo, get_worker_info
+from tenon.distributed.rpc.processes import own_address
 from tenon.distributed.world import open_store
 
 __all__ = [
@@ -77,7 +78,13 @@ def init_rpc(
     found = read_environment(variables)
     store = open_store(found, min(timeout, _DEFAULT_TIMEOUT))
     _rpc.init_rpc(
-        name, rank=found.rank, world_size=found.size, store=store, timeout=timeout, pickles=pickles
+        name,
+        rank=found.rank,
+        world_size=found.size,
+        store=store,
+        address=own_address(found.address),
+        timeout=timeout,
+        pickles=pickles,
     )
 
 
