@@ -76,7 +76,7 @@ constexpr uint64_t kMaxOwnData = 1024;
   new (&tensor->references) std::atomic<uint32_t>(1);
   tensor->has_extensions = 0;
   tensor->has_own = false;
-  tensor->is_counted = false;
+  tensor->counted = nullptr;
 }
 
 [[gnu::always_inline]] inline TensorImpl* new_tensor_block(int32_t ndim) {
@@ -107,19 +107,17 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
   if (!counted) return;  // nothing but a statistic is lost
   counted->bytes = bytes;
   counted->device = &device;
-  tensor->own.data = counted;
-  tensor->is_counted = true;
+  tensor->counted = counted;
   DeviceMemory::of(device).usage().allocated(bytes);
 }
 
 [[gnu::noinline, gnu::cold]] void count_with(const TensorImpl& base, TensorImpl* view) {
-  view->own.data = base.own.data;
-  view->is_counted = true;
-  increment(static_cast<Storage*>(base.own.data)->references);
+  view->counted = base.counted;
+  increment(base.counted->references);
 }
 
 [[gnu::noinline, gnu::cold]] void uncount_on_meta(TensorImpl* tensor) noexcept {
-  auto* counted = static_cast<Storage*>(tensor->own.data);
+  Storage* counted = tensor->counted;
   if (!drop_reference(counted->references)) return;
   DeviceMemory::of(*counted->device).usage().freed(counted->bytes);
   delete counted;
@@ -339,7 +337,7 @@ tenon_status slots::tensor_create_composed(tenon_device_id id, int32_t dtype, in
       tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(shift);
     else
       tensor->data = static_cast<char*>(base.data) + shift;
-  } else if (base.is_counted) {
+  } else if (base.counted) {
     count_with(base, tensor);
   }
   if (root) {
@@ -385,7 +383,7 @@ void destroy_tensor(TensorImpl* tensor) noexcept {
   }
   if (storage) {
     if (drop_reference(storage->references)) end_storage(*storage);
-  } else if (tensor->is_counted) {
+  } else if (tensor->counted) {
     uncount_on_meta(tensor);
   }
   if (!tensor->has_own) return give_block(tensor);

@@ -26,10 +26,12 @@ struct Storage {
   bool has_data = false;                   // `data` lie in that block, too
   void* data = nullptr;
   uint64_t bytes = 0;
-  Device* device = nullptr;       // whose allocator takes the memory back; NULL: `drop` does
-  tenon_stream stream = nullptr;  // on which it was allocated
-  tenon_drop_fn drop;             // if there is no device; may be NULL
-  void* drop_user;
+  Device* device = nullptr;  // whose allocator takes the memory back; NULL: `drop` does
+  tenon_drop_fn drop;        // if there is no device; may be NULL
+  union {
+    tenon_stream stream = nullptr;  // on which it was allocated, if there is a device
+    void* drop_user;                // else
+  };
 };
 
 inline constexpr int32_t kInlineDims = 5;
@@ -40,9 +42,9 @@ inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a vi
 struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;
   uint16_t has_extensions;  // bit per slot that is set
-  bool has_own;     // it was made with a storage; views and tensors of the meta device are not
-  bool is_counted;  // on the meta device: `own.data` is what stands for its bytes in the statistics
+  bool has_own;      // it was made with a storage; views and tensors of the meta device are not
   Storage* storage;  // NULL on the meta device
+  Storage* counted;  // on the meta device: what stands for its bytes in the statistics, or NULL
   void* extensions[kInlineExtensions];
   void** more_extensions;                // the others, while `has_extensions` has a bit of theirs
   int64_t inline_dims[2 * kInlineDims];  // shape, then strides; more dimensions live on the heap

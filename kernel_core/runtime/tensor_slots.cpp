@@ -100,6 +100,7 @@ tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err
   std::swap(static_cast<tenon_tensor&>(*to), static_cast<tenon_tensor&>(*fresh));
   std::swap(to->layers, fresh->layers);  // history stays with the handle
   std::swap(to->storage, fresh->storage);
+  std::swap(to->counted, fresh->counted);
   constexpr uint32_t kBase = 1u << kBaseSlot;  // of what it was a view of it is none any more
   std::swap(to->extensions[kBaseSlot], fresh->extensions[kBaseSlot]);
   fresh->has_extensions = to->has_extensions & kBase;

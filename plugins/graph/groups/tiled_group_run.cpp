@@ -188,7 +188,6 @@ class TiledGroup::Worker {
   int64_t rows_ = -1;                    // that pieces have
 };
 
-// Steps of a group that are done at once: by one loop, or by the kernel of each.
 // Steps that one loop may run.
 struct TiledGroup::Chain {
   std::vector<ChainStep> steps;  // empty: they are none
@@ -196,6 +195,7 @@ struct TiledGroup::Chain {
   uint32_t bytes = 0;  // of the registers that functions take; 0: there are none
 };
 
+// Steps of a group that are done at once: by one loop, or by the kernel of each.
 struct TiledGroup::Part {
   uint32_t begin, end;
   std::unique_ptr<JitLoop> code;  // NULL: kernels

@@ -49,3 +49,20 @@ def test_a_tensor_gets_the_memory_of_another():
     assert in_use() - before in (4000, 8000)
     del x
     assert in_use() == before
+
+
+def test_memory_and_none_are_exchanged():
+    gc.collect()
+    before = in_use()
+    x = tenon.empty([1000], device="meta")
+    x.data = tenon.ones([1000])
+    assert in_use() == before
+    x.data = tenon.empty([500], device="meta")
+    assert in_use() - before == 2000
+    x.data = tenon.empty([0], device="meta")
+    assert in_use() == before
+    layer = tenon.nn.Linear(10, 20).to("meta")
+    assert in_use() - before == 4 * 220
+    del layer
+    gc.collect()
+    assert in_use() == before

@@ -28,7 +28,8 @@ typedef struct tenon_register_function {
 typedef struct tenon_register_functions_api {
   uint32_t struct_size;
   uint32_t version;
-  /* 1: `*out` is the function of a kernel for tensors of `dtype` and these complete arguments. 0: there is none. */
+  /* 1: `*out` is the function of a kernel for tensors of `dtype` and these complete arguments. 0: there is none, and
+   * `*out` is as it was. Any thread, several at once. */
   int32_t (*find)(const tenon_kernel_def* kernel, const tenon_value* args, uint32_t nargs,
                   int32_t dtype, tenon_register_function* out);
 } tenon_register_functions_api;
