@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image classifiers, with untrained weights.
+"""Image classifiers, with untrained weights; `segmentation` and `detection` have models of their own.
 
 The names of parameters are those of torchvision, so that its state dicts load:
 `model.load_state_dict(tenon.load("resnet18.safetensors"))`.
 """
 
+from . import detection, segmentation
 from .alexnet import AlexNet, alexnet
 from .densenet import DenseNet, densenet121, densenet161, densenet169, densenet201, densenet264
 from .efficientnet import EfficientNet, efficientnet_b0, efficientnet_b1, efficientnet_b2
@@ -63,6 +64,7 @@ __all__ = [
     "VGG",
     "VisionTransformer",
     "alexnet",
+    "detection",
     "densenet121",
     "densenet161",
     "densenet169",
@@ -78,6 +80,7 @@ __all__ = [
     "mobilenet_v2",
     "mobilenet_v3_large",
     "mobilenet_v3_small",
+    "segmentation",
     "resnet101",
     "resnet152",
     "resnet18",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import tenon
@@ -13,8 +13,8 @@ from tenon.nn import init
 
 
 class ConvNormActivation(nn.Sequential):
-    """A convolution that keeps the size at stride 1, a norm, and an activation unless it is
-    None."""
+    """A convolution that keeps the size at stride 1, a norm, and an activation, unless they are
+    None. Without a norm the convolution has a bias."""
 
     def __init__(
         self,
@@ -23,22 +23,25 @@ class ConvNormActivation(nn.Sequential):
         kernel_size: int = 3,
         stride: int = 1,
         groups: int = 1,
-        norm: Callable[[int], nn.Module] = nn.BatchNorm2d,
+        norm: Callable[[int], nn.Module] | None = nn.BatchNorm2d,
         activation: Callable[[], nn.Module] | None = nn.ReLU,
+        dilation: int = 1,
     ) -> None:
-        layers = [
-            nn.Conv2d(
-                in_channels,
-                out_channels,
-                kernel_size,
-                stride,
-                (kernel_size - 1) // 2,
-                groups=groups,
-                bias=False,
-            ),
-            norm(out_channels),
-        ]
-        super().__init__(*layers, *([activation()] if activation else []))
+        convolution = nn.Conv2d(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            (kernel_size - 1) // 2 * dilation,
+            dilation,
+            groups,
+            bias=norm is None,
+        )
+        super().__init__(
+            convolution,
+            *([norm(out_channels)] if norm else []),
+            *([activation()] if activation else []),
+        )
 
 
 class SqueezeExcitation(nn.Module):
@@ -103,22 +106,58 @@ def init_convolutions(model: nn.Module, linear_std: float | None = 0.01) -> None
             zero_(module.bias)
 
 
+class Stages(nn.Module):
+    """The modules of a network up to the last of those named, and what the named ones give.
+
+    `returned` says the name of each result. The modules keep their names, so that weights of the
+    whole network load.
+    """
+
+    def __init__(self, network: nn.Module, returned: Mapping[str, str]) -> None:
+        self.returned = dict(returned)
+        left = set(returned)
+        for name, module in network.named_children():
+            if not left:
+                break
+            self.add_module(name, module)
+            left.discard(name)
+        if left:
+            raise ValueError(
+                f"Stages: expected names of modules of {type(network).__name__}, got {sorted(left)}"
+            )
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        results = {}
+        for name, module in self.named_children():
+            x = module(x)
+            if name in self.returned:
+                results[self.returned[name]] = x
+        return results
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def untrained(build: F) -> F:
-    """A function that builds a model also takes what torchvision's takes: `weights` and `pretrained`,
-    if they ask for none, and `progress`, of a download that does not happen."""
+    """A function that builds a model also takes what torchvision's takes: `weights`, `pretrained`
+    and, where there is a backbone, `weights_backbone`, if they ask for none, and `progress`, of a
+    download that does not happen."""
+    has_backbone = any(
+        each in build.__module__ for each in ("models.detection", "models.segmentation")
+    )
 
     @functools.wraps(build)
     def wrapper(
         *, weights: Any = None, pretrained: bool = False, progress: bool = True, **settings: Any
     ) -> Any:
-        if weights is not None or pretrained:
-            asked = f"weights={weights!r}" if weights is not None else f"pretrained={pretrained!r}"
+        asked = [f"weights={weights!r}"] if weights is not None else []
+        asked += [f"pretrained={pretrained!r}"] if pretrained else []
+        backbone = settings.pop("weights_backbone", None) if has_backbone else None
+        asked += [f"weights_backbone={backbone!r}"] if backbone is not None else []
+        if asked:
             raise ValueError(
                 f"{build.__name__}: expected weights None, as Tenon brings no trained ones, got "
-                f"{asked}; load those of torchvision by load_state_dict"
+                f"{asked[0]}; load those of torchvision by load_state_dict"
             )
         return build(**settings)
 

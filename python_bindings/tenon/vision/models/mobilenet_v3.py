@@ -65,6 +65,7 @@ class InvertedResidual(nn.Module):
         use_se: bool,
         use_hs: bool,
         stride: int,
+        dilation: int = 1,
     ) -> None:
         activation = nn.Hardswish if use_hs else nn.ReLU
         layers: list[nn.Module] = []
@@ -74,7 +75,14 @@ class InvertedResidual(nn.Module):
             )
         layers.append(
             ConvNormActivation(
-                expanded, expanded, kernel, stride, expanded, norm=_norm, activation=activation
+                expanded,
+                expanded,
+                kernel,
+                stride if dilation == 1 else 1,
+                expanded,
+                norm=_norm,
+                activation=activation,
+                dilation=dilation,
             )
         )
         if use_se:
@@ -89,7 +97,8 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV3(nn.Module):
-    """Classifies images [N, 3, H, W]. `width_mult` scales the channels."""
+    """Classifies images [N, 3, H, W]. `width_mult` scales the channels. With `dilated` the last
+    stage keeps the size and dilates its convolutions."""
 
     def __init__(
         self,
@@ -98,6 +107,7 @@ class MobileNetV3(nn.Module):
         num_classes: int = 1000,
         width_mult: float = 1.0,
         dropout: float = 0.2,
+        dilated: bool = False,
     ) -> None:
         def scaled(width: int) -> int:
             return make_divisible(width * width_mult)
@@ -106,10 +116,18 @@ class MobileNetV3(nn.Module):
         features: list[nn.Module] = [
             ConvNormActivation(3, channels, 3, 2, norm=_norm, activation=nn.Hardswish)
         ]
-        for kernel, expanded, out, use_se, use_hs, stride in blocks:
+        for place, (kernel, expanded, out, use_se, use_hs, stride) in enumerate(blocks):
+            dilation = 2 if dilated and place >= len(blocks) - 3 else 1
             features.append(
                 InvertedResidual(
-                    channels, kernel, scaled(expanded), scaled(out), use_se, use_hs, stride
+                    channels,
+                    kernel,
+                    scaled(expanded),
+                    scaled(out),
+                    use_se,
+                    use_hs,
+                    stride,
+                    dilation,
                 )
             )
             channels = scaled(out)

@@ -25,10 +25,12 @@ class BasicBlock(nn.Module):
         downsample: nn.Module | None,
         groups: int,
         base_width: int,
+        dilation: int = 1,
     ) -> None:
-        if groups != 1 or base_width != 64:
+        if groups != 1 or base_width != 64 or dilation != 1:
             raise ValueError(
-                f"BasicBlock: expected groups 1 and base_width 64, got {groups} and {base_width}"
+                f"BasicBlock: expected groups 1, base_width 64 and dilation 1, got {groups}, "
+                f"{base_width} and {dilation}"
             )
         self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -57,11 +59,14 @@ class Bottleneck(nn.Module):
         downsample: nn.Module | None,
         groups: int,
         base_width: int,
+        dilation: int = 1,
     ) -> None:
         inner = width * base_width // 64 * groups
         self.conv1 = nn.Conv2d(channels, inner, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(inner)
-        self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, groups=groups, bias=False)
+        self.conv2 = nn.Conv2d(
+            inner, inner, 3, stride, dilation, dilation, groups=groups, bias=False
+        )
         self.bn2 = nn.BatchNorm2d(inner)
         self.conv3 = nn.Conv2d(inner, width * self.expansion, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(width * self.expansion)
@@ -92,24 +97,30 @@ class ResNet(nn.Module):
         zero_init_residual: bool = False,
         groups: int = 1,
         width_per_group: int = 64,
+        replace_stride_with_dilation: Sequence[bool] = (False, False, False),
     ) -> None:
         self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU()
         self.maxpool = nn.MaxPool2d(3, 2, 1)
-        channels = 64
+        channels, dilation = 64, 1
+        dilated = [False, *replace_stride_with_dilation]
         for number, (count, width) in enumerate(zip(layers, (64, 128, 256, 512)), 1):
             blocks: list[nn.Module] = []
             for i in range(count):
-                stride = 2 if number > 1 and i == 0 else 1
+                stride = 2 if number > 1 and i == 0 and not dilated[number - 1] else 1
                 downsample = None
                 if stride != 1 or channels != width * block.expansion:
                     downsample = nn.Sequential(
                         nn.Conv2d(channels, width * block.expansion, 1, stride, bias=False),
                         nn.BatchNorm2d(width * block.expansion),
                     )
-                blocks.append(block(channels, width, stride, downsample, groups, width_per_group))
+                blocks.append(
+                    block(channels, width, stride, downsample, groups, width_per_group, dilation)
+                )
                 channels = width * block.expansion
+                if i == 0 and dilated[number - 1]:
+                    dilation *= 2  # The first block still sees the map of the stage before.
             setattr(self, f"layer{number}", nn.Sequential(*blocks))
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(channels, num_classes)

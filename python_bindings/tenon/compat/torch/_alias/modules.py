@@ -130,6 +130,8 @@ torchvision.ops.misc: .pictures.Layers vision.ops
 torchvision: .pictures.Top vision
 torchvision.datasets torchvision.datasets.mnist torchvision.datasets.folder: .pictures.Datasets vision.datasets
 torchvision.models: vision.models
+torchvision.models.detection: vision.models.detection
+torchvision.models.segmentation: vision.models.segmentation
 torchvision.ops: vision.ops
 torchvision.transforms torchvision.transforms.transforms: .pictures.Transforms vision.transforms
 torchvision.transforms.functional: .pictures.Transforms vision.transforms.functional
