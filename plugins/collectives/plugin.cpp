@@ -107,12 +107,17 @@ tenon_status store_delete(tenon_store store, const char* key, int32_t* was_there
 
 // -- groups
 
-// The library of MPI that moves the group's data, or "".
-std::string mpi_of(const tenon_group_options& options) {
-  if (options.transport == TENON_TRANSPORT_HOST) return "";
+// The library of MPI that moves the group's data, or NULL.
+Mpi* mpi_of(const tenon_group_options& options) {
+  if (options.transport == TENON_TRANSPORT_HOST) return nullptr;
   if (options.transport != TENON_TRANSPORT_MPI)
     throw Error(TENON_UNSUPPORTED, "collectives: this transport is not known");
-  const Mpi& library = mpi(options.size);
+  return &mpi(options.size);
+}
+
+// Once it is known that all ranks do: the library waits for them without a time limit.
+void start_mpi(Mpi& library, const tenon_group_options& options) {
+  library.start();
   if (library.rank() != options.rank || library.size() != options.size)
     throw Error(TENON_INVALID_ARGUMENT,
                 "backend \"mpi\": expected the ranks of " + library.version() + ", where this is " +
@@ -120,7 +125,6 @@ std::string mpi_of(const tenon_group_options& options) {
                     ", got " + std::to_string(options.rank) + " of " +
                     std::to_string(options.size) +
                     "; start the ranks with mpirun or srun, and give none of your own");
-  return library.version();
 }
 
 tenon_status group_create(tenon_store store, const tenon_group_options* options,
@@ -142,9 +146,11 @@ tenon_status group_create(tenon_store store, const tenon_group_options* options,
     for (int32_t rank = 0; rank < options->size; ++rank) ranks.push_back(rank);
     const std::string name = options->name;
     try {
-      meeting_options.mpi = mpi_of(*options);
+      Mpi* library = mpi_of(*options);
+      if (library) meeting_options.mpi = library->version();
       auto meeting = std::make_shared<Meeting>(*store->store, meeting_options);
       meeting->check_same_transport();
+      if (library) start_mpi(*library, *options);
       *out = new tenon_rank_group_s{std::make_unique<RankGroup>(
           meeting, name.substr(0, name.find('/')), "0", ranks, options->rank)};
     } catch (...) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <tenon/error.hpp>
 #include <tenon/shared_libraries.hpp>
 
@@ -88,6 +89,11 @@ class Library final : public Mpi {
     for (const char* name : kNames)
       if (!(*slot++ = dlsym(library, name)))
         throw Error(TENON_UNAVAILABLE, version_ + " has no " + name);
+  }
+
+  void start() override {
+    std::lock_guard lock(mutex_);
+    if (size_ > 0) return;
     initialise();
     check(functions_.comm_rank(constants_.world, &rank_), "MPI_Comm_rank");
     check(functions_.comm_size(constants_.world, &size_), "MPI_Comm_size");
@@ -201,6 +207,7 @@ class Library final : public Mpi {
                                       : "; the library was built without it"));
   }
 
+  std::mutex mutex_;  // of the start
   Constants<Handle> constants_;
   std::string version_;
   Functions<Handle> functions_;
@@ -285,9 +292,9 @@ std::unique_ptr<Mpi> open(int32_t size) {
 
 }  // namespace
 
-const Mpi& mpi(int32_t size) {
+Mpi& mpi(int32_t size) {
   // Kept for ever: groups of other threads may use it until the process ends.
-  static const Mpi& library = *open(size).release();
+  static Mpi& library = *open(size).release();
   return library;
 }
 

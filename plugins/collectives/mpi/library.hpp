@@ -19,10 +19,12 @@ class Mpi {
  public:
   virtual ~Mpi() = default;
 
-  // Of MPI's world, which whoever started the processes made.
+  // Initialises the library, if nobody did, and may wait for all ranks of the job.
+  virtual void start() = 0;
+  // Since then: of MPI's world, which whoever started the processes made.
   virtual int32_t rank() const = 0;
   virtual int32_t size() const = 0;
-  // "Open MPI 4.1.4"
+  // "Open MPI v4.1.4"
   virtual std::string version() const = 0;
 
   // Called by all of these ranks, and no others; waits for them.
@@ -40,9 +42,9 @@ class Mpi {
   virtual void cancel(MpiHandle& request) const = 0;
 };
 
-// The library that started this process's rank, opened and initialised by the first call; throws why there is none.
+// The library that started this process's rank, opened by the first call; throws why there is none.
 // `size` is that of the job, because a process that nobody started as a rank of MPI is one of a single one.
-const Mpi& mpi(int32_t size);
+Mpi& mpi(int32_t size);
 
 // From now on the process ends without telling the library: other ranks may be dead or hang, and it would wait for
 // them. Whoever started the ranks sees that and ends the job.

@@ -49,7 +49,7 @@ def init_process_group(
     global _times
     if backend not in TRANSPORTS:
         raise NotImplementedError(
-            f"init_process_group: expected backend None or 'host', or 'mpi', got {backend!r}; "
+            f"init_process_group: expected backend None, 'host' or 'mpi', got {backend!r}; "
             + (
                 "'host' does what Gloo does"
                 if backend == "gloo"
