@@ -48,6 +48,31 @@ clip conj_physical cos cosh deg2rad dropout erf erfc exp exp2 expm1 feature_alph
 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rrelu rsqrt selu sigmoid sin sinc sinh sqrt square tan
 tanh threshold trunc xlogy""".split()
 
+# Names that are not here, and where their like is.
+_ELSEWHERE = {
+    **dict.fromkeys(
+        "Size Storage autocast channels_last set_float32_matmul_precision".split(),
+        "tenon.compat.torch.alias() gives `import torch` this name",
+    ),
+    **{
+        name: f"tenon.nn.{layer} computes it"
+        for name, layer in {
+            "gru": "GRU",
+            "lstm": "LSTM",
+            "rnn_tanh": "RNN",
+            "rnn_relu": "RNN",
+        }.items()
+    },
+    "embedding_bag": "torch.nn.functional.embedding_bag, whose parameters are in another order, is there",
+    "segment_reduce": "tenon.geometric has segment_sum, segment_mean, segment_max and segment_min",
+}
+
+
+def _found(name: str) -> Any:
+    if name in _ELSEWHERE:
+        raise AttributeError(f"tenon.compat.torch does not cover torch.{name}; {_ELSEWHERE[name]}")
+    return _namespace.find(name)
+
 
 def __getattr__(name: str) -> Any:
     if name == "alias":
@@ -61,7 +86,7 @@ def __getattr__(name: str) -> Any:
     elif name[:-1] in _IN_PLACE and name.endswith("_"):
         value = _options.in_place(name, _namespace.find(name[:-1]))
     else:
-        value = _namespace.find(name)
+        value = _found(name)
     globals()[name] = value
     return value
 
