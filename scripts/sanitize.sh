@@ -18,7 +18,8 @@ build=$PWD/build/$preset
 # Tests ask for more memory than there is, and damaged files for all of it.
 export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1  # Python keeps memory at exit
 export UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
+# Tests start threads in children of processes with threads, which the runtime would end.
+export TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1:die_after_fork=0
 export OPENBLAS_NUM_THREADS=1  # NumPy's threads are not instrumented
 
 # The interpreter is not instrumented: the runtime must come first, and the C++ library with it, or the

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 _REPLACEMENT = "\ufffd"
+_PREFIX = re.compile(rb'"continuing_subword_prefix"\s*:\s*"[^"]')
 
 
 class Tokenizer:
@@ -27,6 +30,7 @@ class Tokenizer:
             raise ValueError("Tokenizer: expected a path or a text, one of both")
         kind = tokenizers.Tokenizer
         try:
+            _check_merges((text or "").encode() if path is None else _bytes_of(path))
             self._tokenizer: Any = (
                 kind.from_str(text or "") if path is None else kind.from_file(str(path))
             )
@@ -59,6 +63,28 @@ class Tokenizer:
     def token(self, text: str) -> int | None:
         """The token of this very text."""
         return self._tokenizer.token_to_id(text)
+
+
+def _bytes_of(path: str | os.PathLike[str]) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _check_merges(content: bytes) -> None:
+    """ValueError: a merge whose second part ends within a character once the prefix of inner pieces is cut off. The library
+    cuts bytes there, and ends the process as it reports that."""
+    if not _PREFIX.search(content):
+        return
+    model = json.loads(content)["model"]
+    cut = len(model["continuing_subword_prefix"].encode())
+    for merge in model.get("merges", ()):
+        second = merge.split(" ", 1)[-1] if isinstance(merge, str) else merge[-1]
+        try:
+            second.encode()[cut:].decode()
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"the merge {merge!r}, whose second part does not begin with the prefix {model['continuing_subword_prefix']!r}"
+            ) from None
 
 
 def _refusal(error: BaseException, expected: str) -> BaseException:

@@ -60,3 +60,25 @@ def test_a_tokenizer_that_fails_says_so():
         made.encode("b")
     with pytest.raises(ValueError, match="tokenizer: expected tokens that it can join, got"):
         made.decode([-1])
+
+
+def test_merges_that_would_cut_a_character_are_refused(tmp_path):
+    """The library ends the process as it reports them."""
+    pytest.importorskip("tokenizers")
+    vocabulary = {"'": 0, "\u0120": 1, "a": 2, "'b": 3, "ab": 4}
+
+    def written(merges):
+        model = {
+            "type": "BPE",
+            "continuing_subword_prefix": "'",
+            "vocab": vocabulary,
+            "merges": merges,
+        }
+        path = tmp_path / "tokenizer.json"
+        path.write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+        return path
+
+    assert len(Tokenizer(written([["a", "'b"]]))) == 5
+    for merge in (["\u0120", "\u0120"], "\u0120 \u0120"):
+        with pytest.raises(ValueError, match="second part does not begin with the prefix"):
+            Tokenizer(written([merge]))
