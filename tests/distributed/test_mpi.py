@@ -27,7 +27,7 @@ def mpirun(family, *arguments, **variables):
         [*command, "-n", "2", sys.executable, *arguments],
         env={
             **os.environ,
-            # Open MPI asks whoever is root, as containers are, to say that this is meant.
+            # Open MPI refuses to run as root, which containers do, without these.
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "TENON_NUM_THREADS": "1",
@@ -100,7 +100,8 @@ def test_a_library_that_is_not_there():
     with Processes(1, program, TENON_MPI="/nowhere/libmpi.so") as processes:
         assert (
             "needs the library of the MPI that started this process (Debian: apt-get install openmpi-bin; or its "
-            "path in the variable TENON_MPI): /nowhere/libmpi.so: cannot open" in processes.finish()[0][1]
+            "path in the variable TENON_MPI): /nowhere/libmpi.so: cannot open"
+            in processes.finish()[0][1]
         )
 
 

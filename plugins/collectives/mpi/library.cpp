@@ -203,7 +203,7 @@ class Library final : public Mpi {
       throw Error(TENON_UNSUPPORTED,
                   version_ + ": expected the thread level MPI_THREAD_MULTIPLE (3), got " +
                       std::to_string(level) +
-                      (is_initialised ? "; whoever initialised MPI in this process asked for less"
+                      (is_initialised ? "; the program initialised MPI itself, with less"
                                       : "; the library was built without it"));
   }
 

@@ -19,9 +19,9 @@ class Mpi {
  public:
   virtual ~Mpi() = default;
 
-  // Initialises the library, if nobody did, and may wait for all ranks of the job.
+  // Initialises the library, if the program has not, and may wait for all ranks of the job.
   virtual void start() = 0;
-  // Since then: of MPI's world, which whoever started the processes made.
+  // Since then: of MPI's world, which mpirun or srun made.
   virtual int32_t rank() const = 0;
   virtual int32_t size() const = 0;
   // "Open MPI v4.1.4"
@@ -43,11 +43,11 @@ class Mpi {
 };
 
 // The library that started this process's rank, opened by the first call; throws why there is none.
-// `size` is that of the job, because a process that nobody started as a rank of MPI is one of a single one.
+// `size` is that of the job, because a process that mpirun did not start is the only rank of its world.
 Mpi& mpi(int32_t size);
 
 // From now on the process ends without telling the library: other ranks may be dead or hang, and it would wait for
-// them. Whoever started the ranks sees that and ends the job.
+// them. mpirun sees that and ends the job.
 void abandon_mpi();
 
 // Has `work` called before the library is finalised, unless it is abandoned.

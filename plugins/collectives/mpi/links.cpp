@@ -106,7 +106,7 @@ void free_what_is_over() {
   });
 }
 
-// Before the library is finalised, which complains of messages that nobody took and of memory that it still has. The
+// Before the library is finalised, which complains of messages that were not received and of memory that it still has. The
 // last messages of ranks that end, too, are on their way; finalising would wait for these ranks in any case.
 void end_what_is_left() {
   try {
