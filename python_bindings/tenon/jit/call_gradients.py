@@ -20,6 +20,13 @@ def lost_history(outputs: list[Tensor], given: list[Tensor]) -> str:
     return ""
 
 
+def changed_leaf(tensors: list[Tensor], required: list[bool]) -> str:
+    """Why a program would leave arguments otherwise than the function. `required`: their requires_grad of before."""
+    if any(t.is_leaf and t.requires_grad != before for t, before in zip(tensors, required)):
+        return "it sets requires_grad of an argument, or detaches it"
+    return ""
+
+
 def read_from_before(
     read: dict[int, Tensor | None], before: list[tuple[Tensor, Tensor | None]]
 ) -> list[Tensor]:

@@ -14,7 +14,7 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor
 from tenon.jit import containers, open_sizes, sharded_calls, structures
-from tenon.jit.call_gradients import lost_history, read_from_before
+from tenon.jit.call_gradients import changed_leaf, lost_history, read_from_before
 from tenon.jit.captured_state import Outside
 from tenon.jit.divided import Divided, code_of
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
@@ -32,9 +32,7 @@ from tenon.jit.syntax.user_code import PACKAGE
 
 _MODES = ("", "check", "off")
 _MUCH = 1 << 40  # elements
-_MOST_IN_VAIN = (
-    32  # calls of a part of a function before it is no longer tried to find it a program
-)
+_MOST_IN_VAIN = 32  # calls of a part, before it is no longer tried to find it a program
 _MOST_RENEWALS = 8  # of an entry without a program, because operators were defined meanwhile
 
 
@@ -336,6 +334,7 @@ class Compiled(_core.CompiledCalls):
         """One call of the function, for real, that is written down."""
         checks = self._mode == "check"
         begin = time.perf_counter()
+        required = [t.requires_grad for t in tensors]
         given, found = [(t, t.grad) for t in tensors], [(t, t.grad) for t in outside.tensors()]
         try:
             recording = _core.Recording(tensors, PACKAGE, True, code_of(self._function))
@@ -381,7 +380,8 @@ class Compiled(_core.CompiledCalls):
                 if self._learns(outside, read_from_before(read, found), called):
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
-                if reason := lost_history(outputs, [*tensors, *outside.tensors()]):
+                known = [*tensors, *outside.tensors()]
+                if reason := lost_history(outputs, known) or changed_leaf(tensors, required):
                     raise Refused(reason)
                 native = self._finish(recording, outputs)
                 if recording.reads_random_state():

@@ -364,3 +364,27 @@ def test_sizes_are_left_open_in_parts():
         x = rand(rows, 2, seed=rows)
         assert_same(compiled(x), function(x))
     assert compiled.explain().count("a program of these sizes") == 2, compiled.explain()
+
+
+def passes_gradients_to_what_it_has_made(x):
+    y = x * 2
+    number = y.sum().item()
+    y.requires_grad_()
+    (y**2).sum().backward()
+    return y.grad * number
+
+
+def requires_a_gradient_of_its_argument(x):
+    x.requires_grad_()
+    return (x * 2).detach()
+
+
+def test_requires_grad_is_set_in_every_call():
+    functions = (passes_gradients_to_what_it_has_made, requires_a_gradient_of_its_argument)
+    for function in functions:
+        compiled = tenon.compile(function)
+        for call in range(CALLS):
+            x, same = rand(3, 4, seed=call), rand(3, 4, seed=call)
+            assert_same(compiled(x), function(same))
+            assert x.requires_grad == same.requires_grad
+    assert "it sets requires_grad of an argument, or detaches it" in compiled.explain()
