@@ -90,7 +90,7 @@ def _normed(in_channels: int, channels: int, dilation: int = 0) -> list[nn.Modul
 
 
 class ASPPPooling(nn.Sequential):
-    """What the mean of the whole image says, for each of its places."""
+    """What the mean of the whole image says, for each of its pixels."""
 
     def __init__(self, in_channels: int, channels: int) -> None:
         super().__init__(nn.AdaptiveAvgPool2d(1), *_normed(in_channels, channels))

@@ -7,7 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 import tenon
-from tenon.compat.paddle.nn import _layer, _parametrised, _recurrent, functional, initializer
+from tenon.compat.paddle.nn import (
+    _decoding,
+    _layer,
+    _parametrised,
+    _recurrent,
+    functional,
+    initializer,
+)
 
 _OWN = {
     **{
@@ -17,7 +24,7 @@ _OWN = {
     **_layer.LAYERS,
     **{
         name: getattr(module, name)
-        for module in (_parametrised, _recurrent)
+        for module in (_decoding, _parametrised, _recurrent)
         for name in module.__all__
     },
     "functional": functional,

@@ -54,7 +54,7 @@ class AnchorGenerator(nn.Module):
             rows = tenon.arange(height, dtype="float32") * float(image_size[0] // height)
             columns = tenon.arange(width, dtype="float32") * float(image_size[1] // width)
             y, x = tenon.meshgrid([rows, columns], indexing="ij")
-            places = tenon.stack([x, y, x, y], axis=-1).reshape([-1, 1, 4])
-            anchors = (places + _shapes(sizes, ratios)).reshape([-1, 4])
+            shifts = tenon.stack([x, y, x, y], axis=-1).reshape([-1, 1, 4])
+            anchors = (shifts + _shapes(sizes, ratios)).reshape([-1, 4])
             levels.append(anchors.to(each.device))
         return levels

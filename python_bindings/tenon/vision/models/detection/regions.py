@@ -220,7 +220,7 @@ class RoIHeads(nn.Module):
             for each in found:
                 label = each["labels"]
                 part = logits[first : first + label.shape[0]]
-                places = tenon.arange(label.shape[0], device=label.device)
-                each["masks"] = tenon.sigmoid(part[places, label])[:, None]
+                rows = tenon.arange(label.shape[0], device=label.device)
+                each["masks"] = tenon.sigmoid(part[rows, label])[:, None]
                 first += label.shape[0]
         return found, {}
