@@ -43,7 +43,7 @@ Record* Table::find_hot(Part& part, uint64_t id, uint64_t hash) {
   if (!cold_->read(id, bytes)) return nullptr;
   if (bytes.size() != record_bytes())
     throw Error(TENON_INTERNAL, "a table: a cold row has another size than it was written with");
-  cold_->erase(id);  // first: if it fails, the row is not in two places
+  cold_->erase(id);  // first: if it fails, the row is not there twice
   --cold_count_;
   Record* record = part.insert(id, hash);
   memcpy(record, bytes.data(), bytes.size());

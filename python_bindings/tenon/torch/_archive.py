@@ -36,7 +36,7 @@ DTYPES: Final = {
 _STRIDED: Final = 7
 _MOST_JSON: Final = 1 << 28  # bytes
 _PARTS: Final = (KeyError, TypeError, IndexError, AttributeError, RecursionError, struct.error)
-# What zipfile raises where an archive is damaged: places before its beginning, streams that are none, passwords.
+# What zipfile raises where an archive is damaged: offsets before its beginning, streams that are none, passwords.
 _ZIP: Final = (
     zipfile.BadZipFile,
     zlib.error,

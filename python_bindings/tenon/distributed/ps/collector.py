@@ -18,7 +18,9 @@ class Collector:
         self._pass: int | None = None
         self._parts: list[tuple[Any, ...]] = []
 
-    def collect(self, leaf: Tensor, ids: Tensor, shows: Tensor | None, clicks: Tensor | None) -> None:
+    def collect(
+        self, leaf: Tensor, ids: Tensor, shows: Tensor | None, clicks: Tensor | None
+    ) -> None:
         """Of rows that were pulled for `ids`: their gradient is whole."""
         number = _core._backward_pass_number()
         if number != self._pass:

@@ -82,7 +82,7 @@ class FasterRCNN(nn.Module):
 
     def __init__(
         self,
-        backbone: nn.Module,
+        backbone: Any,  # a module with out_channels
         num_classes: int,
         min_size: int | Sequence[int] = 800,
         max_size: int = 1333,
@@ -112,7 +112,7 @@ class FasterRCNN(nn.Module):
         box_positive_fraction: float = 0.25,
         bbox_reg_weights: Sequence[float] | None = None,
     ) -> None:
-        channels: Any = backbone.out_channels
+        channels = backbone.out_channels
         anchors = rpn_anchor_generator or AnchorGenerator(
             ((32,), (64,), (128,), (256,), (512,)), (_RATIOS,) * 5
         )
@@ -170,7 +170,7 @@ class MaskRCNN(FasterRCNN):
 
     def __init__(
         self,
-        backbone: nn.Module,
+        backbone: Any,  # a module with out_channels
         num_classes: int,
         mask_roi_pool: nn.Module | None = None,
         mask_head: nn.Module | None = None,
@@ -178,7 +178,7 @@ class MaskRCNN(FasterRCNN):
         **settings: Any,
     ) -> None:
         super().__init__(backbone, num_classes, **settings)
-        channels: Any = backbone.out_channels
+        channels = backbone.out_channels
         self.roi_heads.mask_roi_pool = mask_roi_pool or MultiScaleRoIAlign(_LEVELS, 14, 2)
         self.roi_heads.mask_head = mask_head or _mask_head(channels, None)
         self.roi_heads.mask_predictor = mask_predictor or MaskRCNNPredictor(256, 256, num_classes)

@@ -36,7 +36,7 @@ class RPNHead(nn.Module):
         self.cls_logits = nn.Conv2d(in_channels, num_anchors, 1)
         self.bbox_pred = nn.Conv2d(in_channels, num_anchors * 4, 1)
         for module in self.modules():
-            if isinstance(module, nn.Conv2d):
+            if isinstance(module, nn.Conv2d) and module.bias is not None:
                 init.normal_(module.weight, 0.0, 0.01)
                 init.zeros_(module.bias)
 

@@ -37,7 +37,8 @@ class LastLevelP6P7(nn.Module):
         self.p7 = nn.Conv2d(out_channels, out_channels, 3, 2, 1)
         for module in (self.p6, self.p7):
             init.kaiming_uniform_(module.weight, a=1)
-            init.zeros_(module.bias)
+            if module.bias is not None:
+                init.zeros_(module.bias)
         self.use_P5 = in_channels == out_channels
 
     def forward(self, levels: list[Tensor], deepest: Tensor) -> list[Tensor]:

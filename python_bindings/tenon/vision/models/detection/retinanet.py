@@ -49,7 +49,8 @@ class RetinaNetClassificationHead(_Tower):
         self.cls_logits = nn.Conv2d(channels, num_anchors * num_classes, 3, 1, 1)
         self.num_classes = num_classes
         self._init_weights()
-        init.constant_(self.cls_logits.bias, -math.log((1 - 0.01) / 0.01))
+        if self.cls_logits.bias is not None:
+            init.constant_(self.cls_logits.bias, -math.log((1 - 0.01) / 0.01))
 
     def forward(self, features: Sequence[Tensor]) -> list[Tensor]:
         return [rows_of(self.cls_logits(self.conv(x)), self.num_classes) for x in features]
@@ -102,7 +103,7 @@ class RetinaNet(nn.Module):
 
     def __init__(
         self,
-        backbone: nn.Module,
+        backbone: Any,  # a module with out_channels
         num_classes: int,
         min_size: int | Sequence[int] = 800,
         max_size: int = 1333,
@@ -118,7 +119,7 @@ class RetinaNet(nn.Module):
         topk_candidates: int = 1000,
         box_loss: Callable[[Tensor, Tensor, Tensor], Tensor] = _l1,
     ) -> None:
-        channels: Any = backbone.out_channels
+        channels = backbone.out_channels
         self.transform = ImageTransform(min_size, max_size, image_mean, image_std)
         self.backbone = backbone
         self.anchor_generator = anchor_generator or default_anchors()
@@ -186,8 +187,8 @@ class RetinaNet(nn.Module):
         scores, deltas = self.head(features)
         levels = self.anchor_generator(batch.tensors.shape[-2:], features)
         if moved is not None:
-            every = (tenon.concat(each, axis=1) for each in (scores, deltas))
-            return self._losses(*every, tenon.concat(levels, axis=0), moved)
+            every_score, every_delta = tenon.concat(scores, axis=1), tenon.concat(deltas, axis=1)
+            return self._losses(every_score, every_delta, tenon.concat(levels, axis=0), moved)
         found = []
         for place, (size, image) in enumerate(zip(batch.sizes, images)):
             each = self._detections(
@@ -215,4 +216,5 @@ def retinanet_resnet50_fpn_v2(num_classes: int = 91, **settings: Any) -> RetinaN
     """RetinaNet with group norms and the loss of what boxes share (Zhang et al., 2020)."""
     head = RetinaNetHead(256, 9, num_classes, functools.partial(nn.GroupNorm, 32))
     backbone = resnet50_pyramid([2, 3, 4], LastLevelP6P7(2048, 256))
-    return RetinaNet(backbone, num_classes, **({"head": head, "box_loss": _giou} | settings))
+    defaults: dict[str, Any] = {"head": head, "box_loss": _giou}
+    return RetinaNet(backbone, num_classes, **(defaults | settings))
