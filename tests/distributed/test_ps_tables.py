@@ -3,6 +3,7 @@
 
 import re
 import threading
+import time
 
 import pytest
 import tenon
@@ -180,8 +181,12 @@ def test_a_worker_that_comes_by_another_connection_is_there_again():
         one, two = (
             ps.Table("t", 1, optim.SGD, lr=1.0, job=job, initial_range=0.0) for job in local.jobs
         )
-        local.servers[0].table("t").lose(1)
+        served = local.servers[0].table("t")
+        served.lose(1)
         two.push(ids, grad)  # it waits for the other one, and is not lost
+        end = time.monotonic() + 30.0
+        while served._lost and time.monotonic() < end:  # the push travels by itself
+            time.sleep(0.001)
         one.push(ids, grad)
         one.flush()
         two.flush()

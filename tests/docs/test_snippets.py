@@ -251,7 +251,7 @@ def test_distributions():
 
 
 def test_domain_libraries():
-    printed = run("\n".join(python_blocks("domains.md", 6)))
+    printed = run("\n".join(python_blocks("domains.md", 7)))
     assert printed.startswith("(1, 10)\n")
 
 
