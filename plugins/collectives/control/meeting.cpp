@@ -339,6 +339,9 @@ Socket Meeting::connect_data(int32_t rank, const std::string& group, uint64_t de
 }
 
 Socket Meeting::await_data(int32_t rank, const std::string& group, uint64_t deadline) {
+  // The news that a rank has left may come before the connection that it made while it was there.
+  constexpr uint64_t kUnderWay = 2 * kSecond;
+  uint64_t end_of_way = 0;  // 0: the rank is here
   for (;;) {
     check();
     check_interrupt();
@@ -351,7 +354,8 @@ Socket Meeting::await_data(int32_t rank, const std::string& group, uint64_t dead
         return socket;
       }
     }
-    if (!is_here(rank))
+    if (end_of_way == 0 && !is_here(rank)) end_of_way = deadline_after(kUnderWay);
+    if (end_of_way != 0 && time_left(end_of_way) == 0)
       throw Error(TENON_UNAVAILABLE, gone_text(rank) + "; a group with it was to be made");
     if (time_left(deadline) == 0)
       throw Error(TENON_DEADLINE_EXCEEDED, "rank " + std::to_string(options_.rank) +

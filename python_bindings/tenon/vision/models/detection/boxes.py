@@ -20,12 +20,12 @@ def match(
 
     With `allow_low_quality_matches` the best anchors of an object belong to their best one anyhow.
     """
-    best = overlaps.max(axis=0)
+    best = tenon.max(overlaps, axis=0)
     objects = tenon.argmax(overlaps, 0)
     below = tenon.where(best < low, tenon.full_like(objects, BELOW), objects)
     matches = tenon.where((best >= low) & (best < high), tenon.full_like(objects, BETWEEN), below)
     if allow_low_quality_matches:
-        restored = (overlaps == overlaps.max(axis=1, keepdim=True)).any(0)
+        restored = (overlaps == tenon.max(overlaps, axis=1, keepdim=True)).any(0)
         matches = tenon.where(restored, objects, matches)
     return matches
 
