@@ -315,7 +315,9 @@ def test_local_ranks_run_in_their_order():
 def test_without_a_group():
     with pytest.raises(RuntimeError, match="call tenon.distributed.init_process_group"):
         dist.all_reduce(tenon.ones([1]))
-    with pytest.raises(NotImplementedError, match="expected backend None, 'host' or 'mpi', got 'nccl'"):
+    with pytest.raises(
+        NotImplementedError, match="expected backend None, 'host' or 'mpi', got 'nccl'"
+    ):
         dist.init_process_group("nccl")
 
 
