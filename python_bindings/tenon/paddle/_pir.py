@@ -173,7 +173,9 @@ class _Reader:
             raise ValueError(
                 f"{self._name}: expected one of the dtypes {', '.join(_DTYPES.values())}, got {dtype!r}"
             )
-        if len(shape) > MOST_AXES or any(type(size) is not int for size in shape):
+        if len(shape) > MOST_AXES or any(
+            type(size) is not int or size >= 1 << 63 for size in shape
+        ):
             raise ValueError(f"{self._name}: expected a shape, got {shape!r}")
         return ValueType(found, tuple(max(size, -1) for size in shape))
 

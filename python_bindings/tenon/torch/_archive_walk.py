@@ -99,6 +99,11 @@ def _dimensions(archive: Archive) -> list[tuple[str, int, int, int, int]]:
             low = max(1, bounds.get("min_val") or 1)
             high = min(bounds.get("max_val") or _MOST, _MOST)
             hint = (size["as_expr"].get("hint") or {}).get("as_int", 4)
+            for number in (low, high, hint):
+                if type(number) is not int:
+                    raise ValueError(
+                        f"torch.load: expected whole numbers as bounds of the dimension {symbol}, got {number!r}"
+                    )
             found.setdefault(symbol, (symbol, low, high, 1, min(max(hint, low), high)))
     return list(found.values())
 

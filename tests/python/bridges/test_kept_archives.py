@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kept `.pt2` files, read without PyTorch: whole ones, and archives that `zipfile` cannot unpack."""
 
+import json
 import pathlib
 import struct
 import zipfile
@@ -62,3 +63,21 @@ def test_archives_that_cannot_be_unpacked(what, said, tmp_path):
 def test_files_that_are_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.pt2")
+
+
+@pytest.mark.parametrize("bound", ["min_val", "max_val"])
+def test_bounds_that_are_no_whole_numbers(bound, tmp_path):
+    path = tmp_path / "net.pt2"
+    with zipfile.ZipFile(KEPT / "net.pt2") as whole, zipfile.ZipFile(path, "w") as changed:
+        for name in whole.namelist():
+            data = whole.read(name)
+            if name == "archive/models/model.json":
+                model = json.loads(data)
+                for each in model["range_constraints"].values():
+                    each[bound] = 2.5
+                data = json.dumps(model).encode()
+            changed.writestr(name, data)
+    with pytest.raises(
+        ValueError, match=r"expected whole numbers as bounds of the dimension \w+, got 2\.5"
+    ):
+        load(path)

@@ -211,3 +211,14 @@ def test_convert_writes_a_program(tmp_path):
     (wanted,) = arrays(KEPT / "litenet.json", "out")
     program = tenon.jit.load(str(target))
     np.testing.assert_allclose(program(tenon.tensor(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_that_no_tensor_has(tmp_path):
+    text = (KEPT / "yolo.json").read_text()
+    assert "[1,3,32,32]" in text
+    (tmp_path / "yolo.json").write_text(text.replace("[1,3,32,32]", f"[1,3,{2**63},32]"))
+    shutil.copy(KEPT / "yolo.pdiparams", tmp_path)
+    with pytest.raises(
+        ValueError, match=rf"yolo.json: expected a shape, got \(1, 3, {2**63}, 32\)"
+    ):
+        tenon.paddle.load(tmp_path / "yolo.json")
