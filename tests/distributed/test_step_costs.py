@@ -115,6 +115,7 @@ def test_many_ranks_by_formulas(ranks):
     weights = 4 * WIDTH * WIDTH
     whole, parts = (dist.trace_step(BUILDS[f"stage {stage}"], ranks, 1) for stage in (0, 1))
     assert whole.kept == pytest.approx(16 * weights, rel=0.01)
+    # A rank's own part is less than 2 % of this: the line shows that the other half is gone, and no more.
     assert parts.kept == pytest.approx(8 * weights + 8 * weights / ranks, rel=0.03)
     norms = sum(each.sent for each in whole.transfers if each.sent == 4 * (ranks - 1))
     cut = [weights * (r + 1) // ranks - weights * r // ranks for r in range(ranks)]
@@ -185,4 +186,5 @@ def test_what_is_computed_again_is_not_kept(is_sharded):
         return step
 
     kept, again = (dist.trace_step(functools.partial(build, is_again), 2) for is_again in (0, 1))
+    # Of four blocks 11.3 results are in use at most, and 8.3 if three blocks of them are made again: 0.73.
     assert again.peak < 0.75 * kept.peak and again.flops > 1.2 * kept.flops

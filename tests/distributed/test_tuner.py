@@ -152,6 +152,7 @@ def test_a_way_trains_as_one_rank_does(way):
     with dist.local(1) as ranks:
         want = ranks.run(losses, Config(microbatches=config.microbatches))[0]
     with dist.local(2, timeout=60.0) as ranks:
+        # Ranks add in another order than one process, in float32.
         assert ranks.run(losses, config)[0] == pytest.approx(want, rel=1e-4)
 
 

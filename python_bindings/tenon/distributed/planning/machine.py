@@ -36,7 +36,7 @@ class Link:
 
 @dataclasses.dataclass
 class Machine:
-    """What `dist.calibrate()` measures, or what is known of a cluster that is not at hand.
+    """What `dist.calibrate()` measures, or what is known of a cluster that this process is no part of.
 
     dist.Machine(flops=50e12, bandwidth=1e12, links={"tp": Link.of(400e9), "dp": Link.of(25e9)})
     """
