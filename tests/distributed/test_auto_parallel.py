@@ -121,6 +121,59 @@ def test_equal_blocks_are_solved_once_and_a_beam_finds_pairs(monkeypatch):
     assert plan.parameters["2.c.weight"] == plan.parameters["4.c.weight"]
 
 
+class Bottleneck(nn.Module):
+    """A module that prints nothing of its sizes."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        self.down = nn.Parameter(tenon.ones([64, hidden]))
+        self.up = nn.Parameter(tenon.ones([hidden, 64]))
+
+    def forward(self, x):
+        return x @ self.down @ self.up
+
+
+def test_modules_that_look_alike_are_solved_by_their_sizes():
+    plan = planned(nn.Sequential(*map(Bottleneck, (8, 8, 2048))), 64, 64)
+    narrow, wide = plan.solution.steps[1:]
+    assert wide.cost.kept > 16 * narrow.cost.kept
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.there = nn.Linear(16, 16, bias=False)
+        self.back = nn.Linear(16, 16, bias=False)
+        self.back.weight = self.there.weight
+
+    def forward(self, x):
+        return self.back(self.there(x))
+
+
+def test_a_parameter_in_two_places_stays_one():
+    model = Tied()
+    plan = planned(model, 8, 16)
+    assert list(plan.parameters) == ["there.weight"]
+    with dist.fake(RANKS, 0):
+        plan.apply(model, dist.init_device_mesh("cpu", (RANKS,)))
+    assert model.back.weight is model.there.weight and model.back.weight.layout == "sharded"
+
+
+def test_arguments_that_are_refused():
+    with pytest.raises(
+        ValueError, match=r"inputs to have a placement for each of the mesh's 1 axes"
+    ):
+        planned(mlp(64, 64), 64, 64, inputs=[Replicate(), Replicate()])
+    with pytest.raises(ValueError, match=r"placements\['0.*'\] to have a placement for each"):
+        planned(mlp(64, 64), 64, 64, placements={"0.*": []})
+    with pytest.raises(
+        ValueError, match=r"optimizer_states=0 \(SGD\), 1 \(momentum\) or 2 \(Adam\)"
+    ):
+        planned(mlp(64, 64), 64, 64, optimizer_states=3)
+    with pytest.raises(ValueError, match="expected a beam of 1 or more, got 0"):
+        planned(mlp(64, 64), 64, 64, beam=0)
+
+
 def test_placements_of_users_are_constraints():
     plan = planned(
         mlp(64, 256),

@@ -68,6 +68,15 @@ def test_circles_are_named():
         simulate({0: [Call("g", (0, 1), 1.0)], 1: [Receive("b"), Call("g", (0, 1), 1.0)]})
 
 
+def test_tasks_that_no_program_can_mean_are_named():
+    with pytest.raises(ValueError, match=r"rank 0 to wait for a call that it has begun and not"):
+        simulate({0: [Await(3)]})
+    with pytest.raises(
+        ValueError, match=r"expected rank 0 to be one of its call's ranks, got Call"
+    ):
+        simulate({0: [Call("g", (1, 2), 1.0)]})
+
+
 def trace_of(*events):
     return StepTrace(4, 0, events, 0, 0)
 
@@ -94,9 +103,19 @@ def test_machines_are_files(tmp_path):
     machine.save(tmp_path / "machine.json")
     loaded = dist.Machine.load(tmp_path / "machine.json")
     assert loaded == machine and "tp, 2 ranks" in repr(loaded)
-    (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(ValueError, match="expected a file of version 1 that dist.calibrate"):
-        dist.Machine.load(tmp_path / "other.json")
+    other = tmp_path / "other.json"
+    for text in (
+        "{}",
+        "[]",
+        "{",
+        '{"version": 1, "links": {"a": 3}}',
+        '{"version": 2, "links": {}}',
+    ):
+        other.write_text(text)
+        with pytest.raises(ValueError, match="expected a file of version 1 that dist.calibrate"):
+            dist.Machine.load(other)
+    with pytest.raises(ValueError, match="expected bits_per_second above 0, got 0"):
+        dist.Link.of(0)
     with pytest.raises(ValueError, match="expected a link of 'dp' or 'world' in the machine"):
         predict(trace_of(Transfer("all_reduce", "dp", 4, 600, 600)), machine)
 

@@ -26,6 +26,8 @@ class Link:
     @staticmethod
     def of(bits_per_second: float, latency: float = 1e-5, size: int = 2) -> Link:
         """A link that was not measured."""
+        if not bits_per_second > 0:
+            raise ValueError(f"Link.of: expected bits_per_second above 0, got {bits_per_second}")
         return Link(size, latency, 8.0 / bits_per_second)
 
     def seconds(self, call: str, size: int, payload: int) -> float:
@@ -80,17 +82,22 @@ class Machine:
 
     @staticmethod
     def load(file: str | os.PathLike) -> Machine:
-        with open(file, encoding="utf-8") as source:
-            values = json.load(source)
-        if not isinstance(values, dict) or values.pop("version", None) != VERSION:
-            raise ValueError(
-                f"Machine.load: expected a file of version {VERSION} that dist.calibrate().save() wrote, got {file}"
-            )
-        links = {
-            name: Link(**{**link, "calls": {k: (v[0], v[1]) for k, v in link["calls"].items()}})
-            for name, link in values.pop("links").items()
-        }
-        return Machine(**values, links=links)
+        try:
+            with open(file, encoding="utf-8") as source:
+                values = json.load(source)
+            version = values.pop("version", None)
+            links = {
+                name: Link(**{**link, "calls": {k: (v[0], v[1]) for k, v in link["calls"].items()}})
+                for name, link in values.pop("links").items()
+            }
+            if version == VERSION:
+                return Machine(**values, links=links)
+            reason = f"version {version}"
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        raise ValueError(
+            f"Machine.load: expected a file of version {VERSION} that dist.calibrate().save() wrote, got {file} ({reason})"
+        )
 
     def __repr__(self) -> str:
         rows = [

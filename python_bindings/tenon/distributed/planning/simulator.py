@@ -179,7 +179,12 @@ class _Simulation:
             else:
                 self._sleep(rank, flight, now)
         elif isinstance(task, Await):
-            self._sleep(rank, own.calls.pop(task.number), now)
+            flight = own.calls.pop(task.number, None)
+            if flight is None:
+                raise ValueError(
+                    f"simulate: expected rank {rank} to wait for a call that it has begun and not waited for, got {task}"
+                )
+            self._sleep(rank, flight, now)
         elif isinstance(task, Send):
             flight = _Flight((rank, task.to), set(), task.seconds, f"{rank} to {task.to}")
             self._carry(flight, now)
@@ -199,6 +204,10 @@ class _Simulation:
             heapq.heappush(self.events, (max(now, flight.end), rank))
 
     def _meet(self, rank: int, own: _Rank, task: Call, now: float) -> _Flight:
+        if rank not in task.ranks:
+            raise ValueError(
+                f"simulate: expected rank {rank} to be one of its call's ranks, got {task}"
+            )
         place = (task.key, own.met[task.key])
         own.met[task.key] += 1
         flight = self.calls.get(place)

@@ -32,8 +32,15 @@ def leaves_of(
 ) -> list[Leaf]:
     """`wanted` are the user's placements by patterns of names in the model; the part is at `path`."""
     leaves = []
+    seen: set[int] = set()
     for name, module in part.named_modules():
-        own = [(key, p) for key, p in vars(module).items() if isinstance(p, Parameter)]
+        # A parameter that stands in several places is cut where it stands first.
+        own = [
+            (key, p)
+            for key, p in vars(module).items()
+            if isinstance(p, Parameter) and id(p) not in seen
+        ]
+        seen.update(id(p) for _, p in own)
         if not own:
             continue
         own = sorted(own, key=lambda each: -each[1].ndim)

@@ -185,16 +185,17 @@ def ranks_like(
 
 @contextlib.contextmanager
 def replaced(module: Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Modules see other tensors in the place of their parameters, and of their buffers ones without data."""
+    """Modules see other tensors in the place of their parameters, and of their buffers ones without data. `tensors` has the
+    parameters by their names; one that stands in several places has one name, and is replaced in all of them."""
     before: list[tuple[Module, str, Tensor]] = []
-    for path, each in module.named_modules():
+    made = {id(parameter): tensors[name] for name, parameter in module.named_parameters()}
+    for _, each in module.named_modules():
         for name, value in list(vars(each).items()):
             if not isinstance(value, Tensor):
                 continue
             before.append((each, name, value))
-            full = f"{path}.{name}".strip(".")
             if isinstance(value, Parameter):
-                vars(each)[name] = tensors[full]
+                vars(each)[name] = made[id(value)]
             else:
                 vars(each)[name] = tenon.empty(list(value.shape), dtype=value.dtype, device="meta")
     try:

@@ -61,12 +61,15 @@ class Plan:
             raise ValueError(
                 f"Plan.apply: expected the model of the plan, got one that differs in {', '.join(other[:4])}"
             )
+        # A parameter that stands in several places stays one.
+        made = {
+            id(parameter): sharded_parameter(parameter, mesh, self.parameters[name])
+            for name, parameter in model.named_parameters()
+        }
         for path, module in model.named_modules():
             for name, value in list(vars(module).items()):
-                full = f"{path}.{name}".strip(".")
-                if full in self.parameters:
-                    made = sharded_parameter(value, mesh, self.parameters[full])
-                    setattr(module, name, made)
+                if id(value) in made:
+                    setattr(module, name, made[id(value)])
             if path in self.boundaries:
                 module.register_forward_hook(_moves_to(self.boundaries[path]))
         model.register_forward_pre_hook(_distributes(mesh, self.inputs))
@@ -164,6 +167,7 @@ def auto(
             raise ValueError(
                 f"auto: expected parameters that {pattern!r} names, got none; there are {', '.join(known)}"
             )
+    _check(placements or {}, inputs, len(shape), optimizer_states, beam)
     given, wanted = Like.of(example), None if target is None else Like.of(target)
 
     def search() -> Plan:
@@ -283,6 +287,29 @@ def _optimizer(parameters: Sequence[Tensor], states: int) -> Any:
     if states == 2:
         return AdamW(parameters, lr=1e-3)
     return SGD(parameters, lr=1e-3, momentum=0.9 if states else 0.0)
+
+
+def _check(
+    placements: Mapping[str, Sequence[Placement]],
+    inputs: Sequence[Placement] | None,
+    axes: int,
+    optimizer_states: int,
+    beam: int,
+) -> None:
+    given = {f"placements[{pattern!r}]": at for pattern, at in placements.items()}
+    if inputs is not None:
+        given["inputs"] = inputs
+    for name, at in given.items():
+        if len(at) != axes:
+            raise ValueError(
+                f"auto: expected {name} to have a placement for each of the mesh's {axes} axes, got {list(at)}"
+            )
+    if optimizer_states not in (0, 1, 2):
+        raise ValueError(
+            f"auto: expected optimizer_states=0 (SGD), 1 (momentum) or 2 (Adam), got {optimizer_states}"
+        )
+    if beam < 1:
+        raise ValueError(f"auto: expected a beam of 1 or more, got {beam}")
 
 
 def _within(search: Search, memory: int | None) -> Solution:

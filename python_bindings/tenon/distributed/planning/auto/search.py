@@ -143,8 +143,11 @@ class Search:
     def options(self, link: Link, at: Placements) -> list[Cost]:
         """What the module may cost of an input in these placements. Equal modules are solved once."""
         leaves = leaves_of(link.module, link.name, self.ranks.mesh.shape, self.wanted)
+        # A module of the user's own may print nothing of its sizes.
+        sizes = tuple(leaf.shapes for leaf in leaves)
         options = tuple(leaf.options for leaf in leaves)
-        key = (repr(link.module), link.given, link.is_first, at, options)
+        module = (type(link.module), repr(link.module))
+        key = (module, link.given, link.result, link.is_first, at, sizes, options)
         if key not in self._solved:
             self._solved[key] = self._solve_module(link, at, leaves)
             self.notify(link.name, self.ranks.runs)
