@@ -245,7 +245,7 @@ def test_what_is_refused():
             dist.fully_shard(model)
         with pytest.raises(TypeError, match="a sharded module cannot be copied"):
             copy.deepcopy(model)
-        with pytest.raises(ValueError, match="expected a module with parameters that no unit has"):
+        with pytest.raises(ValueError, match="expected a module with parameters, got none"):
             dist.fully_shard(nn.GELU())
 
     in_ranks(2, work)

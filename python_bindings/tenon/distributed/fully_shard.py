@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import operator
 import weakref
@@ -21,7 +22,7 @@ import tenon
 from tenon import Function, Tensor
 from tenon.autograd import saved_tensors_hooks
 from tenon.nn import Module, Parameter
-from tenon.utils.checkpoint import is_inside
+from tenon.utils.checkpoint import is_inside, surrounding
 
 from . import host_group as host
 from .calls import all_gather_object
@@ -110,6 +111,9 @@ class _Slot:
                 vars(module)[name] = tensor
 
 
+_numbers = itertools.count()
+
+
 class Unit:
     """The parameters that are gathered together."""
 
@@ -122,6 +126,7 @@ class Unit:
         dtype: Any = None,
         reduce_dtype: Any = None,
     ) -> None:
+        self.number = next(_numbers)  # which no other unit of this process ever has
         self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
         # Of whole tensors, and of gradients on their way; None: those of parameters, and of whole tensors.
         self.dtype, self.reduce_dtype = dtype, reduce_dtype
@@ -129,6 +134,7 @@ class Unit:
         self._kept: list[Tensor | None] = [None] * len(slots)  # whole gradients of this rank alone
         self.gathers = self.gathers_ahead = 0  # how often, for those who count
         self._wholes: list[Tensor] | None = None  # while backward needs them
+        self._whole_versions: list[int] = []  # of the rows that those were gathered of
         self._owed = 0  # saved tensors that backward has not requested yet
 
     def __deepcopy__(self, memo: object) -> Unit:
@@ -251,7 +257,11 @@ class Unit:
         shards = [slot.shard for slot in self.slots]
         records = tenon.is_grad_enabled() and any(shard.requires_grad for shard in shards)
         if records:
-            wholes = list(_Gather.apply(self, *shards))
+            # Frozen ones among trained ones get no gradient, which operators would make for nothing.
+            wholes = [
+                whole if shard.requires_grad else whole.detach()
+                for whole, shard in zip(_Gather.apply(self, *shards), shards, strict=True)
+            ]
         else:
             wholes = self.gather(is_in_pass)
         saved: Any = contextlib.nullcontext()
@@ -265,11 +275,45 @@ class Unit:
             slot.put(slot.seen(tensor))
         del wholes
         try:
-            with saved:
+            with saved, surrounding(self._whole_again):
                 yield
         finally:
             for slot in self.slots:
                 slot.put(slot.shard)
+
+    @contextlib.contextmanager
+    def _whole_again(self, function: Callable) -> Iterator[None]:
+        """Modules have whole tensors in the second run of a checkpointed function, but where it is a module that has none of
+        this unit's parameters."""
+        module = getattr(function, "__self__", function)
+        owners = {id(owner()) for slot in self.slots for owner, _ in slot.owners}
+        if isinstance(module, Module) and owners.isdisjoint(map(id, module.modules())):
+            yield
+            return
+        is_trained = any(slot.shard.requires_grad for slot in self.slots)
+        # Frozen units have no backward pass that would release what is kept for it.
+        wholes = self._for_backward() if is_trained else self.gather()
+        before = [
+            (module, name, vars(module)[name])
+            for slot in self.slots
+            for owner, name in slot.owners
+            if (module := owner()) is not None
+        ]
+        for slot, tensor in zip(self.slots, wholes, strict=True):
+            whole = tensor.detach().requires_grad_(slot.shard.requires_grad)
+            slot.put(slot.seen(whole))
+        try:
+            yield
+        finally:
+            for module, name, value in before:
+                vars(module)[name] = value
+
+    def _for_backward(self) -> list[Tensor]:
+        """Whole tensors that are kept until backward has what it needs, or rows change."""
+        versions = self.versions()
+        if self._wholes is None or self._whole_versions != versions:
+            self._wholes, self._whole_versions = self.gather(), versions
+        return self._wholes
 
     def _pack(self, x: Tensor, spans: list[tuple[int, int]]) -> Any:
         if isinstance(x, DTensor):
@@ -281,11 +325,13 @@ class Unit:
             if begin <= address < end:
                 self._owed += 1
                 offset = (address - begin) // x.dtype.itemsize
-                return index, offset, tuple(x.shape), tuple(x.strides), x.dtype
+                version = self.slots[index].shard._version
+                return index, version, offset, tuple(x.shape), tuple(x.strides)
         alike = self._looks_like(x) if x.device.kind == "meta" else None
         if alike is not None:
             self._owed += 1
-            return alike, 0, tuple(x.shape), tuple(x.strides), x.dtype
+            version = self.slots[alike].shard._version
+            return alike, version, 0, tuple(x.shape), tuple(x.strides)
         return x
 
     def _looks_like(self, x: Tensor) -> int | None:
@@ -305,10 +351,15 @@ class Unit:
             return packed
         if isinstance(packed[0], Cut):
             return packed[0].whole(self._unpack(packed[1]))
-        index, offset, shape, strides, _ = packed
-        if self._wholes is None:
-            self._wholes = self.gather()
-        base = self._wholes[index].reshape([-1])
+        index, version, offset, shape, strides = packed
+        found = self.slots[index].shard._version
+        if found != version:
+            raise RuntimeError(
+                f"fully_shard: a parameter of shape {self.slots[index].shape} of {self.name} was modified in place between "
+                f"forward and backward: expected version {version} of its rows, found version {found}; run backward before "
+                "parameters change"
+            )
+        base = self._for_backward()[index].reshape([-1])
         view = base[offset:].as_strided(list(shape), list(strides))
         self._owed -= 1
         if self._owed <= 0:
@@ -317,7 +368,7 @@ class Unit:
 
     def release(self) -> None:
         """Backward has what it needs; what an operator holds lives as long as that."""
-        self._wholes, self._owed = None, 0
+        self._wholes, self._whole_versions, self._owed = None, [], 0
 
 
 class _Gather(Function):
@@ -351,7 +402,8 @@ class FullyShardedModule(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self._unit.dtype is not None:
             args, kwargs = _converted((args, kwargs), self._unit.dtype)
-        with self._unit.whole():
+        # Units below may have left no parameter to this one.
+        with self._unit.whole() if self._unit.slots else contextlib.nullcontext():
             return super().forward(*args, **kwargs)
 
     def set_requires_gradient_sync(
@@ -389,7 +441,8 @@ def fully_shard(
         dist.fully_shard(model)                                # what is left
         optimizer = optim.AdamW(model.parameters(), lr=1e-3)   # of rows; made behind it
 
-    Parameters below `module` that no unit has become one: they are gathered together when the module is called. It
+    Parameters below `module` that no unit has become one: they are gathered together when the module is called. Units below
+    may leave it none. It
     changes the module in place and returns it. Values become those of rank 0. Gradients are means over the ranks, of this
     rank's rows; with n ranks a parameter takes, in float32 with Adam, 16 / n bytes and room for a unit or two. With
     `reshard_after_forward=False` whole parameters stay from forward to backward, which saves gathering them again.
@@ -431,10 +484,8 @@ def fully_shard(
                     group.broadcast(local_of(value))
                     slots[id(value)] = _Slot(value, group)
                 slots[id(value)].owners.append((weakref.ref(owner), name))
-    if not slots:
-        raise ValueError(
-            "fully_shard: expected a module with parameters that no unit has, got none"
-        )
+    if not slots and not units_of(module):
+        raise ValueError("fully_shard: expected a module with parameters, got none")
     for slot in slots.values():
         slot.put(slot.shard)
     kind = type(module)

@@ -31,7 +31,8 @@ class GatherOrder:
     when it is wanted."""
 
     def __init__(self) -> None:
-        # By a unit, and whether in a backward pass: what came behind it.
+        # By a unit's number, and whether in a backward pass: what came behind it. Addresses would not do: a new unit may have
+        # that of a dead one, and on some of the ranks alone.
         self._next: dict[tuple[int, bool], weakref.ref[Unit]] = {}
         self._last: tuple[int, bool] | None = None
         self._seen: set[int] = set()  # in this pass, in which no unit is predicted twice
@@ -40,14 +41,15 @@ class GatherOrder:
 
     def gather(self, unit: Unit) -> list[Tensor]:
         is_backward = _core._backward_pass_number() > 0
-        place = (id(unit), is_backward)
+        place = (unit.number, is_backward)
         if place == self._last:  # computed again, and wanted by the backward pass of that
             return unit.start()()
-        if self._last is None or self._last[1] != is_backward or id(unit) in self._seen:
+        if self._last is None or self._last[1] != is_backward or unit.number in self._seen:
             self._seen.clear()  # another pass
+            self._next = {key: unit for key, unit in self._next.items() if unit() is not None}
         elif self._last is not None:
             self._next[self._last] = weakref.ref(unit)
-        self._seen.add(id(unit))
+        self._seen.add(unit.number)
         self._last = place
         ahead, self._ahead = self._ahead, None
         if ahead is not None and (ahead.unit is not unit or ahead.versions != unit.versions()):
@@ -58,7 +60,7 @@ class GatherOrder:
         wholes = unit.start()() if ahead is None else ahead.finish()
         found = self._next.get(place)
         following = None if found is None else found()
-        if following is None or id(following) in self._seen:
+        if following is None or following.number in self._seen:
             self._next.pop(place, None)
         else:
             self._ahead, self._predicted_by = _Ahead(following), place

@@ -75,6 +75,18 @@ def _inside() -> Iterator[None]:
         _regions.depth -= 1
 
 
+@contextlib.contextmanager
+def surrounding(again: Callable[[Callable], contextlib.AbstractContextManager]) -> Iterator[None]:
+    """What a checkpoint inside of this block computes again, it computes inside of `again(function)`: who lends modules
+    something for the time of a call lends it for the second run, too."""
+    before = getattr(_regions, "surroundings", ())
+    _regions.surroundings = (*before, again)
+    try:
+        yield
+    finally:
+        _regions.surroundings = before
+
+
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool = False, **options: Any
 ) -> Any:
@@ -156,6 +168,7 @@ class _Frame:
         self.args = [_kept(value) for value in args]
         self.kwargs = {name: _kept(value) for name, value in kwargs.items()}
         self.settings = _Settings()
+        self.surroundings = getattr(_regions, "surroundings", ())
         self.devices = _devices_of((*args, *kwargs.values())) if preserves else []
         self.random_states = [_core.random_state(device) for device in self.devices]
         self.saved: list[tuple] = []  # what each saved tensor looked like
@@ -194,8 +207,11 @@ class _Frame:
         try:
             _set_random_states(self.devices, self.random_states)
             hooks = saved_tensors_hooks(pack, _given)
-            with self.settings.again(), tenon.enable_grad(), hooks, _inside():
-                self.function(*args, **kwargs)
+            with contextlib.ExitStack() as stack:
+                for again in self.surroundings:
+                    stack.enter_context(again(self.function))
+                with self.settings.again(), tenon.enable_grad(), hooks, _inside():
+                    self.function(*args, **kwargs)
         except _Enough:
             return
         finally:
