@@ -178,10 +178,17 @@ class DistributedDataParallel(Module):
         for name, param in self.module.named_parameters():
             if not isinstance(param, ShardedParameter):
                 whole.append((name, param))
-            elif set(param.group.ranks) != set(self.process_group.ranks):
+                continue
+            copies = 1 if param.replicas is None else param.replicas.size
+            averaged = {
+                *param.group.ranks,
+                *(() if param.replicas is None else param.replicas.ranks),
+            }
+            everyone = self.process_group
+            if not averaged <= set(everyone.ranks) or param.group.size * copies != everyone.size:
                 raise ValueError(
-                    f"DistributedDataParallel: expected parts of {name} on ranks {list(self.process_group.ranks)}, as "
-                    f"gradients are averaged over them, got {list(param.group.ranks)}"
+                    f"DistributedDataParallel: expected parts of {name} on ranks {list(everyone.ranks)}, as gradients are "
+                    f"averaged over them, got {list(param.group.ranks)}{f' and {copies} replicas' if copies > 1 else ''}"
                 )
         return whole
 

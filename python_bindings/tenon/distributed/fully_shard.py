@@ -68,6 +68,7 @@ class ShardedParameter(Parameter):
     offset: tuple[int, ...]
     is_part = True  # optimizers that need whole parameters refuse it
     group: ProcessGroup  # the ranks that have its rows
+    replicas: ProcessGroup | None = None  # the ranks that have these rows
     cut: Cut | None = (
         None  # rows of the part of a sharded tensor that this rank and those ranks have
     )
@@ -76,7 +77,7 @@ class ShardedParameter(Parameter):
 class _Slot:
     """A parameter of a unit: where modules have it, and its rows by rank."""
 
-    def __init__(self, param: Tensor, group: ProcessGroup) -> None:
+    def __init__(self, param: Tensor, group: ProcessGroup, replicas: ProcessGroup | None) -> None:
         self.cut = None
         requires_grad = param.requires_grad
         if isinstance(param, DTensor):
@@ -92,7 +93,7 @@ class _Slot:
         with tenon.no_grad():
             own = param.detach().reshape(list(self.rows_shape))[self.rows[group.rank]].clone()
         self.shard = ShardedParameter(own, requires_grad)
-        self.shard.group, self.shard.cut = group, self.cut
+        self.shard.group, self.shard.replicas, self.shard.cut = group, replicas, self.cut
         start = self.rows[group.rank].start
         offset = (start, *[0] * (len(self.shape) - 1)) if self.shape else ()
         self.shard.whole_shape, self.shard.offset = self.shape, offset
@@ -125,11 +126,13 @@ class Unit:
         reshards: bool,
         dtype: Any = None,
         reduce_dtype: Any = None,
+        replicas: ProcessGroup | None = None,
     ) -> None:
         self.number = next(_numbers)  # which no other unit of this process ever has
         self.name, self.slots, self.group, self.reshards = name, slots, group, reshards
         # Of whole tensors, and of gradients on their way; None: those of parameters, and of whole tensors.
         self.dtype, self.reduce_dtype = dtype, reduce_dtype
+        self.replicas = replicas  # ranks with the same rows
         self.sends_gradients = True
         self._kept: list[Tensor | None] = [None] * len(slots)  # whole gradients of this rank alone
         self.gathers = self.gathers_ahead = 0  # how often, for those who count
@@ -207,6 +210,8 @@ class Unit:
                 padded = self._padded(chosen, grads)
                 out = tenon.empty([1, padded.shape[1]], dtype=padded.dtype, device=padded.device)
                 flat = self.group.reduce_scatter(padded, "mean", out).reshape([-1])
+                if self.replicas is not None:
+                    flat = self.replicas.all_reduce(flat, "mean")
                 start = 0
                 for i in chosen:
                     shard = self.slots[i].shard
@@ -433,6 +438,8 @@ def fully_shard(
     *,
     dtype: Any = None,
     reduce_dtype: Any = None,
+    replicas: ProcessGroup | None = None,
+    mesh: DeviceMesh | None = None,
 ) -> Module:
     """Keep this rank's rows of the parameters of a module alone, outside of its forward and backward passes: ZeRO stage 3.
 
@@ -454,9 +461,15 @@ def fully_shard(
     Parameters that are sharded tensors already, as parallelize_module makes them on mesh["tp"], are cut once more: of this
     rank's part, whose ranks in `process_group`, mesh.get_group("dp"), have the same one. Modules see sharded tensors.
 
+    `process_group` may be a part of the job, such as the ranks of one machine: `replicas` are then the ranks that have the same
+    rows, one in each such part, over which gradients are averaged, too. Weights travel inside of a part alone. A `mesh` of two
+    axes says both: rows are divided along the second, and the first has the replicas; a mesh of one axis is a `process_group`.
+
     Every rank calls the same modules in the same order, forward and backward. Optimizers that need whole parameters are
     refused. `dist.clip_grad_norm_` takes rows into account; inside `dist.whole_parameters(module)` all are whole.
     """
+    if mesh is not None:
+        process_group, replicas = _groups_of(mesh, process_group, replicas)
     group = process_group or world()
     for name, each in (("dtype", dtype), ("reduce_dtype", reduce_dtype)):
         if each is not None and not each.is_floating_point:
@@ -480,9 +493,10 @@ def fully_shard(
                     )
                 if id(value) not in slots:
                     said = (tuple(value.shape), value.dtype.name, _part_text(value, group))
-                    _agree((f"{path}.{name}".strip("."), *said), group)
-                    group.broadcast(local_of(value))
-                    slots[id(value)] = _Slot(value, group)
+                    for ranks in (group,) if replicas is None else (replicas, group):
+                        _agree((f"{path}.{name}".strip("."), *said), ranks)
+                        ranks.broadcast(local_of(value))
+                    slots[id(value)] = _Slot(value, group, replicas)
                 slots[id(value)].owners.append((weakref.ref(owner), name))
     if not slots and not units_of(module):
         raise ValueError("fully_shard: expected a module with parameters, got none")
@@ -490,9 +504,24 @@ def fully_shard(
         slot.put(slot.shard)
     kind = type(module)
     taken = list(slots.values())
-    module._unit = Unit(kind.__name__, taken, group, reshard_after_forward, dtype, reduce_dtype)
+    module._unit = Unit(
+        kind.__name__, taken, group, reshard_after_forward, dtype, reduce_dtype, replicas
+    )
     module.__class__ = type(kind.__name__, (FullyShardedModule, kind), {})
     return module
+
+
+def _groups_of(
+    mesh: DeviceMesh, process_group: ProcessGroup | None, replicas: ProcessGroup | None
+) -> tuple[ProcessGroup, ProcessGroup | None]:
+    if process_group is not None or replicas is not None:
+        raise ValueError("fully_shard: expected a mesh or groups, got both")
+    if mesh.ndim > 2:
+        raise ValueError(
+            f"fully_shard: expected a mesh of one axis, or of two, the replicas and the ranks that rows are divided over, got "
+            f"one of {mesh.ndim}; give those axes, such as mesh['replicas', 'shards']"
+        )
+    return mesh.get_group(mesh.ndim - 1), mesh.get_group(0) if mesh.ndim == 2 else None
 
 
 def _part_text(param: Tensor, group: ProcessGroup) -> str:

@@ -179,12 +179,11 @@ class _Simulation:
             else:
                 self._sleep(rank, flight, now)
         elif isinstance(task, Await):
-            flight = own.calls.pop(task.number, None)
-            if flight is None:
+            if task.number not in own.calls:
                 raise ValueError(
                     f"simulate: expected rank {rank} to wait for a call that it has begun and not waited for, got {task}"
                 )
-            self._sleep(rank, flight, now)
+            self._sleep(rank, own.calls.pop(task.number), now)
         elif isinstance(task, Send):
             flight = _Flight((rank, task.to), set(), task.seconds, f"{rank} to {task.to}")
             self._carry(flight, now)

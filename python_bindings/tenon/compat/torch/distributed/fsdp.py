@@ -54,7 +54,7 @@ def fully_shard(
     offload_policy: OffloadPolicy | None = None,
     ignored_params: Any = None,
 ) -> Module:
-    """On a mesh of one axis. `reshard_after_forward` is None, as True, or True or False, for every module alike."""
+    """On a mesh of one axis, or of two, of which the first has replicas. `reshard_after_forward` is None, as True, or True or False, for every module alike."""
     policy = mp_policy or MixedPrecisionPolicy()
     only(
         "fully_shard",
@@ -69,21 +69,16 @@ def fully_shard(
         raise NotImplementedError(
             f"fully_shard: expected a module, got {type(module).__name__}; call it with the module around several"
         )
-    if mesh is not None and mesh.ndim != 1:
-        raise NotImplementedError(
-            f"fully_shard: expected a mesh of one axis, over which parameters are cut, got {mesh!r}; groups of replicas that "
-            "share each cut are not there"
-        )
     if type(reshard_after_forward) is int:
         raise NotImplementedError(
             f"fully_shard: expected reshard_after_forward to be True or False, got {reshard_after_forward}"
         )
     return _dist.fully_shard(
         module,
-        None if mesh is None else mesh.get_group(),
-        reshard_after_forward is not False,
+        reshard_after_forward=reshard_after_forward is not False,
         dtype=policy.param_dtype,
         reduce_dtype=policy.reduce_dtype,
+        mesh=mesh,
     )
 
 
