@@ -73,7 +73,8 @@ class GradScaler:
         self._start = (float(init_scale), 0.0)  # scale and tracker, until a device is known
         self._scale: Tensor | None = None
         self._tracker: Tensor | None = None
-        self._states: dict[int, _OptimizerState] = {}
+        # Optimizers are kept until update(), so that no other one gets the state of one that is gone.
+        self._states: dict[int, tuple[Optimizer, _OptimizerState]] = {}
 
     def is_enabled(self) -> bool:
         return self._enabled
@@ -147,7 +148,7 @@ class GradScaler:
             else:
                 self._scale = tenon.full([], float(new_scale), device=self._scale.device)
         else:
-            states = [state for state in self._states.values() if state.found_inf]
+            states = [state for _, state in self._states.values() if state.found_inf]
             if not states or self._scale is None or self._tracker is None:
                 raise RuntimeError(
                     "GradScaler.update: expected step() or unscale_() of an optimizer before it"
@@ -228,7 +229,7 @@ class GradScaler:
         return self._scale.to(device)
 
     def _state_of(self, optimizer: Optimizer) -> _OptimizerState:
-        return self._states.setdefault(id(optimizer), _OptimizerState())
+        return self._states.setdefault(id(optimizer), (optimizer, _OptimizerState()))[1]
 
     @staticmethod
     def _found_inf(states: list[_OptimizerState]) -> Tensor:

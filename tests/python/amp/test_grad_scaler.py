@@ -122,6 +122,17 @@ def test_several_optimizers_share_the_scale():
     assert scaler.get_scale() == 1.0
 
 
+def test_an_optimizer_does_not_get_the_state_of_one_that_is_gone():
+    scaler = amp.GradScaler(init_scale=4.0)
+    for _ in range(20):  # one of them has the address of one before
+        p = nn.Parameter(tenon.ones([1]))
+        optimizer = optim.SGD([p], lr=1.0)
+        scaler.scale(p.sum()).backward()
+        scaler.unscale_(optimizer)
+        assert p.grad.tolist() == [1.0]
+        del optimizer
+
+
 def test_calls_out_of_order_are_refused():
     w = parameter([1.0])
     optimizer = optim.SGD([w], lr=1.0)

@@ -316,6 +316,15 @@ def test_a_cached_block_computes_once():
     assert net.weight is not net.weight
 
 
+def test_a_cached_block_takes_no_module_for_one_that_is_gone():
+    with parametrize.cached():
+        for value in range(20):  # one of them has the address of one before
+            net = parametrize.register_parametrization(nn.Linear(2, 1), "weight", Count())
+            with tenon.no_grad():
+                net.parametrizations.weight.original.fill_(2.0 * value)
+            assert net.weight.tolist() == [[value, value]]
+
+
 def test_copies_of_parametrised_modules_are_parametrised():
     net = parametrize.register_parametrization(nn.Linear(2, 1), "weight", Count())
     twin = copy.deepcopy(net)

@@ -110,8 +110,9 @@ def _add_property(module: Any, name: str) -> None:
             return getattr(self.parametrizations, name)()
         key = (id(self), name)
         if key not in store:
-            store[key] = getattr(self.parametrizations, name)()
-        return store[key]
+            # The module is kept, so that no other one gets its address inside of the block.
+            store[key] = (self, getattr(self.parametrizations, name)())
+        return store[key][1]
 
     def write(self: Any, value: Tensor) -> None:
         getattr(self.parametrizations, name).assign(value)
