@@ -57,12 +57,6 @@ void for_each_claim(const tenon_graph_program* program,
       const_cast<void*>(static_cast<const void*>(&visit)), err));
 }
 
-std::string bytes_text(uint64_t bytes) {
-  if (bytes < 10240) return std::to_string(bytes) + " B";
-  if (bytes < (uint64_t{10} << 20)) return std::to_string(bytes >> 10) + " KiB";
-  return std::to_string(bytes >> 20) + " MiB";
-}
-
 std::string runner_of(const Step& step) {
   if (!step.claimer.empty()) return step.claimer;
   switch (step.route) {
@@ -148,6 +142,12 @@ std::string claim_problems(const tenon_graph_program* program,
               ": " + claim.problem;
   });
   return text;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  if (bytes < 10240) return std::to_string(bytes) + " B";
+  if (bytes < (uint64_t{10} << 20)) return std::to_string(bytes >> 10) + " KiB";
+  return std::to_string(bytes >> 20) + " MiB";
 }
 
 std::string explain(const tenon_graph_program* program, const std::vector<Step>& steps) {
