@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "packed_weights.hpp"
 
-#include <tenon/error.hpp>
 #include <tenon/services/packed_constants.h>
+#include <tenon/error.hpp>
 
 #include <set>
 

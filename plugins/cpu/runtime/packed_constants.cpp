@@ -3,8 +3,8 @@
 
 #include "conv/packed_constants.hpp"
 
-#include <tenon/error.hpp>
 #include <tenon/services/packed_constants.h>
+#include <tenon/error.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -54,7 +54,8 @@ using Key = std::tuple<const void*, uint32_t, const void*, uint32_t, std::string
 
 struct Entry {
   uint64_t bytes = 0;
-  std::weak_ptr<const PackedConstant> used;     // By executables; what nobody gave ends with them.
+  std::weak_ptr<const PackedConstant>
+      used;  // By executables, with which an entry ends that was not given.
   std::shared_ptr<const PackedConstant> given;  // Until it is withdrawn.
 };
 
@@ -131,8 +132,9 @@ std::shared_ptr<const PackedConstant> packed_constant(const PackedSource& source
   std::erase_if(store().entries, [](const auto& known) {
     return !known.second.given && known.second.used.expired();
   });
-  Entry& entry = store().entries[{source.weight, source.weight_version, source.bias,
-                                  source.bias_version, form}];
+  Entry& entry =
+      store()
+          .entries[{source.weight, source.weight_version, source.bias, source.bias_version, form}];
   if (entry.given && entry.bytes == bytes) {
     entry.used = entry.given;
     return entry.given;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file in memory. Pages that nobody writes are shared by all processes that map the file; what is written
+// A file in memory. Pages that are not written are shared by all processes that map the file; what is written
 // there stays there, and the file is not changed.
 #pragma once
 

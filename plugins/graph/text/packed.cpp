@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 #include "support/host.hpp"
 
@@ -144,6 +145,10 @@ std::vector<PackedLeaf> packed_leaves(const Program& program) {
           list.push_back({*leaf, *second, "", each->form, each->data, each->bytes});
       },
       &found);
+  // In an order that is the same in each process.
+  std::sort(found.list.begin(), found.list.end(), [](const PackedLeaf& a, const PackedLeaf& b) {
+    return std::tie(a.leaf, a.second, a.form) < std::tie(b.leaf, b.second, b.form);
+  });
   for (PackedLeaf& packed : found.list)
     packed.sum = sum_of(program, packed.leaf, packed.second, [&](size_t leaf) -> Reader {
       return [data = static_cast<const char*>(program.graph.leaves[leaf].tensor->data)](
@@ -189,13 +194,15 @@ void give_packed(const SharedMapping& file, const SafetensorsHeader& header, uin
         (tensor.end - tensor.begin) % sizeof(float) != 0)
       refuse(i + 2, "expected '" + name + "' to be of float32 and aligned to 64 bytes, got others");
     for (const size_t leaf : {packed.leaf, packed.second})
-      if (leaf != kNoLeaf && (!leaves[leaf].tensor || program.graph.values[leaves[leaf].value].dtype !=
-                                                          TENON_DTYPE_F32))
+      if (leaf != kNoLeaf && (!leaves[leaf].tensor ||
+                              program.graph.values[leaves[leaf].value].dtype != TENON_DTYPE_F32))
         refuse(i + 2, "expected leaves of float32, got leaf " + std::to_string(leaf));
     first = std::min(first, begin + tensor.begin);
     last = std::max(last, begin + tensor.end);
     // On another device, or copied as it was not aligned.
-    const auto lies_here = [&](size_t leaf) { return is_packable(leaves[leaf]) && offset_of(leaf); };
+    const auto lies_here = [&](size_t leaf) {
+      return is_packable(leaves[leaf]) && offset_of(leaf);
+    };
     if (!packed_constants() || !lies_here(packed.leaf)) continue;
     if (packed.second != kNoLeaf && !lies_here(packed.second)) continue;
     const std::string sum = sum_of(program, packed.leaf, packed.second, [&](size_t leaf) -> Reader {
@@ -231,10 +238,11 @@ void give_packed(const SharedMapping& file, const SafetensorsHeader& header, uin
       is_apart = false;
   if (is_apart) file->protect(first, last);
   if (others > 0) {
-    const std::string warning =
-        "load: " + std::to_string(others) + " of " + std::to_string(list.size()) +
-        " packed weights are of other weights than the file holds, which are packed anew; was the file "
-        "changed? make it anew with save_optimized()";
+    const std::string warning = "load: " + std::to_string(others) + " of " +
+                                std::to_string(list.size()) +
+                                " packed weights are of other weights than the file holds, which "
+                                "are packed anew; was the file "
+                                "changed? make it anew with save_optimized()";
     host->log(2, warning.data(), warning.size());
   }
 }

@@ -68,9 +68,9 @@ class Layout {
 Piece leaf_piece(size_t index, const Tensor& tensor) {
   const DtypeRow& row = kDtypeTable[tensor->dtype];
   if (row.dl.lanes != 1 || !*row.safetensors)
-    throw Error(TENON_UNSUPPORTED, "leaf " + std::to_string(index) + " is of " +
-                                       host->dtype_name(tensor->dtype) +
-                                       ", which files of programs cannot hold; store it in a wider dtype");
+    throw Error(TENON_UNSUPPORTED,
+                "leaf " + std::to_string(index) + " is of " + host->dtype_name(tensor->dtype) +
+                    ", which files of programs cannot hold; store it in a wider dtype");
   return {"leaf." + std::to_string(index), row.safetensors,
           std::vector<int64_t>(tensor->shape, tensor->shape + tensor->ndim), tensor->data,
           static_cast<uint64_t>(tensor->numel) * host->dtype_size(tensor->dtype)};

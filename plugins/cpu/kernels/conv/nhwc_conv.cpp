@@ -365,8 +365,9 @@ class NhwcConvOfIsa final : public NhwcConv {
   tenon_status run_winograd(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
                             tenon_err* err) const {
     bool finite = false;
-    const tenon_status status = multiply_winograd_last<float>(
-        memory, s_, FilteredBlocks<float>(s_), x, packed_->data(), added_from(0), out, &finite, err);
+    const tenon_status status =
+        multiply_winograd_last<float>(memory, s_, FilteredBlocks<float>(s_), x, packed_->data(),
+                                      added_from(0), out, &finite, err);
     if (status != TENON_OK) return status;
     if (!finite) {
       return fail(

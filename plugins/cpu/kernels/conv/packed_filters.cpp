@@ -89,7 +89,7 @@ const std::string& sum_once(FilterPacking packing) {
 
 // "avx512 blocks 0f3a...: 64 filters, 3 channels, 1 groups, 7x7, step 2x2, dilation 1x1"
 std::string form_of(FilterPacking packing, const ConvShapes& s) {
-  const auto pair = [](const int64_t (&of)[2]) {
+  const auto pair = [](const int64_t(&of)[2]) {
     return std::to_string(of[0]) + "x" + std::to_string(of[1]);
   };
   return std::string(kIsaName) + " " + kNames[static_cast<size_t>(packing)] + " " +
@@ -107,9 +107,8 @@ std::shared_ptr<const PackedConstant> packed_filters(FilterPacking packing, cons
     source.bias = constants.bias;
     source.bias_version = constants.bias_version;
   }
-  return packed_constant(source, form_of(packing, s), elements_of(packing, s), [&](float* to) {
-    pack(packing, s, source.weight, source.bias, to);
-  });
+  return packed_constant(source, form_of(packing, s), elements_of(packing, s),
+                         [&](float* to) { pack(packing, s, source.weight, source.bias, to); });
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

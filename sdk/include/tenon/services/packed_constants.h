@@ -25,7 +25,8 @@ typedef struct tenon_packed_constant {
   uint32_t struct_size;
   uint32_t source_version; /* tensor_version when it was packed */
   const void* source;      /* data of a dense float32 tensor on the host, such as filters */
-  const void* second;      /* (optional) of another one, whose elements are among the packed ones, such as a bias */
+  const void*
+      second; /* (optional) of another one, whose elements are among the packed ones, such as a bias */
   uint32_t second_version;
   uint32_t flags; /* TENON_PACKED_CONSTANT_*, told by `each`; 0 for `give` */
   /* All that the bytes depend on but the elements: "avx512 Winograd 3f2a6c81d0e45b97, 64x64x3x3, ...". It begins with the
