@@ -479,6 +479,11 @@ tenon_status tenon_predictor_memory(tenon_predictor* predictor, tenon_predictor_
   });
 }
 
+tenon_status tenon_predictor_save_optimized(tenon_predictor* predictor, const char* path) {
+  return with_predictor(predictor,
+                        [&](Predictor& each) { each.save_optimized(need(path, "a path")); });
+}
+
 tenon_status tenon_predictor_shrink_memory(tenon_predictor* predictor, uint64_t* released) {
   return with_predictor(predictor, [&](Predictor& each) {
     each.drop_outputs();

@@ -15,7 +15,7 @@ const tenon_graph_service_api& graph_service() {
       throw Error(TENON_UNAVAILABLE,
                   "predictors need the plugin `graph`, which was not loaded; name its folder in "
                   "TENON_PLUGIN_PATH");
-    if (found->struct_size < offsetof(tenon_graph_service_api, program_claims) + sizeof(void*))
+    if (found->struct_size < offsetof(tenon_graph_service_api, program_save) + sizeof(void*))
       throw Error(TENON_UNAVAILABLE,
                   "the plugin `graph` is older than libtenon_predictor; reinstall tenon");
     return found;

@@ -7,6 +7,7 @@
 
 #include "cast.hpp"
 #include "graph_service.hpp"
+#include "packed_weights.hpp"
 
 namespace tenon::predictor {
 namespace {
@@ -172,7 +173,7 @@ Model::Model(const Config& config)
       device_(device_of(recorded_->program.get())),
       device_text_(device_text(device_)) {
   check_fallbacks(*recorded_);
-  if (!onnx_ || onnx_->reason().empty()) return;
+  if (is_one_program()) return;
   if (config.is_on("profile"))
     throw Error(TENON_UNSUPPORTED,
                 config.path() +
@@ -203,7 +204,7 @@ std::vector<int64_t> Model::sizes_of(const std::vector<tenon_tensor*>& inputs) c
 }
 
 std::shared_ptr<const Prepared> Model::for_inputs(const std::vector<tenon_tensor*>& inputs) const {
-  if (!onnx_ || onnx_->reason().empty()) return recorded_;
+  if (is_one_program()) return recorded_;
   const std::vector<int64_t> sizes = sizes_of(inputs);
   const std::lock_guard lock(mutex_);
   const auto known = std::find_if(instances_.begin(), instances_.end(),
@@ -223,7 +224,8 @@ std::shared_ptr<const Prepared> Model::for_inputs(const std::vector<tenon_tensor
 std::string Model::explain() const {
   const tenon_graph_program* program = recorded_->program.get();
   std::string text = predictor::explain(program, steps_with_claims(program, claimers_of(config_)));
-  if (onnx_ && !onnx_->reason().empty())
+  text += packed_weights_text(program);
+  if (!is_one_program())
     text +=
         "each size has a program of its own, of which the last 32 are kept: " + onnx_->reason() +
         "\n";
@@ -236,15 +238,8 @@ const std::string& Model::setting(const std::string& key) const {
 
 uint64_t Model::weight_bytes() const {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < graph_service().program_leaves(recorded_->program.get()); ++i) {
-    const char* name;
-    tenon_tensor* tensor;
-    int32_t is_constant;
-    const ErrorSink err;
-    err.check(graph_service().program_leaf(recorded_->program.get(), i, &name, &tensor,
-                                           &is_constant, err));
-    if (tensor) bytes += static_cast<uint64_t>(tensor->numel) * host->dtype_size(tensor->dtype);
-  }
+  for (const tenon_tensor* tensor : weights_of(recorded_->program.get()))
+    bytes += static_cast<uint64_t>(tensor->numel) * host->dtype_size(tensor->dtype);
   return bytes;
 }
 

@@ -44,6 +44,8 @@ class Model {
   const Prepared& recorded() const { return *recorded_; }
   // The one that runs with these inputs; it is made where it is not there yet. Throws Error.
   std::shared_ptr<const Prepared> for_inputs(const std::vector<tenon_tensor*>& inputs) const;
+  // Whether the recorded program runs with all sizes.
+  bool is_one_program() const { return !onnx_ || onnx_->reason().empty(); }
   const Signature& signature() const { return signature_; }
   std::string explain() const;
   tenon_device_id device() const { return device_; }

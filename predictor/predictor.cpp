@@ -200,6 +200,18 @@ void Predictor::warmup(const std::string& shapes) {
   }
 }
 
+void Predictor::save_optimized(const char* path) {
+  if (!model_->is_one_program())
+    throw Error(
+        TENON_UNSUPPORTED,
+        model_->config().path() +
+            ": save_optimized: expected one program of all sizes, got one for each size; set "
+            "`sizes` to those that it runs with");
+  warmup("recorded");  // Executables pack their weights when they first run.
+  const ErrorSink err;
+  err.check(graph_service().program_save(model_->recorded().program.get(), path, err));
+}
+
 const Tensor& Predictor::output(uint32_t index) const {
   if (!outputs_[index])
     throw Error(TENON_FAILED_PRECONDITION,

@@ -38,6 +38,8 @@ class Predictor {
   }
   // On zeros, see parse_shapes(). What is bound stays so.
   void warmup(const std::string& shapes);
+  // Writes the program as it is prepared, with the packed weights of this processor. Throws Error.
+  void save_optimized(const char* path);
   // Of the last run, in memory of its own. Throws Error where there is none.
   Tensor owned_output(uint32_t index) const;
   // The same, dense in the host's memory; lives until the next run.

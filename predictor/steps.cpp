@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
+#include <tuple>
 
 #include "formats/json_fields.hpp"
 #include "graph_service.hpp"
@@ -25,25 +27,40 @@ std::string first_plugin(const std::string& json) {
   return kernel.strings["plugin"];
 }
 
+// What runs an operator.
+struct Runner {
+  Route route = Route::kNone;
+  std::string plugin;
+};
+
 // As the dispatcher decides for the step's device and dtype.
-void find_route(const tenon_graph_step& from, Step& step) {
-  if (!from.op || host->op_def(from.op)->flags & TENON_OP_VIEW) return;
+Runner runner_for(const tenon_graph_step& from) {
   std::string json;
   const ErrorSink err;
   err.check(host->op_explain(from.op, from.device, from.dtype, append_to_string, &json, err));
   JsonFields fields;
   if (!parse_json_fields(json, fields))
-    throw Error(TENON_INTERNAL, "explain: the host's answer for " + step.name + " is no JSON");
+    throw Error(TENON_INTERNAL,
+                std::string("explain: the host's answer for ") + from.name + " is no JSON");
   const std::string& route = fields.strings["route"];
   if (route == "native") {
     const std::string& otherwise = fields.strings["if_all_decline"];
-    step.route = otherwise == "host" || otherwise == "none" ? Route::kMayDecline : Route::kKernel;
-    step.plugin = first_plugin(json);
-  } else if (route == "lowered") {
-    step.route = Route::kParts;
-  } else if (route == "host" || route == "none") {
-    step.route = Route::kHost;
+    return {otherwise == "host" || otherwise == "none" ? Route::kMayDecline : Route::kKernel,
+            first_plugin(json)};
   }
+  if (route == "lowered") return {Route::kParts, ""};
+  return {route == "host" || route == "none" ? Route::kHost : Route::kNone, ""};
+}
+
+// By operator, device and dtype: the host's answers take longer than anything else that loading does.
+using Runners = std::map<std::tuple<const tenon_op*, tenon_device_id, int32_t>, Runner>;
+
+void find_route(const tenon_graph_step& from, Runners& known, Step& step) {
+  if (!from.op || host->op_def(from.op)->flags & TENON_OP_VIEW) return;
+  const auto [at, is_new] = known.try_emplace({from.op, from.device, from.dtype});
+  if (is_new) at->second = runner_for(from);
+  step.route = at->second.route;
+  step.plugin = at->second.plugin;
 }
 
 void for_each_claim(const tenon_graph_program* program,
@@ -55,12 +72,6 @@ void for_each_claim(const tenon_graph_program* program,
         (*static_cast<const std::function<void(const tenon_graph_claim&)>*>(user))(*claim);
       },
       const_cast<void*>(static_cast<const void*>(&visit)), err));
-}
-
-std::string bytes_text(uint64_t bytes) {
-  if (bytes < 10240) return std::to_string(bytes) + " B";
-  if (bytes < (uint64_t{10} << 20)) return std::to_string(bytes >> 10) + " KiB";
-  return std::to_string(bytes >> 20) + " MiB";
 }
 
 std::string runner_of(const Step& step) {
@@ -115,6 +126,7 @@ std::vector<Step> steps_of(const tenon_graph_program* program) {
       },
       &raw);
   std::vector<Step> steps;
+  Runners runners;
   for (const tenon_graph_step& from : raw) {
     Step step;
     step.name = from.name;
@@ -125,7 +137,7 @@ std::vector<Step> steps_of(const tenon_graph_program* program) {
     step.device = device_text(from.device);
     step.dtype = host->dtype_name(from.dtype);
     step.is_on_host = from.device == host->device_host();
-    find_route(from, step);
+    find_route(from, runners, step);
     steps.push_back(std::move(step));
   }
   return steps;
@@ -148,6 +160,12 @@ std::string claim_problems(const tenon_graph_program* program,
               ": " + claim.problem;
   });
   return text;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  if (bytes < 10240) return std::to_string(bytes) + " B";
+  if (bytes < (uint64_t{10} << 20)) return std::to_string(bytes >> 10) + " KiB";
+  return std::to_string(bytes >> 20) + " MiB";
 }
 
 std::string explain(const tenon_graph_program* program, const std::vector<Step>& steps) {

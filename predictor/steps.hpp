@@ -42,6 +42,8 @@ std::string claim_problems(const tenon_graph_program* program,
 
 // "cpu:0"
 std::string device_text(tenon_device_id device);
+// "12 KiB"
+std::string bytes_text(uint64_t bytes);
 // For each step its device, dtype, kernel and bytes; what runs together; memory.
 std::string explain(const tenon_graph_program* program, const std::vector<Step>& steps);
 

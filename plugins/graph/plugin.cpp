@@ -289,6 +289,10 @@ tenon_status program_load(const char* path, tenon_graph_program** out, tenon_err
   return guarded(err, [&] { *out = load_program(path).release(); });
 }
 
+tenon_status program_save(const tenon_graph_program* program, const char* path, tenon_err* err) {
+  return guarded(err, [&] { save_program(*program, path); });
+}
+
 tenon_status program_run(const tenon_graph_program* program, tenon_tensor* const* inputs,
                          uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
                          tenon_err* err) {
@@ -515,6 +519,7 @@ constexpr tenon_graph_service_api kService = {
     .program_claim = program_claim,
     .program_claims = program_claims,
     .builder_gradients = builder_gradients,
+    .program_save = program_save,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -233,6 +233,13 @@ void add_predictor_type(nb::module_& module) {
       .def("explain", [](const Predictor& self) { return text_of(self, tenon_predictor_explain); })
       .def("profile", [](const Predictor& self) { return text_of(self, tenon_predictor_profile); })
       .def("program", [](const Predictor& self) { return text_of(self, tenon_predictor_program); })
+      .def(
+          "save_optimized",
+          [](const Predictor& self, const std::string& path) {
+            call_predictor(
+                [&] { return tenon_predictor_save_optimized(self.handle(), path.c_str()); });
+          },
+          nb::arg("path"))
       .def("memory",
            [](const Predictor& self) {
              tenon_predictor_memory_use use = {};

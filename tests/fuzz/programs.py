@@ -4,7 +4,7 @@
     PYTHONPATH=build/release/python TENON_BUILD_DIR=build/release .venv/bin/python -m tests.fuzz.programs --minutes 5 [--seed 1]
 
 The programs are the samples of every operator, packed weights among them, half of their tensors data of the file, and some with branches,
-loops, open sizes and writes. They are changed as bytes, in the header, in the text, and in the integers that they hold. A process of its
+loops, open sizes, writes and packed filters. They are changed as bytes, in the header, in the text, and in the integers that they hold. A process of its
 own reads each by `tenon.jit.load` and by the predictor, and runs it on ones. What ends that process, takes longer than ten seconds
 of a processor, or raises an error of another kind is written to --out. Run it on a build with AddressSanitizer to see more.
 """
@@ -42,7 +42,7 @@ DTYPES = (
     "bool",
     "complex64",
 )
-TEXT = "tenon.program"
+TEXT, PACKED = "tenon.program", "tenon.packed"
 UNSUITABLE = (NotImplementedError, ValueError, TypeError, RuntimeError)
 File = tuple[dict[str, Any], bytes]
 
@@ -127,7 +127,26 @@ def of_networks() -> list[bytes]:
             tenon.export(packed, tenon.randn(2, 64)).optimize(("freeze",)),
             tenon.export(nn.LSTM(4, 5), tenon.randn(6, 2, 4)).freeze(),
         ]
-    return [saved(program) for program in programs]
+    region = nn.Sequential(
+        nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 32, 3, groups=32), nn.Conv2d(32, 64, 1), nn.ReLU(), nn.Conv2d(64, 64, 3)
+    ).eval()  # fmt: skip
+    with tenon.no_grad():
+        packed_files = [
+            with_packed_weights(programs[0]),
+            with_packed_weights(tenon.export(region, image).freeze()),
+        ]
+    return [saved(program) for program in programs] + packed_files
+
+
+def with_packed_weights(program: Any) -> bytes:
+    """As Predictor.save_optimized() writes it."""
+    from tenon import inference
+
+    with tempfile.TemporaryDirectory() as folder:
+        plain, packed = f"{folder}/plain.tenon", f"{folder}/packed.tenon"
+        program.save(plain)
+        inference.Predictor(plain).save_optimized(packed)
+        return Path(packed).read_bytes()
 
 
 def saved(program: Any) -> bytes:
@@ -143,7 +162,7 @@ def parts_of(data: bytes) -> File:
 
 
 def whole(header: bytes, rest: bytes) -> bytes:
-    header += b" " * (-len(header) % 8)
+    header += b" " * (-(len(header) + 8) % (65536 if PACKED.encode() in header else 8))
     return len(header).to_bytes(8, "little") + header + rest
 
 
@@ -155,6 +174,9 @@ def changed(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
     if rng.random() < 0.7:
         other = parts_of(rng.choice(others))[0]["__metadata__"][TEXT]
         header["__metadata__"][TEXT] = changed_text(header["__metadata__"][TEXT], other, rng)
+    if PACKED in header["__metadata__"] and rng.random() < 0.5:
+        text = header["__metadata__"][PACKED]
+        header["__metadata__"][PACKED] = changed_text(text, text, rng)
     if rng.random() < 0.3:
         rest = changed_numbers(header, rest, rng)
     text = json.dumps(header).encode()

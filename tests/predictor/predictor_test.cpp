@@ -2,10 +2,14 @@
 // What the C functions do, and what they say of each wrong call.
 #include "support.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace tenon::test {
 namespace {
@@ -509,6 +513,53 @@ TEST(Predictor, ErrorsAreOfTheirThread) {
   const int32_t threads = tenon_predictor_process_threads();
   EXPECT_GE(threads, 1);
   EXPECT_EQ(tenon_predictor_set_process_threads(threads), TENON_OK);
+}
+
+// How many packed weights executables read, and how many of these the file holds.
+std::pair<std::string, std::string> packed_weights(tenon_predictor* predictor) {
+  const char* explained = nullptr;
+  EXPECT_EQ(tenon_predictor_explain(predictor, &explained), TENON_OK);
+  const std::string text = explained;
+  const std::string first = "packed weights: ", second = "of which the file holds ";
+  const size_t begin = text.find(first) + first.size(), end = text.find(second) + second.size();
+  return {text.substr(begin, text.find(',', begin) - begin),
+          text.substr(end, text.find('\n', end) - end)};
+}
+
+TEST(Predictor, MapsPackedWeightsThatItHasSaved) {
+  const std::string path = testing::TempDir() + "/tenon_packed_" + std::to_string(getpid());
+  std::vector<float> image(8 * 16 * 16);
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i % 17) / 8 - 1;
+  const Handle plain("filters");
+  ASSERT_EQ(bind(plain, "x", {1, 8, 16, 16}, image), TENON_OK);
+  ASSERT_EQ(tenon_predictor_run(plain), TENON_OK);
+  ASSERT_EQ(tenon_predictor_save_optimized(plain, path.c_str()), TENON_OK)
+      << tenon_predictor_error();
+  // What is bound, and the outputs of the last run, stayed.
+  const std::vector<float> expected = output(plain, "y");
+  const auto [count, none] = packed_weights(plain);
+  EXPECT_GT(std::stoi(count), 0);
+  EXPECT_EQ(none, "0");
+  tenon_config* config = nullptr;
+  tenon_predictor* made = nullptr;
+  ASSERT_EQ(tenon_config_create(path.c_str(), &config), TENON_OK);
+  ASSERT_EQ(tenon_predictor_create(config, &made), TENON_OK) << tenon_predictor_error();
+  std::remove(path.c_str());
+  const Handle packed(made);
+  tenon_predictor* cloned = nullptr;
+  ASSERT_EQ(tenon_predictor_clone(packed, &cloned), TENON_OK);
+  const Handle clone(cloned);
+  for (tenon_predictor* each : {made, cloned}) {
+    ASSERT_EQ(bind(each, "x", {1, 8, 16, 16}, image), TENON_OK);
+    ASSERT_EQ(tenon_predictor_run(each), TENON_OK);
+    EXPECT_EQ(output(each, "y"), expected);
+    EXPECT_EQ(packed_weights(each), std::make_pair(count, count));
+  }
+  expect_error(tenon_predictor_save_optimized(packed, nullptr), TENON_INVALID_ARGUMENT,
+               "expected a path, got NULL");
+  expect_error(tenon_predictor_save_optimized(packed, "/none/x.tenon"), TENON_NOT_FOUND,
+               "save: /none/x.tenon: ");
+  EXPECT_EQ(tenon_config_free(config), TENON_OK);
 }
 
 }  // namespace

@@ -3,16 +3,23 @@
 #include "device.hpp"
 #include "following.hpp"
 #include "isa.hpp"
+#include "packed_constants.hpp"
 #include "region_steps.hpp"
 #include "register_functions.hpp"
 #include "subgraph.hpp"
 
+#include <tenon/error.hpp>
 #include <tenon/tensor.hpp>
 
 #include <vector>
 
 namespace tenon::cpu {
 namespace {
+
+tenon_status start(const tenon_host* host, tenon_err* err) {
+  TENON_TRY(offer_register_functions(host, err));
+  return offer_packed_constants(host, err);
+}
 
 // Kernels keep no threads and no handles, so there is nothing to stop.
 tenon_status stop(tenon_err*) { return TENON_OK; }
@@ -26,7 +33,7 @@ tenon_plugin table = {
     .device = &kDevice,
     .op_size = sizeof(tenon_op_def),
     .kernel_size = sizeof(tenon_kernel_def),
-    .start = offer_register_functions,
+    .start = start,
     .stop = stop,
 };
 

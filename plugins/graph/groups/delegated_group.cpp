@@ -306,8 +306,20 @@ std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::create() const
   return made;
 }
 
-std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::executable() const {
+// What the host claims for itself makes new, row-major tensors of row-major ones, as its kernels do.
+bool DelegatedGroup::needs_no_trial(const std::vector<tenon_tensor*>& values) const {
+  return !claimer_ && device_ == host->device_host() &&
+         std::all_of(inputs_.begin(), inputs_.end(),
+                     [&](ValueId input) { return is_row_major(*values[input]); });
+}
+
+std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::executable(
+    const std::vector<tenon_tensor*>& values) const {
   const std::lock_guard lock(state_.mutex);
+  if (!state_.is_tried && needs_no_trial(values)) {
+    state_.is_tried = true;
+    state_.strides.resize(inputs_.size());
+  }
   if (!state_.is_tried || !state_.reason.empty()) return nullptr;
   // `program.leaves` hands constants out, and nothing stops a caller from writing to one.
   if (state_.executable && state_.executable->versions == versions_of_constants())
@@ -323,7 +335,7 @@ std::shared_ptr<const DelegatedGroup::Executable> DelegatedGroup::executable() c
 
 Group::Outcome DelegatedGroup::run(std::vector<tenon_tensor*>& values) const {
   if (is_watched(values)) return Outcome::kDeclined;
-  const std::shared_ptr<const Executable> executable = this->executable();
+  const std::shared_ptr<const Executable> executable = this->executable(values);
   if (!executable) return Outcome::kDeclined;
   std::vector<Tensor> kept;  // for as long as the call lasts; the device's work is recorded below
   std::vector<tenon_tensor*> inputs, outputs;

@@ -27,8 +27,8 @@ class DelegatedGroup final : public Group {
   std::string describe() const override;
   std::string claimer(std::string* problem) const override;
 
-  // The first run goes step by step and is looked at. Results that share memory or are not
-  // row-major would look otherwise if an executable made them.
+  // The first run goes step by step and is looked at, unless the host has claimed the steps for itself. Results that
+  // share memory or are not row-major would look otherwise if an executable made them.
   std::unique_ptr<Observation> observe(const std::vector<tenon_tensor*>& values) const override;
 
  private:
@@ -52,8 +52,9 @@ class DelegatedGroup final : public Group {
   static void find_claimed(const GroupContext& context, uint32_t begin, uint32_t end,
                            tenon_device_id device, size_t claimer, std::vector<GroupPtr>& groups);
   std::string compiler_text() const;
+  bool needs_no_trial(const std::vector<tenon_tensor*>& values) const;
   bool is_watched(const std::vector<tenon_tensor*>& values) const;
-  std::shared_ptr<const Executable> executable() const;
+  std::shared_ptr<const Executable> executable(const std::vector<tenon_tensor*>& values) const;
   std::shared_ptr<const Executable> create() const;
   std::vector<uint32_t> versions_of_constants() const;
   bool lies_as_in_trial(const tenon_tensor& tensor, size_t input) const;

@@ -42,6 +42,11 @@ const tenon_amp_api* amp() {
   return found(known, TENON_AMP_SERVICE, TENON_AMP_VERSION);
 }
 
+const tenon_packed_constants_api* packed_constants() {
+  static constinit std::atomic<const tenon_packed_constants_api*> known{nullptr};
+  return found(known, TENON_PACKED_CONSTANTS_SERVICE, TENON_PACKED_CONSTANTS_VERSION);
+}
+
 bool requires_grad(const tenon_tensor* tensor) {
   return tensor->layers != 0 && autograd() && autograd()->requires_grad(tensor);
 }

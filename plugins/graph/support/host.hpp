@@ -5,6 +5,7 @@
 #include <tenon/services/amp.h>
 #include <tenon/services/autograd.h>
 #include <tenon/services/calls.h>
+#include <tenon/services/packed_constants.h>
 #include <tenon/error.hpp>
 
 namespace tenon::graph {
@@ -16,6 +17,7 @@ inline constexpr uint32_t kMaxResults = 8;
 const tenon_autograd_api* autograd();
 const tenon_calls_api* calls();
 const tenon_amp_api* amp();
+const tenon_packed_constants_api* packed_constants();
 
 bool requires_grad(const tenon_tensor* tensor);
 

@@ -129,5 +129,62 @@ TEST(File, MutatedProgramsAreRefusedOrRun) {
   EXPECT_LT(refused, count);
 }
 
+// A file with the packed filters of a convolution, and what it gives for ones.
+std::string packed_file(std::vector<float>* result) {
+  std::vector<float> filters(16 * 16 * 9);
+  for (size_t i = 0; i < filters.size(); ++i) filters[i] = static_cast<float>(i % 13) / 8 - 1;
+  Tensor x = tensor({1, 16, 8, 8}, std::vector<float>(16 * 64, 1)),
+         weight = tensor({16, 16, 3, 3}, filters);
+  const int64_t one[] = {1, 1};
+  Program recorded = record({x}, [&] {
+    return std::vector{call("conv2d", {boxed(x.get()), boxed(weight.get()), tenon_value{},
+                                       boxed(one, 2), boxed(one, 2), boxed(one, 2), boxed(1)})};
+  });
+  const ErrorSink err;
+  tenon_graph_program* frozen = nullptr;
+  err.check(graph->program_optimize(recorded.get(), "freeze", &frozen, err));
+  const Program program(frozen);
+  *result = values(run(program, {x})[0]);
+  const std::string path = testing::TempDir() + "/tenon_packed_" + std::to_string(getpid());
+  err.check(graph->program_save(program.get(), path.c_str(), err));
+  std::ifstream file(path, std::ios::binary);
+  std::string contents((std::istreambuf_iterator<char>(file)), {});
+  std::remove(path.c_str());
+  return contents;
+}
+
+TEST(File, KeepsPackedWeights) {
+  std::vector<float> expected;
+  const std::string file = packed_file(&expected);
+  EXPECT_NE(file.find("tenon.packed 1"), std::string::npos);
+  EXPECT_NE(file.find("\"packed.0\""), std::string::npos);
+  Program program = load(file);
+  Tensor x = tensor({1, 16, 8, 8}, std::vector<float>(16 * 64, 1));
+  EXPECT_EQ(values(run(program, {x})[0]), expected);
+}
+
+// Headers that are damaged, with the data behind them, of which half are cut.
+TEST(File, MutatedPackedFilesAreRefusedOrRun) {
+  std::vector<float> expected;
+  const std::string original = packed_file(&expected);
+  const size_t header = original.find_last_not_of(' ', 65535) + 1;
+  Tensor x = tensor({1, 16, 8, 8}, std::vector<float>(16 * 64, 1));
+  const uint64_t count = mutations(1500);
+  uint64_t refused = 0;
+  for (uint64_t seed = 0; seed < count; ++seed) {
+    Draw draw{seed};
+    std::string contents = mutated(original.substr(0, header), draw);
+    contents.resize(65536, ' ');
+    contents += original.substr(65536);
+    if (seed % 2) contents.resize(draw.below(contents.size()));
+    refused += !error_of([&] {
+                  Program program = load(contents);
+                  if (graph->program_inputs(program.get()) == 1) run(program, {x});
+                }).empty();
+  }
+  EXPECT_GT(refused, count / 3);
+  EXPECT_LT(refused, count);
+}
+
 }  // namespace
 }  // namespace tenon::test

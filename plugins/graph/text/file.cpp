@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/file.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <tenon/dtypes.h>
 
 #include <tenon/error.hpp>
 
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 
 #include "formats/safetensors.hpp"
 #include "support/host.hpp"
+#include "text/mapping.hpp"
+#include "text/packed.hpp"
 #include "text/text.hpp"
 
 namespace tenon::graph {
@@ -25,40 +21,12 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-// A file in memory. What is written there stays there: the file is not changed.
-class Mapping {
- public:
-  explicit Mapping(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) throw Error(TENON_NOT_FOUND, "load: " + path + ": " + std::strerror(errno));
-    struct stat status {};
-    const bool is_file = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-    size_ = is_file ? static_cast<uint64_t>(status.st_size) : 0;
-    if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-    close(file);
-    if (size_ == 0 || data_ == MAP_FAILED)
-      throw Error(TENON_INVALID_ARGUMENT, "load: " + path + " is no file with a program");
-  }
-  ~Mapping() { munmap(data_, size_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  char* data() const { return static_cast<char*>(data_); }
-  uint64_t size() const { return size_; }
-
- private:
-  void* data_ = MAP_FAILED;
-  uint64_t size_ = 0;
-};
-
 // -1: a dtype that tensors do not have, or whose shapes count the numbers in a byte.
 int32_t dtype_of(const std::string& name) {
   for (const DtypeRow& row : kDtypeTable)
     if (row.dl.lanes == 1 && *row.safetensors && name == row.safetensors) return row.id;
   return -1;
 }
-
-using SharedMapping = std::shared_ptr<const Mapping>;
 
 void drop_mapping(void* user) { delete static_cast<SharedMapping*>(user); }
 
@@ -95,7 +63,7 @@ Tensor on_device(const Tensor& tensor, tenon_device_id device) {
 }  // namespace
 
 ProgramPtr load_program(const std::string& path) {
-  const auto file = std::make_shared<const Mapping>(path);
+  const auto file = std::make_shared<Mapping>(path);
   auto refuse = [&](const std::string& problem) {
     throw Error(TENON_INVALID_ARGUMENT, "load: " + path + ": " + problem);
   };
@@ -146,6 +114,11 @@ ProgramPtr load_program(const std::string& path) {
     if (tensor.end > bytes || numel > bytes / size || tensor.end - tensor.begin != numel * size)
       refuse("'" + name + "' does not lie inside the file");
     leaf.tensor = on_device(wrap_stored(file, data + tensor.begin, type), type.device);
+  }
+  try {
+    give_packed(file, header, sizeof length + length, *program);
+  } catch (const Error& error) {
+    throw Error(error.code(), "load: " + path + ": " + error.what());
   }
   return program;
 }

@@ -156,6 +156,17 @@ class Predictor:
         finally:
             self._native.set_hook(None)
 
+    def save_optimized(self, path: str | os.PathLike[str]) -> None:
+        """Write a .tenon file of the program as it was prepared, with its weights and what this processor's kernels have packed
+        of them.
+
+        A predictor of that file maps the packed weights instead of packing them, and shares their pages with other processes
+        (docs/inference.md). On another processor it packs the weights as for other files. Raises NotImplementedError for a
+        model of ONNX that is one program for each size.
+        """
+        with self._taking_turn():
+            self._native.save_optimized(os.fspath(path))
+
     def setting(self, key: str) -> str:
         """The value of a key; for "device" the device that it runs on."""
         return self._native.setting(key)

@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 #define TENON_PREDICTOR_EPOCH 1u
-#define TENON_PREDICTOR_REVISION 0u
+#define TENON_PREDICTOR_REVISION 1u
 
 #ifdef TENON_PREDICTOR_BUILD
 #define TENON_PREDICTOR_API TENON_EXPORT
@@ -235,6 +235,15 @@ TENON_PREDICTOR_API tenon_status tenon_predictor_memory(tenon_predictor*,
  * as predictors share it. `released` (optional): bytes. */
 TENON_PREDICTOR_API tenon_status tenon_predictor_shrink_memory(tenon_predictor*,
                                                                uint64_t* released);
+
+/* -- files (revision 1) ------------------------------------------------------------------------------ */
+
+/* Writes the program as it was prepared, with its weights and with what executables of this machine's processor have packed of
+ * them: a .tenon file, of which a predictor maps the packed weights instead of packing them, and shares their pages with
+ * other processes. Other processors, and other versions of Tenon, pack the weights as they do for other files. The
+ * predictor runs on zeros for it. The file appears whole or not at all. TENON_UNSUPPORTED: a model of ONNX that is one
+ * program for each size. */
+TENON_PREDICTOR_API tenon_status tenon_predictor_save_optimized(tenon_predictor*, const char* path);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -140,6 +140,11 @@ class Predictor {
     return {static_cast<const T*>(view.data), view.bytes / sizeof(T)};
   }
 
+  // A .tenon file with packed weights.
+  void save_optimized(const std::string& path) const {
+    check_predictor(tenon_predictor_save_optimized(handle(), path.c_str()));
+  }
+
   std::string explain() const { return text(tenon_predictor_explain); }
   std::string profile() const { return text(tenon_predictor_profile); }
   std::string program() const { return text(tenon_predictor_program); }

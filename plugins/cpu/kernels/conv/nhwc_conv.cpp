@@ -3,6 +3,7 @@
 
 #include "conv/depthwise.hpp"
 #include "conv/direct.hpp"
+#include "conv/packed_filters.hpp"
 #include "conv/pixel_tile.hpp"
 #include "conv/pointwise.hpp"
 #include "conv/winograd_nhwc.hpp"
@@ -83,21 +84,6 @@ NhwcAlgorithm algorithm_of(const ConvShapes& s) {
   return is_gemm ? NhwcAlgorithm::kBiasLast : NhwcAlgorithm::kNone;
 }
 
-// A vector in cache lines of its own.
-class Floats {
- public:
-  explicit Floats(int64_t elements)
-      : data_(static_cast<float*>(::operator new (static_cast<size_t>(elements) * sizeof(float),
-                                                  std::align_val_t{64}))) {}
-  ~Floats() { ::operator delete (data_, std::align_val_t{64}); }
-  Floats(const Floats&) = delete;
-  Floats& operator=(const Floats&) = delete;
-  float* get() const { return data_; }
-
- private:
-  float* data_;
-};
-
 class NhwcConvOfIsa final : public NhwcConv {
  public:
   NhwcConvOfIsa(const ConvDescription& d, const ConvConstants& constants, bool reads_planes)
@@ -106,26 +92,17 @@ class NhwcConvOfIsa final : public NhwcConv {
         reads_planes_(reads_planes),
         pixel_(padded(s_.channels)),
         result_(padded(s_.filters)),
-        packed_(packed_elements()) {
+        packed_(pack(constants)) {
     if (algorithm_ == NhwcAlgorithm::kDepthwise) {
-      transpose_filters(s_, constants.weight, constants.bias, packed_.get());
       for (int64_t t = 0; t < s_.taps(); ++t) {
         const int64_t u = t / s_.kernel[1], v = t % s_.kernel[1];
         offsets_.push_back((u * s_.dilation[0] * s_.width + v * s_.dilation[1]) * pixel_);
       }
       return;
     }
-    const bool first =
-        algorithm_ == NhwcAlgorithm::kBiasFirst || algorithm_ == NhwcAlgorithm::kTaps;
-    if (!first && constants.bias) {
+    if (!adds_bias_first() && constants.bias) {
       bias_.assign(static_cast<size_t>(result_), 0.0f);
       std::copy_n(constants.bias, s_.filters, bias_.begin());
-    }
-    if (algorithm_ == NhwcAlgorithm::kWinograd) {
-      transform_weights_last(s_, FilteredBlocks<float>(s_), constants.weight, false, packed_.get());
-    } else {
-      pack_phases(ConvPhases(s_), constants.weight, first ? constants.bias : nullptr,
-                  packed_.get());
     }
   }
 
@@ -154,15 +131,19 @@ class NhwcConvOfIsa final : public NhwcConv {
   }
 
  private:
-  int64_t packed_elements() const {
-    switch (algorithm_) {
-      case NhwcAlgorithm::kDepthwise:
-        return pixel_ * (s_.taps() + 1);
-      case NhwcAlgorithm::kWinograd:
-        return weight_elements_last(FilteredBlocks<float>(s_));
-      default:
-        return blocks_of<float>(s_).elements();
+  bool adds_bias_first() const {
+    return algorithm_ == NhwcAlgorithm::kBiasFirst || algorithm_ == NhwcAlgorithm::kTaps;
+  }
+
+  std::shared_ptr<const PackedConstant> pack(ConvConstants constants) const {
+    if (algorithm_ == NhwcAlgorithm::kDepthwise) {
+      return packed_filters(FilterPacking::kDepthwise, s_, constants);
     }
+    if (algorithm_ == NhwcAlgorithm::kWinograd) {
+      return packed_filters(FilterPacking::kWinogradLast, s_, constants);
+    }
+    if (!adds_bias_first()) constants.bias = nullptr;
+    return packed_filters(FilterPacking::kBlocks, s_, constants);
   }
 
   // Some blocks of filters are computed for all pixels of an item; where there are few pixels and
@@ -201,7 +182,7 @@ class NhwcConvOfIsa final : public NhwcConv {
         block += kTogether - 1;
         continue;
       }
-      const float* b = packed_.get() + blocks.at(block);
+      const float* b = packed_->data() + blocks.at(block);
       const float* bias = b + s_.depth() * vectors * kLanes;
       PixelTile tile{all,
                      x,
@@ -239,7 +220,7 @@ class NhwcConvOfIsa final : public NhwcConv {
     Vector acc[kVectors];
     const bool last = algorithm_ == NhwcAlgorithm::kBiasLast;
     for (int i = 0; i < Blocks; ++i) {
-      b[i] = packed_.get() + blocks.at(block + i);
+      b[i] = packed_->data() + blocks.at(block + i);
       const float* bias = b[i] + s_.depth() * kBlockVectors * kLanes;
       for (int v = 0; v < kBlockVectors; ++v) {
         acc[i * kBlockVectors + v] =
@@ -335,7 +316,7 @@ class NhwcConvOfIsa final : public NhwcConv {
                      const Segments& taps, const float* image, int64_t block, float* out) const {
     const FilterBlocks<float> blocks = blocks_of<float>(s_);
     const int64_t vectors = blocks.vectors(block);
-    const float* b = packed_.get() + blocks.at(block);
+    const float* b = packed_->data() + blocks.at(block);
     const int64_t step = s_.stride[1] * parts.pixel;
     PixelTile tile{taps, image, step, b, b + s_.depth() * vectors * kLanes, nullptr, out, result_};
     for (int64_t i = 0; i < part.images * part.rows; ++i) {
@@ -370,7 +351,7 @@ class NhwcConvOfIsa final : public NhwcConv {
             const int64_t at = block * kLanes, count = std::min(kTogether, blocks - block);
             const PixelsInPlace<float> pixels{x + n * s_.pixels() * pixel_ + at, pixel_,
                                               offsets_.data()};
-            const float* weights = packed_.get() + at * (s_.taps() + 1);
+            const float* weights = packed_->data() + at * (s_.taps() + 1);
             depthwise_row_in_place(s_, pixels, i, count, weights, to + at, result_, [](int64_t) {});
           }
         }
@@ -384,8 +365,9 @@ class NhwcConvOfIsa final : public NhwcConv {
   tenon_status run_winograd(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
                             tenon_err* err) const {
     bool finite = false;
-    const tenon_status status = multiply_winograd_last<float>(
-        memory, s_, FilteredBlocks<float>(s_), x, packed_.get(), added_from(0), out, &finite, err);
+    const tenon_status status =
+        multiply_winograd_last<float>(memory, s_, FilteredBlocks<float>(s_), x, packed_->data(),
+                                      added_from(0), out, &finite, err);
     if (status != TENON_OK) return status;
     if (!finite) {
       return fail(
@@ -400,7 +382,7 @@ class NhwcConvOfIsa final : public NhwcConv {
   const NhwcAlgorithm algorithm_;
   const bool reads_planes_;
   const int64_t pixel_, result_;  // Elements of a pixel, and of a result.
-  const Floats packed_;
+  const std::shared_ptr<const PackedConstant> packed_;
   std::vector<int64_t> offsets_;  // Of the taps of a depthwise convolution.
   std::vector<float> bias_;       // Padded, where it is not among the packed filters.
 };

@@ -3,16 +3,13 @@
 
 #include "conv/depthwise_forward.hpp"
 #include "conv/nchw16c.hpp"
+#include "conv/packed_filters.hpp"
 #include "conv/pointwise.hpp"
 #include "conv/winograd.hpp"
 #include "gemm/in_tiles.hpp"
 #include "trace.hpp"
 
 #include <cmath>
-#include <map>
-#include <mutex>
-#include <new>
-#include <tuple>
 #include <vector>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -52,52 +49,6 @@ PackedAlgorithm algorithm_of(const ConvDescription& d, const ConvShapes& s) {
   return suits_blocks(s) ? PackedAlgorithm::kBlocks : PackedAlgorithm::kNone;
 }
 
-// Packed filters, in cache lines of their own.
-class PackedFilters {
- public:
-  explicit PackedFilters(int64_t elements)
-      : data_(static_cast<float*>(::operator new (static_cast<size_t>(elements) * sizeof(float),
-                                                  std::align_val_t{64}))) {}
-  ~PackedFilters() { ::operator delete (data_, std::align_val_t{64}); }
-  PackedFilters(const PackedFilters&) = delete;
-  PackedFilters& operator=(const PackedFilters&) = delete;
-  float* data() const { return data_; }
-
- private:
-  float* data_;
-};
-
-std::shared_ptr<const PackedFilters> pack(const ConvShapes& s, PackedAlgorithm algorithm,
-                                          const ConvConstants& constants) {
-  if (algorithm == PackedAlgorithm::kWinograd) {
-    auto filters = std::make_shared<PackedFilters>(winograd_weight_elements<float>(s));
-    transform_weights(s, constants.weight, false, filters->data());
-    return filters;
-  }
-  const ConvPhases phases(s);
-  auto filters = std::make_shared<PackedFilters>(packed_elements<float>(phases));
-  pack_phases(phases, constants.weight, constants.bias, filters->data());
-  return filters;
-}
-
-// A program of many sizes has an executable for each; they share packed filters. An entry lives as
-// long as an executable uses it, and so does the program that owns the constants.
-std::shared_ptr<const PackedFilters> shared_filters(const ConvShapes& s, PackedAlgorithm algorithm,
-                                                    const ConvConstants& constants) {
-  using Key = std::tuple<const float*, uint32_t, const float*, uint32_t, PackedAlgorithm, int64_t,
-                         int64_t, int64_t, int64_t, int64_t>;
-  static std::mutex mutex;
-  static std::map<Key, std::weak_ptr<const PackedFilters>> known;
-  const std::lock_guard lock(mutex);
-  std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<const PackedFilters>& entry =
-      known[Key{constants.weight, constants.weight_version, constants.bias, constants.bias_version,
-                algorithm, s.filters, s.channels, s.groups, s.kernel[0], s.kernel[1]}];
-  std::shared_ptr<const PackedFilters> filters = entry.lock();
-  if (!filters) entry = filters = pack(s, algorithm, constants);
-  return filters;
-}
-
 class PackedConvOfIsa final : public PackedConv {
  public:
   PackedConvOfIsa(const ConvDescription& d, const ConvConstants& constants,
@@ -119,7 +70,9 @@ class PackedConvOfIsa final : public PackedConv {
       }
     }
     if (algorithm_ == PackedAlgorithm::kWinograd || algorithm_ == PackedAlgorithm::kBlocks) {
-      packed_ = shared_filters(shapes_, algorithm_, constants);
+      packed_ = packed_filters(algorithm_ == PackedAlgorithm::kWinograd ? FilterPacking::kWinograd
+                                                                        : FilterPacking::kBlocks,
+                               shapes_, constants);
     }
   }
 
@@ -221,7 +174,7 @@ class PackedConvOfIsa final : public PackedConv {
   const FollowingSteps following_;
   const bool has_norm_, has_residual_, has_relu_;
   std::vector<float> bias_, center_, scale_, shift_;
-  std::shared_ptr<const PackedFilters> packed_;
+  std::shared_ptr<const PackedConstant> packed_;
 };
 
 }  // namespace

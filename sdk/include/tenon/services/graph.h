@@ -538,6 +538,12 @@ typedef struct tenon_graph_service_api {
   tenon_status (*builder_gradients)(tenon_graph_builder*, tenon_tensor* result,
                                     tenon_tensor* const* values, uint32_t nvalues,
                                     tenon_tensor** gradients, tenon_err*);
+
+  /* -- files (appended) ----------------------------------------------------------------------------------
+   * Writes the program with its leaves to a file that program_load reads, and with what executables of the host have packed
+   * of its constants by now (services/packed_constants.h): who wants all of it runs the program first. Claimers are not
+   * kept. The file appears whole or not at all. */
+  tenon_status (*program_save)(const tenon_graph_program*, const char* path, tenon_err*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
