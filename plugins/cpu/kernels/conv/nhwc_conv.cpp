@@ -52,15 +52,6 @@ enum class NhwcAlgorithm : uint8_t {
   kWinograd,   // F(2 x 2, 3 x 3), of whole vectors of channels and filters.
 };
 
-// Where Winograd's algorithm is worth it for NHWC images. With more channels the transforms are a
-// small part of the work, and products of tiles by filters, of which there are few rows, are slower
-// than those of filters by tiles. Larger images have left the caches when what follows begins.
-bool suits_winograd_last(const ConvShapes& s) {
-  constexpr int64_t kMaxChannels = 64, kMaxResults = 1024;
-  return s.channels % kLanes == 0 && s.filters % kLanes == 0 && s.channels <= kMaxChannels &&
-         s.results() <= kMaxResults;
-}
-
 NhwcAlgorithm algorithm_of(const ConvShapes& s) {
   if (s.batch * s.filters * s.results() == 0 || s.depth() == 0) return NhwcAlgorithm::kNone;
   if (s.is_depthwise()) {
@@ -72,7 +63,8 @@ NhwcAlgorithm algorithm_of(const ConvShapes& s) {
                                                                  : NhwcAlgorithm::kNone;
   }
   if (suits_winograd(s)) {
-    return suits_winograd_last(s) ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
+    const bool is_whole = s.channels % kLanes == 0 && s.filters % kLanes == 0;
+    return is_whole ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
   }
   if (suits_blocks(s)) {
     return s.sees_single_pixels() ? NhwcAlgorithm::kBiasFirst : NhwcAlgorithm::kTaps;
