@@ -14,6 +14,7 @@ struct KnownOperators {
   const tenon_op* conv2d = host->op_find("tenon::conv2d");
   const tenon_op* norm = host->op_find("tenon::batch_norm_inference");
   const tenon_op* add = host->op_find("tenon::add");
+  const tenon_op* multiply = host->op_find("tenon::multiply");
   const tenon_op* relu = host->op_find("tenon::relu");
   const tenon_op* mean = host->op_find("tenon::mean");
   const tenon_op* concat = host->op_find("tenon::concat");

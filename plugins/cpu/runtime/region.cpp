@@ -5,8 +5,6 @@
 #include <tenon/parallel.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 namespace tenon::cpu {
 namespace {
@@ -15,22 +13,16 @@ constexpr uint32_t kNoSlot = ~0u;
 constexpr size_t kEnd = SIZE_MAX;         // Behind all stages.
 constexpr int64_t kPieceElements = 4096;  // Of each value that flat steps work on together.
 
-std::vector<float> padded_copy(const float* from, int64_t count, int64_t padded) {
-  std::vector<float> copy(static_cast<size_t>(padded), 0.0f);
-  if (from) std::copy_n(from, count, copy.begin());
-  return copy;
-}
-
 // The head of a tensor, as kernels read it.
 struct Head {
   tenon_tensor tensor = {};
   int64_t shape[2], strides[2];
 
-  void set(const float* data, int64_t rows, int64_t columns) {
+  void set(const float* data, int64_t rows, int64_t row, int64_t columns) {
     const bool is_row = rows == 1;
     shape[0] = is_row ? columns : rows;
     shape[1] = columns;
-    strides[0] = is_row ? 1 : columns;
+    strides[0] = is_row ? 1 : row;
     strides[1] = 1;
     tensor.data = const_cast<float*>(data);
     tensor.ndim = is_row ? 1 : 2;
@@ -39,10 +31,10 @@ struct Head {
     tensor.shape = shape;
     tensor.strides = strides;
     tensor.numel = rows * columns;
-    tensor.flags = TENON_TENSOR_CONTIGUOUS;
+    tensor.flags = is_row || row == columns ? TENON_TENSOR_CONTIGUOUS : 0;
   }
   void set_number(const float* number) {
-    set(number, 1, 1);
+    set(number, 1, 1, 1);
     tensor.ndim = 0;
     tensor.flags |= TENON_TENSOR_HOST_SCALAR;
   }
@@ -101,6 +93,8 @@ Region::Region(const RegionSteps& steps, const tenon_subgraph& graph)
       add_stage(steps, step);
   }
   for (uint32_t value : outputs_) slots_[slot_of_[value]].last = kEnd;
+  join_tails();
+  place_joined();
   lay_out();
   for (RegionValue& value : values_) value.tensor = nullptr;  // They end with the call.
 }
@@ -109,10 +103,9 @@ Region::Region(const RegionSteps& steps, const tenon_subgraph& graph)
 void Region::use(uint32_t value, size_t stage) {
   const RegionValue& of = values_[value];
   if (slot_of_[value] == kNoSlot) {
-    const int64_t bytes =
-        of.batch * of.pixels() * padded(value) * static_cast<int64_t>(sizeof(float));
     slot_of_[value] = static_cast<uint32_t>(slots_.size());
-    slots_.push_back({static_cast<uint64_t>(bytes), 0, of.is_input ? 0 : stage, stage});
+    slots_.push_back({of.batch * of.pixels(), of.channels, nhwc().row(of.channels),
+                      of.is_input ? 0 : stage, stage});
     if (of.is_input) converted_.push_back(value);
   }
   slots_[slot_of_[value]].last = std::max(slots_[slot_of_[value]].last, stage);
@@ -139,59 +132,139 @@ void Region::add_flat(const RegionSteps& steps, size_t index, const RegionStep& 
   if (stages_.empty() || !values_[stages_.back().out].has_shape_of(values_[step.out]))
     stages_.emplace_back().out = step.out;
   const size_t last = stages_.size() - 1;
-  Flat& flat = stages_.back().flats.emplace_back();
-  flat.out = step.out;
-  flat.kernel = step.kernel;
-  flat.operands = step.operands;
-  const int64_t channels = values_[step.out].channels, width = padded(step.out);
-  for (const RegionOperand& operand : flat.operands) {
-    flat.constants.push_back(
-        operand.kind == RegionOperand::kConstant
-            ? padded_copy(static_cast<const float*>(operand.constant->data), channels, width)
-            : std::vector<float>());
-  }
-  if (!flat.kernel) {
-    flat.normalised = step.inputs[0];
-    const ConvConstants constants = constants_of(steps.constants(), step.tensors);
-    std::vector<float> scale(static_cast<size_t>(width), 0.0f);
-    for (int64_t c = 0; c < channels; ++c) {  // As batch_norm_inference() does.
-      const float factor = constants.factor ? constants.factor[c] : 1.0f;
-      scale[static_cast<size_t>(c)] = factor / std::sqrt(constants.var[c] + constants.eps);
-    }
-    flat.constants = {padded_copy(constants.mean, channels, width), std::move(scale),
-                      padded_copy(constants.shift, channels, width)};
-  }
   // The result takes the place of a value that this stage has made and that nothing reads any more.
   for (uint32_t value : step.inputs) {
     const bool is_made_here = slot_of_[value] != kNoSlot && slots_[slot_of_[value]].first == last &&
                               !values_[value].is_input;
     if (is_made_here && last_read_[value] == index && slot_of_[step.out] == kNoSlot &&
-        values_[value].has_shape_of(values_[step.out]))
+        values_[value].has_shape_of(values_[step.out])) {
       slot_of_[step.out] = slot_of_[value];
+      slots_[slot_of_[value]].is_changed = true;
+    }
   }
   for (uint32_t value : step.inputs) use(value, last);
   use(step.out, last);
+  const int64_t channels = values_[step.out].channels;
+  std::vector<Flat>& flats = stages_.back().flats;
+  if (!flats.empty() && !flats.back().tail.empty() &&
+      slot_of_[flats.back().out] == slot_of_[step.out] &&
+      flats.back().tail.add(step, flats.back().out, steps.constants(), channels,
+                            padded(step.out))) {
+    flats.back().out = step.out;
+    return;
+  }
+  Flat& flat = flats.emplace_back();
+  flat.out = step.out;
+  for (uint32_t value : step.inputs) {
+    flat.from = value;
+    if (values_[value].has_shape_of(values_[step.out]) &&
+        flat.tail.add(step, value, steps.constants(), channels, padded(step.out)))
+      return;
+  }
+  add_kernel(flat, step);
+}
+
+void Region::add_kernel(Flat& flat, const RegionStep& step) const {
+  flat.kernel = step.kernel;
+  flat.operands = step.operands;
+  const int64_t channels = values_[step.out].channels;
+  for (const RegionOperand& operand : flat.operands) {
+    std::vector<float>& constant = flat.constants.emplace_back();
+    if (operand.kind != RegionOperand::kConstant) continue;
+    const auto* data = static_cast<const float*>(operand.constant->data);
+    constant.assign(data, data + channels);
+    constant.resize(static_cast<size_t>(padded(step.out)), 0.0f);
+  }
+}
+
+// A tail that changes the results of a convolution in place runs on each tile of them.
+void Region::join_tails() {
+  for (Stage& stage : stages_) {
+    if (!stage.conv || stage.flats.empty()) continue;
+    const Flat& first = stage.flats[0];
+    stage.joined = !first.tail.empty() && first.from == stage.out &&
+                   slot_of_[first.out] == slot_of_[stage.out];
+  }
+}
+
+// Whether what a slot holds can be made and read among the channels of the slot around it, to which it
+// is joined by a stage.
+bool Region::can_lie_in(const Slot& slot, uint32_t around, size_t joined_at) const {
+  // A value that is made of the joined one takes its place: then nothing may read the parts any more.
+  for (uint32_t at = around; at != kNoSlot; at = slots_[at].around)
+    if (slots_[at].is_changed && slot.last > joined_at) return false;
+  const auto reads_rows = [](const Stage& stage) { return stage.kind != RegionStep::kMaximum; };
+  const Stage& maker = stages_[slot.first];
+  if (!maker.conv && maker.kind != RegionStep::kConcat) return false;
+  for (size_t i = slot.first; i <= std::min(slot.last, stages_.size() - 1); ++i) {
+    const auto is_read = [&](uint32_t value) { return &slots_[slot_of_[value]] == &slot; };
+    if (!reads_rows(stages_[i]) &&
+        std::any_of(stages_[i].inputs.begin(), stages_[i].inputs.end(), is_read))
+      return false;
+  }
+  return true;
+}
+
+// Values that are joined lie side by side from the beginning. The last stage is first, as what it joins
+// may be joined of others.
+void Region::place_joined() {
+  const int64_t width = nhwc().width;
+  for (size_t i = stages_.size(); i-- > 0;) {
+    const Stage& stage = stages_[i];
+    if (stage.kind != RegionStep::kConcat) continue;
+    const uint32_t around = slot_of_[stage.out];
+    int64_t channel = 0;
+    for (uint32_t value : stage.inputs) {
+      Slot& slot = slots_[slot_of_[value]];
+      const int64_t channels = values_[value].channels;
+      if (!values_[value].is_input && slot.around == kNoSlot && channel % width == 0 &&
+          channels % width == 0 && can_lie_in(slot, around, i)) {
+        slot.around = around;
+        slot.channel = channel;
+      }
+      channel += channels;
+    }
+  }
+  for (Slot& slot : slots_) {
+    while (slot.around != kNoSlot && slots_[slot.around].around != kNoSlot) {
+      slot.channel += slots_[slot.around].channel;
+      slot.around = slots_[slot.around].around;
+    }
+    if (slot.around == kNoSlot) continue;
+    Slot& around = slots_[slot.around];
+    slot.row = around.row;
+    around.first = std::min(around.first, slot.first);
+    around.last = std::max(around.last, slot.last);
+  }
 }
 
 // Gives each slot the first place that no other one has at the same time.
 void Region::lay_out() {
   std::vector<const Slot*> placed;
+  const auto bytes = [](const Slot& slot) {
+    const int64_t elements = (slot.pixels * slot.row + 15) / 16 * 16;
+    return static_cast<uint64_t>(elements) * sizeof(float);
+  };
   for (Slot& slot : slots_) {
-    slot.bytes = (slot.bytes + 63) & ~uint64_t{63};
-    bool is_free = false;
+    bool is_free = slot.around != kNoSlot;
     while (!is_free) {
       is_free = true;
       for (const Slot* other : placed) {
         const bool meet = slot.first <= other->last && other->first <= slot.last &&
-                          slot.offset < other->offset + other->bytes &&
-                          other->offset < slot.offset + slot.bytes;
-        if (meet) slot.offset = other->offset + other->bytes;
+                          slot.offset < other->offset + bytes(*other) &&
+                          other->offset < slot.offset + bytes(slot);
+        if (meet) slot.offset = other->offset + bytes(*other);
         is_free = is_free && !meet;
       }
     }
+    if (slot.around != kNoSlot) continue;
     placed.push_back(&slot);
-    workspace_bytes_ = std::max(workspace_bytes_, slot.offset + slot.bytes);
+    workspace_bytes_ = std::max(workspace_bytes_, slot.offset + bytes(slot));
   }
+  for (Slot& slot : slots_)
+    if (slot.around != kNoSlot)
+      slot.offset =
+          slots_[slot.around].offset + static_cast<uint64_t>(slot.channel) * sizeof(float);
 }
 
 // -- running --------------------------------------------------------------------------------------
@@ -202,7 +275,7 @@ tenon_status Region::run(const tenon_executable_request& request, tenon_err* err
     const RegionValue& of = values_[value];
     for (int64_t n = 0; n < of.batch; ++n)
       nhwc().from_planes(run.input(value) + n * of.channels * of.pixels(), of.channels, of.pixels(),
-                         run.at(value) + n * of.pixels() * padded(value));
+                         run.at(value) + n * of.pixels() * row(value), row(value));
   }
   for (const Stage& stage : stages_)
     if (const tenon_status status = run_stage(run, stage, err); status != TENON_OK) return status;
@@ -212,8 +285,8 @@ tenon_status Region::run(const tenon_executable_request& request, tenon_err* err
     const RegionValue& of = values_[outputs_[i]];
     auto* to = static_cast<float*>(request.outputs[i]->data);
     for (int64_t n = 0; n < of.batch; ++n)
-      nhwc().to_planes(run.at(outputs_[i]) + n * of.pixels() * padded(outputs_[i]), of.channels,
-                       of.pixels(), to + n * of.channels * of.pixels());
+      nhwc().to_planes(run.at(outputs_[i]) + n * of.pixels() * row(outputs_[i]), row(outputs_[i]),
+                       of.channels, of.pixels(), to + n * of.channels * of.pixels());
   }
   return TENON_OK;
 }
@@ -230,23 +303,34 @@ tenon_status Region::run_stage(const Run& run, const Stage& stage, tenon_err* er
                         },
                         &piece};
   const RegionValue& out = values_[stage.out];
+  const uint32_t x = stage.inputs.empty() ? stage.out : stage.inputs[0];
+  const tenon_device_id device = run.request.outputs[0]->device;
   if (stage.kind == RegionStep::kConv) {
-    const uint32_t x = stage.inputs[0];
-    return stage.conv->run(run.request.outputs[0]->device,
-                           stage.reads_planes ? run.input(x) : run.at(x), run.at(stage.out), done,
-                           err);
+    NhwcRun of{};
+    of.device = device;
+    of.x = stage.reads_planes ? run.input(x) : run.at(x);
+    of.x_row = stage.reads_planes ? 0 : row(x);
+    of.out = run.at(stage.out);
+    of.out_row = row(stage.out);
+    if (stage.joined > 0) {
+      const RegionTail& tail = stage.flats[0].tail;
+      of.tail = &tail.pixels();
+      if (tail.residual()) {
+        of.residual = run.at(*tail.residual());
+        of.residual_row = row(*tail.residual());
+      }
+    }
+    of.done = stage.flats.size() > stage.joined ? &done : nullptr;
+    return stage.conv->run(of, err);
   }
   if (stage.kind == RegionStep::kMean) {
-    const uint32_t x = stage.inputs[0];
     const int64_t pixels = values_[x].pixels();
     for (int64_t n = 0; n < out.batch; ++n)
-      nhwc().mean(run.at(x) + n * pixels * padded(x), padded(x), pixels,
-                  run.at(stage.out) + n * padded(x));
+      nhwc().mean(run.at(x) + n * pixels * row(x), row(x), out.channels, pixels,
+                  run.at(stage.out) + n * row(stage.out));
   } else if (stage.kind == RegionStep::kMaximum) {
-    const uint32_t x = stage.inputs[0];
     const tenon_status status =
-        nhwc().maximum(run.request.outputs[0]->device, stage.pool, out.batch, padded(x), run.at(x),
-                       run.at(stage.out), err);
+        nhwc().maximum(device, stage.pool, out.batch, row(x), run.at(x), run.at(stage.out), err);
     if (status != TENON_OK) return status;
   } else if (stage.kind == RegionStep::kConcat) {
     join(run, stage);
@@ -260,53 +344,66 @@ tenon_status Region::run_stage(const Run& run, const Stage& stage, tenon_err* er
   return TENON_OK;
 }
 
+// Copies the values that do not lie among the channels of the joined one.
 void Region::join(const Run& run, const Stage& stage) const {
   const RegionValue& out = values_[stage.out];
-  const int64_t row = padded(stage.out);
-  parallel(out.batch * out.pixels(), row, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      float* to = run.at(stage.out) + p * row;
-      const float* const last = to + row;
-      for (uint32_t value : stage.inputs) {
-        const int64_t channels = values_[value].channels;
-        std::memcpy(to, run.at(value) + p * padded(value),
-                    static_cast<size_t>(channels) * sizeof(float));
-        to += channels;
+  const int64_t to_row = row(stage.out);
+  int64_t channel = 0;
+  const auto copy = [&](const float* from, int64_t from_row, int64_t channels) {
+    parallel(out.batch * out.pixels(), channels, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        float* to = run.at(stage.out) + p * to_row + channel;
+        from ? std::copy_n(from + p * from_row, channels, to) : std::fill_n(to, channels, 0.0f);
       }
-      std::fill(to, const_cast<float*>(last), 0.0f);
-    }
-  });
+    });
+    channel += channels;
+  };
+  for (uint32_t value : stage.inputs) {
+    const int64_t channels = values_[value].channels;
+    const float* from = run.at(value);
+    if (from == run.at(stage.out) + channel)
+      channel += channels;
+    else
+      copy(from, row(value), channels);
+  }
+  if (channel < padded(stage.out)) copy(nullptr, 0, padded(stage.out) - channel);
 }
 
 // In pieces, so that the L1 cache holds what one step makes until the next one has read it.
 void Region::run_flats(const Run& run, const Stage& stage, int64_t first, int64_t count) const {
-  if (stage.flats.empty()) return;
   const int64_t pixels = values_[stage.out].pixels();
   const int64_t some = std::max<int64_t>(1, kPieceElements / padded(stage.out));
   for (const int64_t end = first + count; first < end;) {
     const int64_t left_in_image = pixels - first % pixels;
     const int64_t now = std::min({some, end - first, left_in_image});
-    for (const Flat& flat : stage.flats) run_flat(run, flat, first, now);
+    for (size_t i = stage.joined; i < stage.flats.size(); ++i)
+      run_flat(run, stage.flats[i], first, now);
     first += now;
   }
 }
 
 void Region::run_flat(const Run& run, const Flat& flat, int64_t first, int64_t count) const {
-  const int64_t width = padded(flat.out);
-  float* to = run.at(flat.out) + first * width;
+  const int64_t width = padded(flat.out), to_row = row(flat.out);
+  float* to = run.at(flat.out) + first * to_row;
   if (!flat.kernel) {
-    const float* from = run.at(flat.normalised) + first * width;
-    if (from != to) std::copy_n(from, count * width, to);
-    nhwc().norm(to, count, width, flat.constants[0].data(), flat.constants[1].data(),
-                flat.constants[2].data());
+    const std::optional<uint32_t> residual = flat.tail.residual();
+    const int64_t from_row = row(flat.from), added_row = residual ? row(*residual) : 0;
+    const float* added = residual ? run.at(*residual) + first * added_row : nullptr;
+    nhwc().finish(
+        flat.tail.pixels(),
+        {run.at(flat.from) + first * from_row, from_row, added, added_row, to, to_row, count},
+        width);
     return;
   }
   Head heads[kMaxKernelArguments], out;
   tenon_value args[kMaxKernelArguments];
   const size_t nargs = flat.operands.size();
-  const bool is_row = std::all_of(flat.operands.begin(), flat.operands.end(), [](const auto& each) {
-    return each.kind != RegionOperand::kScale && each.kind != RegionOperand::kConstant;
-  });
+  const bool is_row =
+      to_row == width &&
+      std::all_of(flat.operands.begin(), flat.operands.end(), [&](const RegionOperand& each) {
+        if (each.kind == RegionOperand::kValue) return row(each.value) == width;
+        return each.kind != RegionOperand::kScale && each.kind != RegionOperand::kConstant;
+      });
   const int64_t rows = is_row ? 1 : count, columns = is_row ? count * width : width;
   for (size_t i = 0; i < nargs; ++i) {
     const RegionOperand& operand = flat.operands[i];
@@ -315,13 +412,16 @@ void Region::run_flat(const Run& run, const Flat& flat, int64_t first, int64_t c
         args[i] = operand.attribute;
         continue;
       case RegionOperand::kValue:
-        heads[i].set(run.at(operand.value) + first * width, rows, columns);
+        heads[i].set(run.at(operand.value) + first * row(operand.value), rows, row(operand.value),
+                     columns);
         break;
       case RegionOperand::kScale:
-        heads[i].set(run.at(operand.value) + first / values_[flat.out].pixels() * width, 1, width);
+        heads[i].set(
+            run.at(operand.value) + first / values_[flat.out].pixels() * row(operand.value), 1,
+            width, width);
         break;
       case RegionOperand::kConstant:
-        heads[i].set(flat.constants[i].data(), 1, width);
+        heads[i].set(flat.constants[i].data(), 1, width, width);
         break;
       case RegionOperand::kNumber:
         heads[i].set_number(&operand.number);
@@ -329,7 +429,7 @@ void Region::run_flat(const Run& run, const Flat& flat, int64_t first, int64_t c
     }
     args[i] = heads[i].value();
   }
-  out.set(to, rows, columns);
+  out.set(to, rows, to_row, columns);
   tenon_value result = out.value();
   if (flat.kernel(nullptr, args, static_cast<uint32_t>(nargs), &result, 1, nullptr) != TENON_OK)
     run.failed.store(true, std::memory_order_relaxed);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A region of a network as one executable. Its images are NHWC with channels padded to whole vectors
 // (conv/nhwc_conv.hpp), so that convolutions need no transposition at either end; what follows one runs on
-// each part of its results while a cache holds it. Values share one workspace, laid out once.
+// each part of its results while a cache holds it. Values share one workspace, laid out once; those that
+// are joined along channels lie side by side from the beginning, where they can.
 #pragma once
 
-#include "region_steps.hpp"
+#include "region_tail.hpp"
 
 #include <atomic>
 #include <memory>
@@ -20,13 +21,14 @@ class Region {
   tenon_status run(const tenon_executable_request& request, tenon_err* err) const;
 
  private:
-  // A step that computes each pixel of its value from the same pixel of others.
+  // A step, or a tail of steps, that computes each pixel of its value from the same pixel of others.
   struct Flat {
     uint32_t out;
-    uint32_t normalised;  // The value that is normalised, if there is no kernel.
+    uint32_t from;    // What a tail begins with.
+    RegionTail tail;  // If there is no kernel.
     tenon_boxed_fn kernel = nullptr;
     std::vector<RegionOperand> operands;
-    std::vector<std::vector<float>> constants;  // Padded; of operands in order, or of the norm.
+    std::vector<std::vector<float>> constants;  // Padded; of operands in order.
   };
   // A step that reads whole values, if there is one, and flat ones behind it.
   struct Stage {
@@ -37,19 +39,29 @@ class Region {
     std::unique_ptr<NhwcConv> conv;
     bool reads_planes = false;
     std::vector<Flat> flats;
+    size_t joined = 0;  // The convolution computes this many of them: its tail, or none.
   };
   // Values that share memory: one is made of the other, element by element.
   struct Slot {
-    uint64_t bytes, offset = 0;
-    size_t first, last;  // Stages in which it is used.
+    int64_t pixels, channels, row;  // Elements from one pixel to the next.
+    size_t first, last;             // Stages in which it is used.
+    uint64_t offset = 0;            // Bytes.
+    uint32_t around = ~0u;          // The slot in whose pixels it lies, or none.
+    int64_t channel = 0;            // Of that slot, where it begins.
+    bool is_changed = false;        // After it was made, another value took its place.
   };
   struct Run;
 
   void add_stage(const RegionSteps& steps, const RegionStep& step);
   void add_flat(const RegionSteps& steps, size_t index, const RegionStep& step);
+  void add_kernel(Flat& flat, const RegionStep& step) const;
   void use(uint32_t value, size_t stage);
+  void join_tails();
+  void place_joined();
+  bool can_lie_in(const Slot& slot, uint32_t around, size_t joined_at) const;
   void lay_out();
   int64_t padded(uint32_t value) const;
+  int64_t row(uint32_t value) const { return slots_[slot_of_[value]].row; }
   void run_flats(const Run& run, const Stage& stage, int64_t first, int64_t count) const;
   void run_flat(const Run& run, const Flat& flat, int64_t first, int64_t count) const;
   tenon_status run_stage(const Run& run, const Stage& stage, tenon_err* err) const;

@@ -136,6 +136,10 @@ bool RegionSteps::read_concat(const tenon_subgraph_step& step, RegionStep& out) 
 bool RegionSteps::read_kernel(const tenon_subgraph_step& step, RegionStep& out) {
   out.kind = RegionStep::kKernel;
   out.kernel = elementwise_kernel(step);
+  out.operation = step.op == known_.add        ? RegionStep::kAdd
+                  : step.op == known_.multiply ? RegionStep::kMultiply
+                  : step.op == known_.relu     ? RegionStep::kRelu
+                                               : RegionStep::kOther;
   const tenon_tensor* made = step.outs[0];
   if (!out.kernel || made->ndim != 4 || step.nargs > kMaxKernelArguments) return false;
   bool has_image = false;

@@ -45,7 +45,9 @@ inline constexpr size_t kMaxKernelArguments = 8;
 
 struct RegionStep {
   enum Kind : uint8_t { kConv, kNorm, kMean, kMaximum, kConcat, kKernel };
+  enum Operation : uint8_t { kAdd, kMultiply, kRelu, kOther };
   Kind kind;
+  Operation operation = kOther;  // Of a kernel.
   uint32_t out = 0;
   std::vector<uint32_t> inputs;  // Values, each once for each time it is read.
   ConvDescription conv = {};

@@ -4,6 +4,7 @@
 // of filters. There is no im2col; each tap is a shift.
 #pragma once
 
+#include "conv/block_tile.hpp"
 #include "conv/epilogue.hpp"
 #include "conv/filter_shares.hpp"
 #include "conv/nchw16c_layout.hpp"
@@ -13,97 +14,7 @@
 #include "kernel.hpp"
 #include "run_memory.hpp"
 
-#include <utility>
-
 namespace tenon::cpu::TENON_CPU_ISA {
-
-// Rows of a register tile: the accumulators, two vectors of filters and one broadcast pixel fill
-// the registers.
-inline constexpr int kBlockRows = kVectorBytes == 64 ? 14 : 6;
-inline constexpr int kBlockVectors = 2;
-
-// Segments of a sum whose left operands are at different addresses, with `length` products each.
-struct Segments {
-  const int64_t* offsets;
-  int64_t count, length;
-};
-
-// Where the accumulators of a tile begin or end, in elements from one row and one vector to the
-// next.
-template <class T>
-struct BlockAccumulators {
-  T* at;
-  int64_t row, vector;
-};
-
-// Computes accumulators[M][V] = from + the products of M elements of `a`, a_row apart and a_step
-// further at each step, with rows of V adjacent vectors.
-template <class T, int M, int V>
-[[gnu::noinline]] void block_tile(const Segments& parts, const T* a, int64_t a_row, int64_t a_step,
-                                  const T* b, BlockAccumulators<const T> from,
-                                  BlockAccumulators<T> to) {
-  using Vector = typename VectorOf<T>::type;
-  using Unaligned = typename VectorOf<T>::unaligned;
-  constexpr int width = kWidth<T>, bases = (M + 2) / 3;
-  Vector acc[M][V];
-#pragma GCC unroll 16
-  for (int m = 0; m < M; ++m) {
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      acc[m][v] = *reinterpret_cast<const Unaligned*>(from.at + m * from.row + v * from.vector);
-    }
-  }
-  for (int64_t s = 0; s < parts.count; ++s) {
-    // An address can express up to two row steps, so every third row has a pointer.
-    const T* base[bases];
-#pragma GCC unroll 16
-    for (int i = 0; i < bases; ++i) base[i] = a + parts.offsets[s] + 3 * i * a_row;
-    for (int64_t p = 0; p < parts.length; ++p, b += V * width) {
-      Vector row[V];
-#pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) row[v] = *reinterpret_cast<const Vector*>(b + v * width);
-#pragma GCC unroll 16
-      for (int m = 0; m < M; ++m) {
-        const T element = base[m / 3][m % 3 * a_row];
-#pragma GCC unroll 2
-        for (int v = 0; v < V; ++v) acc[m][v] += element * row[v];
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < bases; ++i) base[i] += a_step;
-    }
-  }
-#pragma GCC unroll 16
-  for (int m = 0; m < M; ++m) {
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) {
-      *reinterpret_cast<Unaligned*>(to.at + m * to.row + v * to.vector) = acc[m][v];
-    }
-  }
-}
-
-template <class T>
-using BlockTile = void (*)(const Segments&, const T*, int64_t, int64_t, const T*,
-                           BlockAccumulators<const T>, BlockAccumulators<T>);
-
-// Returns the kernel for `rows` rows, at most kBlockRows, and one or two vectors.
-template <class T>
-BlockTile<T> choose_block_tile(int64_t rows, int64_t vectors) {
-  static constexpr auto of = []<int... M>(std::integer_sequence<int, M...>) {
-    struct {
-      BlockTile<T> tiles[2][kBlockRows];
-    } all = {{{block_tile<T, M + 1, 1>...}, {block_tile<T, M + 1, 2>...}}};
-    return all;
-  }
-  (std::make_integer_sequence<int, kBlockRows>());
-  return of.tiles[vectors - 1][rows - 1];
-}
-
-// Calls f(first, rows) for `n` rows in tiles of similar size.
-template <class F>
-void for_tiles(int64_t n, F&& f) {
-  const int64_t tiles = (n + kBlockRows - 1) / kBlockRows;
-  for (int64_t i = 0; i < tiles; ++i) f(n * i / tiles, n * (i + 1) / tiles - n * i / tiles);
-}
 
 // The division of images into parts: some rows of the results of one image, or some whole images.
 // Elements of a part are [image, row, column, channel] of one group.
@@ -111,6 +22,8 @@ template <class T>
 struct BlockParts {
   // Bytes of a part and its results, which stay in the cache.
   static constexpr int64_t kBytes = 384 * 1024;
+  // Where each part reads more weights than the cache holds, fewer parts are worth more than that.
+  static constexpr int64_t kBytesOfFew = 1024 * 1024;
   static constexpr int64_t kFilters = kBlockVectors * kWidth<T>;
 
   int64_t pixel, row, image;    // Elements from one to the next.
@@ -119,20 +32,20 @@ struct BlockParts {
 
   // Creates at least `least` parts, if there are as many rows; a part includes the results of
   // `filters` filters.
-  BlockParts(const ConvShapes& s, int64_t least, int64_t filters) {
+  BlockParts(const ConvShapes& s, int64_t least, int64_t filters, int64_t bytes = kBytes) {
     constexpr int64_t size = sizeof(T);
     const int64_t channels = s.group_channels();
     // Adjacent pixels are read together and must not share one set of the cache.
     pixel = channels + (channels * size % 1024 == 0 ? 64 / size : 0);
     row = ((s.columns - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1) * pixel;
     const int64_t results = s.columns * filters, once = rows_seen(s, 0) * row;
-    const int64_t limit = (kBytes / size - once) / (s.stride[0] * row + results);
+    const int64_t limit = (bytes / size - once) / (s.stride[0] * row + results);
     const int64_t wanted = std::max<int64_t>(1, s.batch * s.rows / std::max<int64_t>(1, least));
     rows = std::clamp<int64_t>(std::min(limit, wanted), 1, s.rows);
     bands = (s.rows + rows - 1) / rows;
     rows = (s.rows + bands - 1) / bands;
     image = rows_seen(s, rows) * row;
-    const int64_t fit = kBytes / size / (image + rows * results);
+    const int64_t fit = bytes / size / (image + rows * results);
     images = bands > 1 ? 1 : std::clamp<int64_t>(std::min(fit, wanted / s.rows), 1, s.batch);
     count = bands > 1 ? s.batch * bands : (s.batch + images - 1) / images;
   }
@@ -399,7 +312,21 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
             const ConvPhases::Part& phase = phases.parts[p];
             const Own& of = own_of[p];
             const T* b = of.packed + g * of.blocks.elements() + of.blocks.at(block);
-            const BlockAccumulators<const T> start{b + phase.s.depth() * vectors * width, 0, width};
+            const T* bias = b + phase.s.depth() * vectors * width;
+            BlockTile<T> tile{of.taps,
+                              s.stride[1] * parts.pixel,
+                              1,
+                              0,
+                              nullptr,
+                              b,
+                              bias,
+                              0,
+                              width,
+                              nullptr,
+                              nullptr,
+                              across * pixel,
+                              direct ? width : plane,
+                              0};
             const int64_t of_image = std::min(part.rows, phase.s.rows - part.top);
             for (int64_t i = 0; i < part.images * of_image; ++i) {
               const int64_t n = i / of_image, y = i % of_image;
@@ -409,9 +336,9 @@ tenon_status multiply_blocks(Owner* owner, const ConvPhases& phases, const Image
                   direct ? result(n, row) : accumulators + (n * some + row * phases.width) * width;
               to += phase.first[1] * pixel;
               for_tiles(phase.s.columns, [&](int64_t j, int64_t count) {
-                choose_block_tile<T>(count, vectors)(
-                    of.taps, from + j * s.stride[1] * parts.pixel, s.stride[1] * parts.pixel, 1, b,
-                    start, {to + j * across * pixel, across * pixel, direct ? width : plane});
+                tile.left = from + j * tile.left_row;
+                tile.results = to + j * tile.result_row;
+                choose_block_tile<T>(count, vectors)(tile);
               });
             }
           }

@@ -72,23 +72,22 @@ tenon_status run_blocks_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
             }
           });
       const Segments all{offsets, part.images * part.rows, s.columns};
-      parallel(
-          grads.count() * segments, part.images * of_image * together * 2,
-          [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-              const int64_t block = i / segments, segment = i % segments;
-              const int64_t vectors = grads.vectors(block), row = vectors * width;
-              const T* a = of_x + parts.segment(s, segment);
-              for_tiles(together, [&](int64_t k, int64_t n) {
-                alignas(64) static constexpr T kZeros[BlockParts<T>::kFilters] = {};
-                T* to = of_weight + accumulators.at(block) + (segment * together + k) * row;
-                const BlockAccumulators<const T> none{kZeros, 0, width}, before{to, row, width};
-                choose_block_tile<T>(n, vectors)(all, a + k, 1, s.stride[1] * parts.pixel,
-                                                 of_grad + grads.at(block), p == 0 ? none : before,
-                                                 {to, row, width});
-              });
-            }
-          });
+      parallel(grads.count() * segments, part.images * of_image * together * 2,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t block = i / segments, segment = i % segments;
+                   const int64_t vectors = grads.vectors(block), row = vectors * width;
+                   const T* a = of_x + parts.segment(s, segment);
+                   for_tiles(together, [&](int64_t k, int64_t n) {
+                     alignas(64) static constexpr T kZeros[BlockParts<T>::kFilters] = {};
+                     T* to = of_weight + accumulators.at(block) + (segment * together + k) * row;
+                     choose_block_tile<T>(
+                         n, vectors)({all, 1, s.stride[1] * parts.pixel, 0, a + k,
+                                      of_grad + grads.at(block), p == 0 ? kZeros : to,
+                                      p == 0 ? 0 : row, width, nullptr, to, row, width, 0});
+                   });
+                 }
+               });
     }
     parallel(accumulators.count(), depth * 4, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {

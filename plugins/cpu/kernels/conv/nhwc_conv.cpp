@@ -3,9 +3,11 @@
 
 #include "conv/depthwise.hpp"
 #include "conv/direct.hpp"
+#include "conv/nchw16c.hpp"
 #include "conv/packed_filters.hpp"
-#include "conv/pixel_tile.hpp"
+#include "conv/pixel_tail.hpp"
 #include "conv/pointwise.hpp"
+#include "conv/shapes_of.hpp"
 #include "conv/winograd_nhwc.hpp"
 #include "gemm/sum_order.hpp"
 #include "pool/nhwc.hpp"
@@ -24,23 +26,9 @@ constexpr int64_t kLanes = kWidth<float>;
 
 int64_t padded(int64_t channels) { return rounded_up<kLanes>(channels); }
 
-ConvShapes shapes_of(const ConvDescription& d) {
-  ConvShapes s;
-  s.batch = d.image[0];
-  s.channels = d.image[1];
-  s.height = d.image[2];
-  s.width = d.image[3];
-  s.filters = d.weight[0];
-  s.rows = d.result[2];
-  s.columns = d.result[3];
-  s.groups = d.groups;
-  for (int axis = 0; axis < 2; ++axis) {
-    s.kernel[axis] = d.weight[2 + axis];
-    s.stride[axis] = d.stride[axis];
-    s.padding[axis] = d.padding[axis];
-    s.dilation[axis] = d.dilation[axis];
-  }
-  return s;
+int64_t row_of(int64_t channels) {
+  const int64_t row = padded(channels);
+  return row * static_cast<int64_t>(sizeof(float)) % 2048 == 0 ? row + kLanes : row;
 }
 
 // Algorithms, by the sums that they make: those of the kernel that conv2d() would choose.
@@ -53,15 +41,6 @@ enum class NhwcAlgorithm : uint8_t {
   kWinograd,   // F(2 x 2, 3 x 3), of whole vectors of channels and filters.
 };
 
-// Where Winograd's algorithm is worth it for NHWC images. With more channels the transforms are a
-// small part of the work, and products of tiles by filters, of which there are few rows, are slower
-// than those of filters by tiles. Larger images have left the caches when what follows begins.
-bool suits_winograd_last(const ConvShapes& s) {
-  constexpr int64_t kMaxChannels = 64, kMaxResults = 1024;
-  return s.channels % kLanes == 0 && s.filters % kLanes == 0 && s.channels <= kMaxChannels &&
-         s.results() <= kMaxResults;
-}
-
 NhwcAlgorithm algorithm_of(const ConvShapes& s) {
   if (s.batch * s.filters * s.results() == 0 || s.depth() == 0) return NhwcAlgorithm::kNone;
   if (s.is_depthwise()) {
@@ -73,7 +52,8 @@ NhwcAlgorithm algorithm_of(const ConvShapes& s) {
                                                                  : NhwcAlgorithm::kNone;
   }
   if (suits_winograd(s)) {
-    return suits_winograd_last(s) ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
+    const bool is_whole = s.channels % kLanes == 0 && s.filters % kLanes == 0;
+    return is_whole ? NhwcAlgorithm::kWinograd : NhwcAlgorithm::kNone;
   }
   if (suits_blocks(s)) {
     return s.sees_single_pixels() ? NhwcAlgorithm::kBiasFirst : NhwcAlgorithm::kTaps;
@@ -90,42 +70,33 @@ class NhwcConvOfIsa final : public NhwcConv {
       : s_(shapes_of(d)),
         algorithm_(algorithm_of(s_)),
         reads_planes_(reads_planes),
-        pixel_(padded(s_.channels)),
-        result_(padded(s_.filters)),
+        channels_(padded(s_.channels)),
+        filters_(padded(s_.filters)),
         packed_(pack(constants)) {
-    if (algorithm_ == NhwcAlgorithm::kDepthwise) {
-      for (int64_t t = 0; t < s_.taps(); ++t) {
-        const int64_t u = t / s_.kernel[1], v = t % s_.kernel[1];
-        offsets_.push_back((u * s_.dilation[0] * s_.width + v * s_.dilation[1]) * pixel_);
-      }
-      return;
-    }
-    if (!adds_bias_first() && constants.bias) {
-      bias_.assign(static_cast<size_t>(result_), 0.0f);
-      std::copy_n(constants.bias, s_.filters, bias_.begin());
-    }
+    if (algorithm_ == NhwcAlgorithm::kDepthwise || adds_bias_first() || !constants.bias) return;
+    bias_.assign(static_cast<size_t>(filters_), 0.0f);
+    std::copy_n(constants.bias, s_.filters, bias_.begin());
   }
 
-  tenon_status run(tenon_device_id device, const float* x, float* out, const PixelsDone& done,
-                   tenon_err* err) const override {
+  tenon_status run(const NhwcRun& run, tenon_err* err) const override {
     switch (algorithm_) {
       case NhwcAlgorithm::kDepthwise:
         trace("conv2d", "NHWC depthwise");
-        run_depthwise(x, out, done);
+        run_depthwise(run);
         return TENON_OK;
       case NhwcAlgorithm::kTaps: {
         trace("conv2d", "NHWC taps");
-        RunMemory memory(device);
-        return run_taps(&memory, x, out, done, err);
+        RunMemory memory(run.device);
+        return run_taps(&memory, run, err);
       }
       case NhwcAlgorithm::kWinograd: {
         trace("conv2d", "NHWC Winograd");
-        RunMemory memory(device);
-        return run_winograd(&memory, x, out, done, err);
+        RunMemory memory(run.device);
+        return run_winograd(&memory, run, err);
       }
       default:
         trace("conv2d", "NHWC pointwise");
-        run_pointwise(x, out, done);
+        run_pointwise(run);
         return TENON_OK;
     }
   }
@@ -146,77 +117,152 @@ class NhwcConvOfIsa final : public NhwcConv {
     return packed_filters(FilterPacking::kBlocks, s_, constants);
   }
 
-  // Some blocks of filters are computed for all pixels of an item; where there are few pixels and
-  // many filters, threads divide these instead.
-  bool divides_filters(int64_t items) const {
-    return host->thread_count() > 1 && items < host->thread_count() &&
-           blocks_of<float>(s_).count() > 1;
+  // The tail of some neighbouring results, of the vectors from `filter` on.
+  static void finish(const NhwcRun& run, int64_t pixel, int64_t pixels, int64_t filter,
+                     int64_t filters) {
+    if (!run.tail) return;
+    float* to = run.out + pixel * run.out_row;
+    const float* added = run.residual ? run.residual + pixel * run.residual_row : nullptr;
+    finish_pixels(*run.tail, {to, run.out_row, added, run.residual_row, to, run.out_row, pixels},
+                  filter, filters);
   }
 
-  // Calls done() for all results, in parts that a cache holds.
-  void finish_all(const PixelsDone& done) const {
+  // Results of a tile, and what is added to them, lie far apart: the processor does not foresee them.
+  static void prefetch(const NhwcRun& run, int64_t pixel, int64_t pixels, int64_t filter,
+                       int64_t filters) {
+    for (int64_t p = pixel; p < pixel + pixels; ++p) {
+      for (int64_t f = filter; f < filter + filters; f += 64 / int64_t{sizeof(float)}) {
+        __builtin_prefetch(run.out + p * run.out_row + f, 1);
+        if (run.residual) __builtin_prefetch(run.residual + p * run.residual_row + f);
+      }
+    }
+  }
+
+  // Runs what is behind the tail for all results, in parts that a cache holds.
+  void finish_all(const NhwcRun& run) const {
+    if (!run.done) return;
     const int64_t all = s_.batch * s_.results();
-    const int64_t some = std::max<int64_t>(1, 16384 / result_);
-    parallel((all + some - 1) / some, some * result_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) done(i * some, std::min(some, all - i * some));
+    const int64_t some = std::max<int64_t>(1, 16384 / filters_);
+    parallel((all + some - 1) / some, some * filters_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) (*run.done)(i * some, std::min(some, all - i * some));
     });
+  }
+
+  // -- tiles ------------------------------------------------------------------------------------
+
+  // Rows of results of one image, of which neighbours are `down` elements of x apart, and columns
+  // tile.left_row: from the pixel `from` on, to the result `pixel`.
+  struct ResultRows {
+    const float* from;
+    int64_t pixel, rows, columns, down;
+  };
+
+  // Computes some rows of results for one block of filters. Rows that fill at most half of a tile
+  // share one, as each tile reads all filters.
+  void run_tiles(const NhwcRun& run, BlockTile<float>& tile, int64_t block,
+                 const ResultRows& of) const {
+    const FilterBlocks<float> blocks = blocks_of<float>(s_);
+    const int64_t vectors = blocks.vectors(block), filter = block * blocks.kFilters;
+    const bool has_halves = of.columns <= kBlockRows / 2;
+    tile.left_half = of.down;
+    tile.result_half = of.columns * run.out_row;
+    for (int64_t i = 0; i < of.rows;) {
+      const int64_t pixel = of.pixel + i * of.columns;
+      const float* from = of.from + i * of.down;
+      if (has_halves && i + 1 < of.rows) {
+        tile.left = from;
+        tile.results = run.out + pixel * run.out_row + filter;
+        prefetch(run, pixel, 2 * of.columns, filter, vectors * kLanes);
+        choose_tile_of_halves<float>(of.columns, vectors)(tile);
+        finish(run, pixel, 2 * of.columns, filter, vectors * kLanes);
+        i += 2;
+        continue;
+      }
+      for_tiles(of.columns, [&](int64_t j, int64_t count) {
+        tile.left = from + j * tile.left_row;
+        tile.results = run.out + (pixel + j) * run.out_row + filter;
+        prefetch(run, pixel + j, count, filter, vectors * kLanes);
+        choose_block_tile<float>(count, vectors)(tile);
+        finish(run, pixel + j, count, filter, vectors * kLanes);
+      });
+      ++i;
+    }
+  }
+
+  BlockTile<float> tile_of(const NhwcRun& run, int64_t block, const Segments& parts,
+                           int64_t pixel) const {
+    alignas(64) static constexpr float kZeros[kBlockVectors * kLanes] = {};
+    const FilterBlocks<float> blocks = blocks_of<float>(s_);
+    const float* b = packed_->data() + blocks.at(block);
+    BlockTile<float> tile{};
+    tile.parts = parts;
+    tile.left_row = pixel;
+    tile.left_step = 1;
+    tile.right = b;
+    tile.start = algorithm_ == NhwcAlgorithm::kBiasLast
+                     ? kZeros
+                     : b + s_.depth() * blocks.vectors(block) * kLanes;
+    tile.start_vector = tile.result_vector = kLanes;
+    tile.added = added_from(block * blocks.kFilters);
+    tile.result_row = run.out_row;
+    return tile;
+  }
+
+  // The bias of the filters from `filter` on, where it is added last.
+  const float* added_from(int64_t filter) const {
+    return bias_.empty() ? nullptr : bias_.data() + filter;
+  }
+
+  // Where the L2 cache does not hold the filters, these are read as few times as possible.
+  bool has_many_filters() const {
+    return blocks_of<float>(s_).elements() * int64_t{sizeof(float)} > 1024 * 1024;
   }
 
   // -- one tap ----------------------------------------------------------------------------------
 
   // The results [first, first + count), of all filters of the blocks [begin, end).
-  void multiply_pixels(const float* x, int64_t first, int64_t count, int64_t begin, int64_t end,
-                       float* out) const {
+  void multiply_pixels(const NhwcRun& run, int64_t first, int64_t count, int64_t begin,
+                       int64_t end) const {
     const FilterBlocks<float> blocks = blocks_of<float>(s_);
-    alignas(64) static constexpr float kZeros[kBlockVectors * kLanes] = {};
     static constexpr int64_t kNoOffset = 0;
     const Segments all{&kNoOffset, 1, s_.channels};
     const bool strided = s_.is_strided_pointwise();
-    const int64_t step = strided ? s_.stride[1] * pixel_ : pixel_;
+    const int64_t step = strided ? s_.stride[1] * run.x_row : run.x_row;
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t vectors = blocks.vectors(block);
       constexpr int kTogether = 4;
       const bool whole = block + kTogether <= end && blocks.vectors(block + kTogether - 1) == 2;
       if (count == 1 && whole) {
-        multiply_pixel<kTogether>(x + first * pixel_, block, out + first * result_);
+        multiply_pixel<kTogether>(run, first, block);
         block += kTogether - 1;
         continue;
       }
-      const float* b = packed_->data() + blocks.at(block);
-      const float* bias = b + s_.depth() * vectors * kLanes;
-      PixelTile tile{all,
-                     x,
-                     step,
-                     b,
-                     algorithm_ == NhwcAlgorithm::kBiasLast ? kZeros : bias,
-                     added_from(block * blocks.kFilters),
-                     out,
-                     result_};
-      for (int64_t p = first; p < first + count;) {
-        int64_t length = first + count - p, from = p;
-        if (strided) {
-          const int64_t row = p / s_.columns, column = p % s_.columns;
-          length = std::min(length, s_.columns - column);
-          from = (row / s_.rows * s_.height + row % s_.rows * s_.stride[0]) * s_.width +
-                 column * s_.stride[1];
-        }
-        float* to = out + p * result_ + block * blocks.kFilters;
-        for_tiles(length, [&](int64_t j, int64_t some) {
-          tile.pixels = x + from * pixel_ + j * step;
-          tile.results = to + j * result_;
-          choose_pixel_tile(some, vectors)(tile);
-        });
-        p += length;
+      BlockTile<float> tile = tile_of(run, block, all, step);
+      if (!strided) {
+        run_tiles(run, tile, block, {run.x + first * run.x_row, first, 1, count, 0});
+        continue;
+      }
+      for (int64_t p = first, last = first + count; p < last;) {
+        const int64_t row = p / s_.columns, column = p % s_.columns;
+        const float* from =
+            run.x + ((row / s_.rows * s_.height + row % s_.rows * s_.stride[0]) * s_.width +
+                     column * s_.stride[1]) *
+                        run.x_row;
+        const int64_t in_row = std::min(last - p, s_.columns - column);
+        const int64_t rows =
+            in_row < s_.columns ? 1 : std::min((last - p) / s_.columns, s_.rows - row % s_.rows);
+        run_tiles(run, tile, block, {from, p, rows, in_row, s_.stride[0] * s_.width * run.x_row});
+        p += rows * in_row;
       }
     }
   }
 
   // A single pixel: several blocks of filters side by side hide the latency of an addition.
   template <int Blocks>
-  void multiply_pixel(const float* x, int64_t block, float* out) const {
+  void multiply_pixel(const NhwcRun& run, int64_t pixel, int64_t block) const {
     constexpr int kVectors = Blocks * kBlockVectors;
     const FilterBlocks<float> blocks = blocks_of<float>(s_);
-    const float* b[Blocks];
+    const float *b[Blocks], *x = run.x + pixel * run.x_row;
+    float* out = run.out + pixel * run.out_row;
     Vector acc[kVectors];
     const bool last = algorithm_ == NhwcAlgorithm::kBiasLast;
     for (int i = 0; i < Blocks; ++i) {
@@ -237,173 +283,182 @@ class NhwcConvOfIsa final : public NhwcConv {
         }
       }
     }
+    const int64_t first = block * blocks.kFilters;
     for (int v = 0; v < kVectors; ++v) {
-      const int64_t at = block * blocks.kFilters + v * kLanes;
+      const int64_t at = first + v * kLanes;
       if (const float* added = added_from(at)) {
         acc[v] += *reinterpret_cast<const Unaligned*>(added);
       }
-      *reinterpret_cast<Vector*>(out + at) = acc[v];
+      *reinterpret_cast<Unaligned*>(out + at) = acc[v];
     }
+    finish(run, pixel, 1, first, kVectors * kLanes);
   }
 
-  // The bias of the filters from `filter` on, where it is added last.
-  const float* added_from(int64_t filter) const {
-    return bias_.empty() ? nullptr : bias_.data() + filter;
-  }
-
-  void run_pointwise(const float* x, float* out, const PixelsDone& done) const {
-    constexpr int64_t kBytes = 256 * 1024;  // Of pixels and results, which the L2 cache holds.
+  void run_pointwise(const NhwcRun& run) const {
+    constexpr int64_t kBytes = 256 * 1024;       // Of pixels and results, which the L2 cache holds.
+    constexpr int64_t kBytesOfFew = 512 * 1024;  // Of pixels that are read for many filters.
     const int64_t all = s_.batch * s_.results(), count = blocks_of<float>(s_).count();
-    const int64_t fit = kBytes / ((pixel_ + result_) * int64_t{sizeof(float)});
-    const int64_t share = (all + host->thread_count() - 1) / host->thread_count();
-    const int64_t some = rounded_up<kBlockRows>(std::max<int64_t>(1, std::min(fit, share)));
-    const int64_t items = (all + some - 1) / some, work = s_.channels * result_ / kLanes;
-    if (divides_filters(items)) {
-      parallel(count, all * work / count,
-               [&](int64_t begin, int64_t end) { multiply_pixels(x, 0, all, begin, end, out); });
-      return finish_all(done);
+    const int64_t threads = host->thread_count(), size = sizeof(float);
+    const bool many = has_many_filters();
+    const bool divides_filters = threads > 1 && count > 1 && (many || all < threads * kBlockRows);
+    const int64_t fit =
+        many ? kBytesOfFew / (channels_ * size) : kBytes / ((channels_ + filters_) * size);
+    const int64_t share = divides_filters ? all : (all + threads - 1) / threads;
+    // As many items as there are threads, or a multiple of that.
+    const int64_t of_share = (share + std::max<int64_t>(1, fit) - 1) / std::max<int64_t>(1, fit);
+    const int64_t some = rounded_up<kBlockRows>((share + of_share - 1) / of_share);
+    const int64_t items = (all + some - 1) / some, work = s_.channels * filters_ / kLanes;
+    const auto item = [&](int64_t i, int64_t begin, int64_t end) {
+      multiply_pixels(run, i * some, std::min(some, all - i * some), begin, end);
+    };
+    if (divides_filters) {
+      parallel(count, all * work / count, [&](int64_t begin, int64_t end) {
+        for (int64_t i = 0; i < items; ++i) item(i, begin, end);
+      });
+      return finish_all(run);
     }
     parallel(items, some * work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i * some, pixels = std::min(some, all - first);
-        multiply_pixels(x, first, pixels, 0, count, out);
-        done(first, pixels);
+        item(i, 0, count);
+        if (run.done) (*run.done)(i * some, std::min(some, all - i * some));
       }
     });
   }
 
   // -- several taps -----------------------------------------------------------------------------
 
-  tenon_status run_taps(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
-                        tenon_err* err) const {
-    const FilterBlocks<float> blocks = blocks_of<float>(s_);
-    // Each part reads all weights: where these are larger than the images, parts are few.
+  tenon_status run_taps(RunMemory* memory, const NhwcRun& run, tenon_err* err) const {
+    using Parts = BlockParts<float>;
+    // Each part reads all weights: where these are larger than the images, parts are few, and
+    // threads divide the filters.
     const bool has_large_weights = s_.channels * s_.batch * s_.pixels() < s_.depth() * s_.filters;
-    const BlockParts<float> parts(s_, has_large_weights ? 1 : 2 * host->thread_count(),
-                                  BlockParts<float>::kFilters);
+    const Parts parts(s_, has_large_weights ? 1 : 2 * host->thread_count(), Parts::kFilters,
+                      has_large_weights ? Parts::kBytesOfFew : Parts::kBytes);
+    const FilterShares shares(has_large_weights ? parts.count : INT64_MAX, s_.filters,
+                              Parts::kFilters);
     const Images images =
-        reads_planes_ ? Images{x, TENON_DTYPE_F32, s_.channels * s_.pixels(), s_.pixels(), 1}
-                      : Images{x, TENON_DTYPE_F32, pixel_ * s_.pixels(), 1, pixel_};
+        reads_planes_ ? Images{run.x, TENON_DTYPE_F32, s_.channels * s_.pixels(), s_.pixels(), 1}
+                      : Images{run.x, TENON_DTYPE_F32, run.x_row * s_.pixels(), 1, run.x_row};
     std::vector<int64_t> offsets;
     for (int64_t i = 0; i < parts.segments(s_); ++i) offsets.push_back(parts.segment(s_, i));
     const auto segments = static_cast<int64_t>(offsets.size());
     const Segments taps{offsets.data(), segments, s_.depth() / segments};
-    const bool divides = divides_filters(parts.count);
-    const int64_t shares = divides ? blocks.count() : 1;
     const tenon_status status = parallel_for_with_scratch(
-        memory, parts.count * shares, parts.results(s_) * s_.depth() * (result_ / kLanes) / shares,
+        memory, parts.count * shares.count(),
+        parts.results(s_) * s_.depth() * (shares.each() / kLanes),
         parts.elements() * int64_t{sizeof(float)}, err, [&](int64_t item, void* own) {
-          const auto part = parts.at(s_, item / shares);
+          const auto part = parts.at(s_, item % parts.count);
+          const int64_t share = item / parts.count;
           auto* image = static_cast<float*>(own);
           for (int64_t n = 0; n < part.images; ++n) {
             for (int64_t y = 0; y < parts.rows_seen(s_, part.rows); ++y) {
               fill_row(s_, parts, part, images, 0, n, y, image);
             }
           }
-          const int64_t begin = divides ? item % shares : 0;
-          for (int64_t block = begin; block < (divides ? begin + 1 : blocks.count()); ++block) {
-            multiply_part(parts, part, taps, image, block, out);
+          const int64_t end = (shares.end(share) + Parts::kFilters - 1) / Parts::kFilters;
+          for (int64_t block = shares.begin(share) / Parts::kFilters; block < end; ++block) {
+            BlockTile<float> tile = tile_of(run, block, taps, s_.stride[1] * parts.pixel);
+            for (int64_t n = 0; n < part.images; ++n) {
+              run_tiles(
+                  run, tile, block,
+                  {image + n * parts.image, (part.first + n) * s_.results() + part.top * s_.columns,
+                   part.rows, s_.columns, s_.stride[0] * parts.row});
+            }
           }
-          if (divides) return;
-          const int64_t first = part.first * s_.results() + part.top * s_.columns;
-          done(first, part.images * part.rows * s_.columns);
+          if (shares.count() > 1 || !run.done) return;
+          (*run.done)(part.first * s_.results() + part.top * s_.columns,
+                      part.images * part.rows * s_.columns);
         });
-    if (status == TENON_OK && divides) finish_all(done);
+    if (status == TENON_OK && shares.count() > 1) finish_all(run);
     return status;
-  }
-
-  void multiply_part(const BlockParts<float>& parts, const BlockParts<float>::Part& part,
-                     const Segments& taps, const float* image, int64_t block, float* out) const {
-    const FilterBlocks<float> blocks = blocks_of<float>(s_);
-    const int64_t vectors = blocks.vectors(block);
-    const float* b = packed_->data() + blocks.at(block);
-    const int64_t step = s_.stride[1] * parts.pixel;
-    PixelTile tile{taps, image, step, b, b + s_.depth() * vectors * kLanes, nullptr, out, result_};
-    for (int64_t i = 0; i < part.images * part.rows; ++i) {
-      const int64_t n = i / part.rows, y = i % part.rows;
-      const float* from = image + n * parts.image + y * s_.stride[0] * parts.row;
-      float* to = out + block * blocks.kFilters +
-                  ((part.first + n) * s_.results() + (part.top + y) * s_.columns) * result_;
-      for_tiles(s_.columns, [&](int64_t j, int64_t count) {
-        tile.pixels = from + j * step;
-        tile.results = to + j * result_;
-        choose_pixel_tile(count, vectors)(tile);
-      });
-    }
   }
 
   // -- depthwise --------------------------------------------------------------------------------
 
-  void run_depthwise(const float* x, float* out, const PixelsDone& done) const {
+  void run_depthwise(const NhwcRun& run) const {
     constexpr int64_t kTogether = 16;  // Blocks of channels, of which the L1 cache holds the rows.
     constexpr int64_t kRowBytes = 32 * 1024;
-    const int64_t row = s_.columns * result_;
+    std::vector<int64_t> offsets;
+    for (int64_t t = 0; t < s_.taps(); ++t) {
+      const int64_t u = t / s_.kernel[1], v = t % s_.kernel[1];
+      offsets.push_back((u * s_.dilation[0] * s_.width + v * s_.dilation[1]) * run.x_row);
+    }
+    const int64_t row = s_.columns * filters_;
     const int64_t rows =
         std::clamp<int64_t>(kRowBytes / (row * int64_t{sizeof(float)}), 1, s_.rows);
-    const int64_t bands = (s_.rows + rows - 1) / rows, blocks = pixel_ / kLanes;
+    const int64_t bands = (s_.rows + rows - 1) / rows, blocks = channels_ / kLanes;
     parallel(s_.batch * bands, rows * row / kLanes * s_.taps(), [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const int64_t n = item / bands, top = item % bands * rows;
         const int64_t some = std::min(rows, s_.rows - top);
         for (int64_t i = top; i < top + some; ++i) {
-          float* to = out + (n * s_.results() + i * s_.columns) * result_;
+          const int64_t pixel = n * s_.results() + i * s_.columns;
+          float* to = run.out + pixel * run.out_row;
           for (int64_t block = 0; block < blocks; block += kTogether) {
             const int64_t at = block * kLanes, count = std::min(kTogether, blocks - block);
-            const PixelsInPlace<float> pixels{x + n * s_.pixels() * pixel_ + at, pixel_,
-                                              offsets_.data()};
+            const PixelsInPlace<float> pixels{run.x + n * s_.pixels() * run.x_row + at, run.x_row,
+                                              offsets.data()};
             const float* weights = packed_->data() + at * (s_.taps() + 1);
-            depthwise_row_in_place(s_, pixels, i, count, weights, to + at, result_, [](int64_t) {});
+            depthwise_row_in_place(s_, pixels, i, count, weights, to + at, run.out_row,
+                                   [](int64_t) {});
+            finish(run, pixel, s_.columns, at, count * kLanes);
           }
         }
-        done(n * s_.results() + top * s_.columns, some * s_.columns);
+        if (run.done) (*run.done)(n * s_.results() + top * s_.columns, some * s_.columns);
       }
     });
   }
 
   // -- Winograd ---------------------------------------------------------------------------------
 
-  tenon_status run_winograd(RunMemory* memory, const float* x, float* out, const PixelsDone& done,
-                            tenon_err* err) const {
+  tenon_status run_winograd(RunMemory* memory, const NhwcRun& run, tenon_err* err) const {
     bool finite = false;
-    const tenon_status status =
-        multiply_winograd_last<float>(memory, s_, FilteredBlocks<float>(s_), x, packed_->data(),
-                                      added_from(0), out, &finite, err);
+    const tenon_status status = multiply_winograd_last<float>(
+        memory, s_, FilteredBlocks<float>(s_), {run.x_row, run.out_row}, run.x, packed_->data(),
+        added_from(0), run.out, &finite, err,
+        [&](int64_t pixel, int64_t pixels, int64_t filter, int64_t filters) {
+          finish(run, pixel, pixels, filter, filters);
+        });
     if (status != TENON_OK) return status;
     if (!finite) {
       return fail(
           err, TENON_UNSUPPORTED,
           "an infinity or NaN spreads over a Winograd tile; the steps keep it in its window");
     }
-    finish_all(done);
+    finish_all(run);
     return TENON_OK;
   }
 
   const ConvShapes s_;
   const NhwcAlgorithm algorithm_;
   const bool reads_planes_;
-  const int64_t pixel_, result_;  // Elements of a pixel, and of a result.
+  const int64_t channels_, filters_;  // Padded.
   const std::shared_ptr<const PackedConstant> packed_;
-  std::vector<int64_t> offsets_;  // Of the taps of a depthwise convolution.
-  std::vector<float> bias_;       // Padded, where it is not among the packed filters.
+  std::vector<float> bias_;  // Padded, where it is not among the packed filters.
 };
 
-void from_planes(const float* planes, int64_t channels, int64_t pixels, float* to) {
+void from_planes(const float* planes, int64_t channels, int64_t pixels, float* to, int64_t row) {
   for (int64_t c = 0; c < channels; c += kLanes) {
     gather_channels(planes + c * pixels, pixels, std::min(kLanes, channels - c), pixels, to + c,
-                    padded(channels));
+                    row);
   }
 }
 
-void to_planes(const float* from, int64_t channels, int64_t pixels, float* planes) {
+void to_planes(const float* from, int64_t row, int64_t channels, int64_t pixels, float* planes) {
   constexpr int64_t size = sizeof(float);
-  transpose_elements(size, reinterpret_cast<const char*>(from), padded(channels) * size,
+  transpose_elements(size, reinterpret_cast<const char*>(from), row * size,
                      reinterpret_cast<char*>(planes), pixels * size, pixels, channels);
 }
 
-void norm(float* x, int64_t pixels, int64_t row, const float* center, const float* scale,
-          const float* shift) {
-  for (int64_t p = 0; p < pixels; ++p, x += row) {
-    for (int64_t c = 0; c < row; ++c) x[c] = (x[c] - center[c]) * scale[c] + shift[c];
+// A few pixels at a time, which the L1 cache holds.
+void finish_rows(const PixelTail& tail, const PixelRows& all, int64_t channels) {
+  constexpr int64_t kTogether = 8;
+  for (int64_t p = 0; p < all.pixels; p += kTogether) {
+    const float* added = all.residual ? all.residual + p * all.residual_row : nullptr;
+    finish_pixels(tail,
+                  {all.from + p * all.from_row, all.from_row, added, all.residual_row,
+                   all.to + p * all.to_row, all.to_row, std::min(kTogether, all.pixels - p)},
+                  0, padded(channels));
   }
 }
 
@@ -433,9 +488,9 @@ Vector sum_of_pixels(const float* x, int64_t row, int64_t n) {
   return sum;
 }
 
-void mean(const float* x, int64_t row, int64_t pixels, float* to) {
+void mean(const float* x, int64_t row, int64_t channels, int64_t pixels, float* to) {
   constexpr int64_t kBlock = 4096;  // Of a plane that is added up in parts (reduce/reduction.cpp).
-  parallel(row / kLanes, pixels, [&](int64_t begin, int64_t end) {
+  parallel(padded(channels) / kLanes, pixels, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin * kLanes; c < end * kLanes; c += kLanes) {
       Vector sum = sum_of_pixels(x + c, row, std::min(kBlock, pixels));
       for (int64_t i = kBlock; i < pixels; i += kBlock) {
@@ -446,8 +501,8 @@ void mean(const float* x, int64_t row, int64_t pixels, float* to) {
   });
 }
 
-tenon_status maximum(tenon_device_id device, const PoolDescription& d, int64_t images, int64_t row,
-                     const float* x, float* out, tenon_err* err) {
+tenon_status maximum(tenon_device_id device, const PoolDescription& d, int64_t images,
+                     int64_t channels, const float* x, float* out, tenon_err* err) {
   const Window w{d.image[0],
                  d.image[1],
                  d.result[0],
@@ -457,7 +512,7 @@ tenon_status maximum(tenon_device_id device, const PoolDescription& d, int64_t i
                  {d.padding[0], d.padding[1]},
                  {d.dilation[0], d.dilation[1]}};
   RunMemory memory(device);
-  return NhwcWindows<float>(w, images, row).maximum(&memory, x, out, err);
+  return NhwcWindows<float>(w, images, channels).maximum(&memory, x, out, err);
 }
 
 }  // namespace
@@ -465,6 +520,7 @@ tenon_status maximum(tenon_device_id device, const PoolDescription& d, int64_t i
 extern const NhwcFunctions kNhwcFunctions;
 const NhwcFunctions kNhwcFunctions = {
     kLanes,
+    row_of,
     [](const ConvDescription& d) {
       switch (algorithm_of(shapes_of(d))) {
         case NhwcAlgorithm::kNone:
@@ -481,7 +537,7 @@ const NhwcFunctions kNhwcFunctions = {
     },
     from_planes,
     to_planes,
-    norm,
+    finish_rows,
     mean,
     maximum,
 };

@@ -5,6 +5,7 @@
 #include "conv/nchw16c.hpp"
 #include "conv/packed_filters.hpp"
 #include "conv/pointwise.hpp"
+#include "conv/shapes_of.hpp"
 #include "conv/winograd.hpp"
 #include "gemm/in_tiles.hpp"
 #include "trace.hpp"
@@ -17,25 +18,6 @@ namespace {
 
 // The algorithms of conv2d() for which packing or joining pays, chosen as there.
 enum class PackedAlgorithm : uint8_t { kNone, kDepthwise, kPointwise, kWinograd, kBlocks };
-
-ConvShapes shapes_of(const ConvDescription& d) {
-  ConvShapes s;
-  s.batch = d.image[0];
-  s.channels = d.image[1];
-  s.height = d.image[2];
-  s.width = d.image[3];
-  s.filters = d.weight[0];
-  s.rows = d.result[2];
-  s.columns = d.result[3];
-  s.groups = d.groups;
-  for (int axis = 0; axis < 2; ++axis) {
-    s.kernel[axis] = d.weight[2 + axis];
-    s.stride[axis] = d.stride[axis];
-    s.padding[axis] = d.padding[axis];
-    s.dilation[axis] = d.dilation[axis];
-  }
-  return flattened(s);
-}
 
 PackedAlgorithm algorithm_of(const ConvDescription& d, const ConvShapes& s) {
   if (s.batch * s.filters * s.results() == 0 || s.depth() == 0) return PackedAlgorithm::kNone;
@@ -53,7 +35,7 @@ class PackedConvOfIsa final : public PackedConv {
  public:
   PackedConvOfIsa(const ConvDescription& d, const ConvConstants& constants,
                   FollowingSteps following)
-      : shapes_(shapes_of(d)),
+      : shapes_(flattened(shapes_of(d))),
         algorithm_(algorithm_of(d, shapes_)),
         following_(std::move(following)),
         has_norm_(d.has_norm),
@@ -182,7 +164,7 @@ class PackedConvOfIsa final : public PackedConv {
 extern const PackedConvs kPackedConvs;
 const PackedConvs kPackedConvs = {
     [](const ConvDescription& d) {
-      return algorithm_of(d, shapes_of(d)) != PackedAlgorithm::kNone;
+      return algorithm_of(d, flattened(shapes_of(d))) != PackedAlgorithm::kNone;
     },
     [](const ConvDescription& d, const ConvConstants& constants,
        FollowingSteps following) -> std::unique_ptr<PackedConv> {

@@ -33,13 +33,18 @@ struct FilteredBlocks {
   }
 };
 
+// Elements from one pixel to the next, of images and of results.
+struct PixelSteps {
+  int64_t pixel, result;
+};
+
 // Computes B^T d B for the tiles of a block. `x` is the first channel of the group.
 template <class T>
 void transform_tiles_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
                           const WinogradTiles& tiles, int64_t first, int64_t count, const T* x,
-                          T* to) {
+                          int64_t pixel, T* to) {
   constexpr int64_t width = kWidth<T>;
-  const int64_t channels = s.group_channels(), pixel = s.channels, row = s.width * pixel;
+  const int64_t channels = s.group_channels(), row = s.width * pixel;
   tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
     const int64_t top = 2 * run.row - s.padding[0];
     for (int64_t t = 0; t < run.length; ++t) {
@@ -67,33 +72,35 @@ void transform_tiles_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
   });
 }
 
-// Computes A^T m A for the tiles of a block, plus the bias. Returns whether all are finite. `out`
-// is the first filter of the group.
-template <class T>
+// Computes A^T m A for the tiles of a block, plus the bias, for the filters [begin, end). Returns
+// whether all are finite. `out` is the first filter of the group. Calls done(first, pixels) for each
+// run of complete pixels.
+template <class T, class Done>
 bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
-                            const WinogradTiles& tiles, int64_t first, int64_t count, const T* from,
-                            const T* bias, T* out) {
+                            const WinogradTiles& tiles, int64_t first, int64_t count, int64_t begin,
+                            int64_t end, const T* from, const T* bias, T* out, int64_t result,
+                            Done&& done) {
   using Vector = VectorT<T>;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
-  const int64_t filters = s.group_filters();
   Vector doubt = {};  // Becomes NaN if there is an infinity or NaN.
   tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
-    for (int64_t f = 0; f < filters; f += width) {
-      const int64_t some = std::min(width, filters - f);
+    const int64_t y = 2 * run.row, at = (run.image * s.rows + y) * s.columns + 2 * run.column;
+    for (int64_t f = begin; f < end; f += width) {
+      const int64_t some = std::min(width, end - f);
       alignas(64) T shift[width] = {};
       if (bias) std::copy_n(bias + f, some, shift);
       const Vector offset = *reinterpret_cast<const Vector*>(shift);
       for (int64_t t = 0; t < run.length; ++t) {
         const T* m = from + (run.at + t) * blocks.filters + f;
-        const int64_t y = 2 * run.row, x = 2 * (run.column + t);
-        T* to = out + ((run.image * s.rows + y) * s.columns + x) * s.filters + f;
+        const int64_t x = 2 * (run.column + t);
+        T* to = out + (at + 2 * t) * result + f;
         Vector results[2][2];
         transform_results<T>([&](int q) { return VecMask<T>::load_all(m + q * blocks.results_at); },
                              offset, results, &doubt);
         for (int64_t i = 0; i < 2 && y + i < s.rows; ++i) {
           for (int64_t j = 0; j < 2 && x + j < s.columns; ++j) {
-            T* index = to + (i * s.columns + j) * s.filters;
+            T* index = to + (i * s.columns + j) * result;
             if (some == width) {
               *reinterpret_cast<Unaligned*>(index) = results[i][j];
             } else {
@@ -103,6 +110,8 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
         }
       }
     }
+    const int64_t pixels = std::min(2 * run.length, s.columns - 2 * run.column);
+    for (int64_t i = 0; i < 2 && y + i < s.rows; ++i) done(at + i * s.columns, pixels);
   });
   return is_finite<T>(doubt);
 }
@@ -135,39 +144,47 @@ void transform_weights_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
   });
 }
 
-// Convolves NHWC images with transformed weights; `finite` as for multiply_winograd().
-template <class T, class Owner>
+// Convolves NHWC images with transformed weights; `finite` as for multiply_winograd(). Calls done(first,
+// pixels, filter, filters) for parts that are complete.
+template <class T, class Owner, class Done>
 tenon_status multiply_winograd_last(Owner* owner, const ConvShapes& s,
-                                    const FilteredBlocks<T>& blocks, const T* x, const T* weights,
-                                    const T* bias, T* out, bool* finite, tenon_err* err) {
+                                    const FilteredBlocks<T>& blocks, PixelSteps steps, const T* x,
+                                    const T* weights, const T* bias, T* out, bool* finite,
+                                    tenon_err* err, Done&& done) {
   const int64_t filters = s.group_filters(), channels = s.group_channels();
   const int64_t of_group = weight_elements_last(blocks);
   const WinogradTiles tiles(s);
-  const int64_t count = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
+  const int64_t parts = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
+  const int64_t together = (tiles.count() + parts - 1) / parts, items = s.groups * parts;
+  const bool divides = items % host->thread_count() != 0;
+  const FilterShares shares(divides ? items : INT64_MAX, filters, kNR<T>);
   std::atomic<bool> all_finite = true;
   const tenon_status status = parallel_for_with_scratch(
-      owner, s.groups * count, filters * channels * kTilesTogether, blocks.bytes(), err,
+      owner, shares.count() * items, shares.each() * channels * kTilesTogether, blocks.bytes(), err,
       [&](int64_t item, void* own) {
-        const int64_t g = item / count, first = item % count * kTilesTogether;
-        const int64_t some = std::min(kTilesTogether, tiles.count() - first);
+        const int64_t g = item % items / parts, first = item % parts * together;
+        const int64_t some = std::min(together, tiles.count() - first);
+        const int64_t begin = shares.begin(item / items), end = shares.end(item / items);
         T *pixels = static_cast<T*>(own), *results = pixels + kPositions * blocks.pixels_at;
-        transform_tiles_last(s, blocks, tiles, first, some, x + g * channels, pixels);
+        transform_tiles_last(s, blocks, tiles, first, some, x + g * channels, steps.pixel, pixels);
         if (filters % kWidth<T> != 0) {  // Elements for which there is no product.
           std::fill_n(results, kPositions * blocks.results_at, T(0));
         }
         for (int64_t q = 0; q < kPositions; ++q) {
-          for (int64_t p = 0; p < blocks.panels; ++p) {
-            const int64_t f = p * kNR<T>;
+          for (int64_t f = begin; f < end; f += kNR<T>) {
             run_tile<Plain<T>>(
-                some, std::min<int64_t>(kNR<T>, filters - f), channels,
-                pixels + q * blocks.pixels_at, blocks.channels, 1,
-                weights + g * of_group + q * blocks.weights_at + p * blocks.panel, kNR<T>,
+                some, std::min<int64_t>(kNR<T>, end - f), channels, pixels + q * blocks.pixels_at,
+                blocks.channels, 1,
+                weights + g * of_group + q * blocks.weights_at + f / kNR<T> * blocks.panel, kNR<T>,
                 MatrixEpilogue<T>{results + q * blocks.results_at + f, blocks.filters}, 0, 0,
                 false);
           }
         }
-        if (!transform_results_last(s, blocks, tiles, first, some, results,
-                                    bias ? bias + g * filters : nullptr, out + g * filters)) {
+        if (!transform_results_last(s, blocks, tiles, first, some, begin, end, results,
+                                    bias ? bias + g * filters : nullptr, out + g * filters,
+                                    steps.result, [&](int64_t pixel, int64_t count) {
+                                      done(pixel, count, g * filters + begin, end - begin);
+                                    })) {
           all_finite.store(false, std::memory_order_relaxed);
         }
       });
@@ -188,7 +205,8 @@ tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, 
   }
   T* weights = static_cast<T*>(memory);
   transform_weights_last(s, blocks, weight, transposed, weights);
-  return multiply_winograd_last<T>(ctx, s, blocks, x, weights, bias, out, finite, err);
+  return multiply_winograd_last<T>(ctx, s, blocks, {s.channels, s.filters}, x, weights, bias, out,
+                                   finite, err, [](int64_t, int64_t, int64_t, int64_t) {});
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
