@@ -256,4 +256,4 @@ def test_domain_libraries():
 
 
 def test_operators_of_models():
-    assert run("\n".join(python_blocks("model_operators.md", 9))) == ""
+    assert run("\n".join(python_blocks("model_operators.md", 10))) == ""

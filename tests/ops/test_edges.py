@@ -358,7 +358,7 @@ def test_every_operator_is_tested():
     # test_arrangement.py and test_special_functions.py.
     elsewhere |= {"complex", "polar", "as_complex", "float_power", "gammainc", "gammaincc"}
     elsewhere |= {"sample_neighbors", "top_p_sampling"}  # test_graphs.py, test_sequences.py
-    elsewhere |= {"tdm_sampler"}  # it draws: test_recommender_operators.py
+    elsewhere |= {"tdm_sampler", "shuffle_batch"}  # they draw: test_recommender_operators.py
     elsewhere |= {"bitcast", "pack", "unpack"}  # test_four_bits.py, test_moves_or_refuses.py
     elsewhere |= {name for name in public if re.search(rf"\btenon\.{name}\b|\"{name}\":", source)}
     assert public - tested - elsewhere == set()

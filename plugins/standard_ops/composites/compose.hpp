@@ -63,6 +63,10 @@ inline Tensor as_int64(Scope& scope, const Tensor& x) {
   return ops::cast(scope, x, TENON_DTYPE_I64);
 }
 
+inline Tensor as_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
+  return scope.ok() && x->dtype != dtype ? ops::cast(scope, x, dtype) : x;
+}
+
 // Results: owned by the caller from now on. Nothing is handed over if the scope failed.
 template <class... Tensors>
 tenon_status finish(const Scope& scope, tenon_value* outs, Tensors... results) {

@@ -8,10 +8,6 @@
 namespace tenon::standard_ops {
 namespace {
 
-Tensor as_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
-  return scope.ok() && x->dtype != dtype ? ops::cast(scope, x, dtype) : x;
-}
-
 // The same bytes as another dtype of one byte. `x` is dense.
 Tensor bytes_as(Scope& scope, const Tensor& x, int32_t dtype) {
   tenon_tensor* view = nullptr;

@@ -11,10 +11,6 @@ int32_t work_dtype(int32_t dtype) {
   return dtype >= TENON_DTYPE_F8E4M3 && dtype < TENON_DTYPE_F32 ? TENON_DTYPE_F32 : dtype;
 }
 
-Tensor as_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
-  return scope.ok() && x->dtype != dtype ? ops::cast(scope, x, dtype) : x;
-}
-
 // [rows, n] with one more column of `value` if n is odd, as [rows, pairs, 2].
 Tensor in_pairs(Scope& scope, Tensor x, double value) {
   if (!scope.ok()) return {};

@@ -198,6 +198,91 @@ TENON_DECOMPOSE(ctc_align) {
   return finish(scope, outs, ops::clone(scope, labels), ops::sum(scope, keep, {1}));
 }
 
+TENON_DECOMPOSE(ctc_greedy_decode) {
+  const char* op = "ctc_greedy_decode";
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), lengths = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_ndim(op, "x", *x.get(), 3, "[N, T, classes]", err));
+  const int64_t classes = x->shape[2], blank = int_of(args[2]);
+  if (blank < 0 || blank >= classes)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected a blank from 0 to %lld, got %lld", ll(classes - 1), ll(blank));
+  if (lengths) TENON_TRY(expect_sequences(op, x, lengths, err));
+  Tensor likeliest =
+      x->numel > 0 ? ops::argmax(scope, x, -1)
+                   : ops::zeros(scope, {x->shape[0], x->shape[1]}, TENON_DTYPE_I64, x->device);
+  auto [labels, counts] =
+      ops::ctc_align(scope, likeliest, lengths, blank, bool_of(args[3]), int_of(args[4]));
+  return finish(scope, outs, std::move(labels), std::move(counts));
+}
+
+TENON_DECOMPOSE(sequence_pool) {
+  const char* op = "sequence_pool";
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), lengths = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  if (x->ndim < 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected x [rows, ...], got shape []");
+  TENON_TRY(expect_lengths(op, lengths, -1, err));
+  const std::string_view reduce = text_of(args[2]);
+  const bool is_average = reduce == "mean" || reduce == "sqrt";
+  if (!is_average && reduce != "sum" && reduce != "max" && reduce != "min" && reduce != "first" &&
+      reduce != "last")
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected reduce 'sum', 'mean', 'sqrt', 'max', 'min', 'first' or 'last', "
+                        "got '%.*s'",
+                        static_cast<int>(reduce.size()), reduce.data());
+  if (is_average && !is_real_floating(x->dtype))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                        "expected a floating x for reduce '%.*s', got %s; convert it with "
+                        ".to(float32)",
+                        static_cast<int>(reduce.size()), reduce.data(), host->dtype_name(x->dtype));
+  const int64_t rows = x->shape[0], batch = lengths->shape[0];
+  TENON_TRY(expect_between(TENON_INVALID_ARGUMENT, op, "lengths", lengths, 0,
+                           static_cast<double>(rows), err));
+  lengths = as_int64(scope, lengths);
+  Tensor ends = ops::cumsum(scope, lengths, 0);
+  if (!scope.ok()) return scope.status();
+  if (batch > 0) {
+    Tensor last = ops::narrow(scope, ends, 0, batch - 1, 1);
+    if (!scope.ok()) return scope.status();
+    TENON_TRY(expect_between(TENON_INVALID_ARGUMENT, op, "lengths whose sum is the number of rows,",
+                             last, static_cast<double>(rows), static_cast<double>(rows), err));
+    // A recording checks what is computed from `last` alone.
+    ends = ops::concat(scope, {ops::narrow(scope, ends, 0, 0, batch - 1), last}, 0);
+  } else if (rows > 0) {
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected lengths of %lld rows, got no lengths", ll(rows));
+  }
+  Shape shape = sizes_of(x), beside(static_cast<size_t>(x->ndim), 1);
+  shape[0] = beside[0] = batch;
+  Tensor padding = ops::full(scope, IntList(), ScalarArg(args[3]), x->dtype, x->device);
+  if (x->numel == 0 || batch == 0)
+    return finish(scope, outs, full_with(scope, x, shape, ScalarArg(args[3])));
+  Tensor pooled;
+  if (reduce == "first" || reduce == "last") {
+    Tensor at =
+        reduce == "first" ? ops::subtract(scope, ends, lengths) : ops::subtract(scope, ends, 1);
+    pooled = ops::index_select(scope, x, ops::clip(scope, at, int64_t{0}, rows - 1), 0);
+  } else {
+    // The sequence of a row is the number of sequences that end before it or at it.
+    Tensor index = ops::searchsorted(scope, ends, numbers_to(scope, rows, x), true);
+    pooled = reduce == "mean"  ? ops::segment_mean(scope, x, index, batch)
+             : reduce == "max" ? ops::segment_max(scope, x, index, batch)
+             : reduce == "min" ? ops::segment_min(scope, x, index, batch)
+                               : ops::segment_sum(scope, x, index, batch);
+  }
+  if (!scope.ok()) return scope.status();
+  if (reduce == "sqrt") {
+    Tensor root = ops::sqrt(
+        scope, ops::cast(scope, ops::clip(scope, lengths, int64_t{1}, nullptr), x->dtype));
+    pooled = ops::divide(scope, pooled, ops::reshape(scope, root, beside));
+  }
+  Tensor is_empty = ops::reshape(scope, ops::equal(scope, lengths, 0), beside);
+  return finish(scope, outs, ops::where(scope, is_empty, padding, pooled));
+}
+
 TENON_DECOMPOSE(sequence_pad) {
   const char* op = "sequence_pad";
   Scope scope(err);

@@ -177,6 +177,77 @@ TENON_DECOMPOSE(beam_search_step) {
                 ops::floor_divide(scope, place, size));
 }
 
+TENON_DECOMPOSE(beam_search) {
+  const char* op = "beam_search";
+  Scope scope(err);
+  Tensor words = operand(scope, args[0]), scores = operand(scope, args[1]),
+         candidates = operand(scope, args[2]), offered = operand(scope, args[3]);
+  if (!scope.ok()) return scope.status();
+  const int64_t beams = int_of(args[4]), end = int_of(args[5]);
+  TENON_TRY(expect_integers(op, "words", words, err));
+  if (candidates) TENON_TRY(expect_integers(op, "candidates", candidates, err));
+  if (offered->ndim != 3 || scores->ndim != 2 || sizes_of(scores) != sizes_of(words) ||
+      scores->shape[0] != offered->shape[0] || scores->shape[1] != offered->shape[1] ||
+      (candidates && sizes_of(candidates) != sizes_of(offered)))
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, op,
+        "expected words and scores [N, beams], and candidates and candidate_scores [N, beams, K], "
+        "got shapes %s, %s, %s and %s",
+        shape_text(*words.get()).c_str(), shape_text(*scores.get()).c_str(),
+        candidates ? shape_text(*candidates.get()).c_str() : "none",
+        shape_text(*offered.get()).c_str());
+  const int64_t batch = offered->shape[0], before = offered->shape[1], size = offered->shape[2];
+  if (beams < 1 || beams > before * size)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected beams from 1 to %lld, got %lld",
+                        ll(before * size), ll(beams));
+  Tensor so_far = ops::unsqueeze(scope, scores, {2});
+  Tensor totals =
+      bool_of(args[6]) ? std::move(offered) : ops::add(scope, ops::log(scope, offered), so_far);
+  Tensor numbers = numbers_to(scope, size, words);
+  Tensor named =
+      candidates ? as_int64(scope, candidates) : ops::expand(scope, numbers, {batch, before, size});
+  // A finished beam offers one candidate: its end, for what it has cost.
+  Tensor finished = ops::unsqueeze(scope, ops::equal(scope, as_int64(scope, words), end), {2});
+  Tensor idle = ops::where(scope, ops::equal(scope, numbers, 0), so_far,
+                           full_with(scope, totals, Shape(), -INFINITY));
+  totals = ops::where(scope, finished, idle, totals);
+  named = ops::where(scope, finished, end, named);
+  auto [best, place] =
+      ops::topk(scope, ops::reshape(scope, totals, {batch, before * size}), beams, 1);
+  Tensor chosen = ops::gather(scope, ops::reshape(scope, named, {batch, before * size}), place, 1);
+  return finish(scope, outs, std::move(best), std::move(chosen),
+                ops::floor_divide(scope, place, size));
+}
+
+TENON_DECOMPOSE(beam_search_decode) {
+  const char* op = "beam_search_decode";
+  Scope scope(err);
+  Tensor words = operand(scope, args[0]), scores = operand(scope, args[1]),
+         parents = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  const int64_t end = int_of(args[3]);
+  TENON_TRY(expect_integers(op, "words", words, err));
+  TENON_TRY(expect_integers(op, "parents", parents, err));
+  if (words->ndim != 3 || sizes_of(words) != sizes_of(scores) ||
+      sizes_of(words) != sizes_of(parents))
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, op,
+        "expected words, scores and parents [T, N, beams], got shapes %s, %s and %s",
+        shape_text(*words.get()).c_str(), shape_text(*scores.get()).c_str(),
+        shape_text(*parents.get()).c_str());
+  const int64_t steps = words->shape[0];
+  words = as_int64(scope, words);
+  Tensor traced = ops::permute(scope, ops::gather_tree(scope, words, parents), {1, 2, 0});
+  Tensor along = ops::permute(scope, ops::gather_tree(scope, scores, parents), {1, 2, 0});
+  // Words before the first end, and that.
+  Tensor ends = ops::cast(scope, ops::equal(scope, traced, end), TENON_DTYPE_I64);
+  Tensor ended_before =
+      ops::greater(scope, ops::subtract(scope, ops::cumsum(scope, ends, 2), ends), 0);
+  Tensor lengths = ops::subtract(scope, steps, ops::sum(scope, ended_before, {2}));
+  return finish(scope, outs, ops::where(scope, ended_before, end, traced),
+                ops::contiguous(scope, along), std::move(lengths));
+}
+
 TENON_DECOMPOSE(sequence_conv) {
   const char* op = "sequence_conv";
   Scope scope(err);

@@ -201,6 +201,7 @@ from .pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from .recommender import DataNorm, NCELoss
 from .recurrent import (
     GRU,
     LSTM,
@@ -394,7 +395,9 @@ __all__ = [
     "RNNCell",
     "RNNCellBase",
     "RNNTLoss",
+    "DataNorm",
     "HSigmoidLoss",
+    "NCELoss",
     "SyncBatchNorm",
     "LoadReport",
     "Transformer",

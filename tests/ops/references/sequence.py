@@ -131,3 +131,63 @@ def sequence_reverse(x, lengths):
         for row, n in zip(x, lengths, strict=True)
     ]
     return np.stack(rows)
+
+
+def beam_search(words, scores, candidates, candidate_scores, beams, end, accumulated=True):
+    words, size = np.asarray(words), candidate_scores.shape[2]
+    results = []
+    for n in range(len(words)):
+        offers = []
+        for b, word in enumerate(words[n]):
+            if word == end:
+                offers.append((scores[n, b], end, b))
+                continue
+            for k in range(size):
+                score = candidate_scores[n, b, k]
+                named = k if candidates is None else np.asarray(candidates)[n, b, k]
+                offers.append((score if accumulated else scores[n, b] + np.log(score), named, b))
+        offers.sort(key=lambda offer: -offer[0])
+        results.append(list(zip(*offers[:beams], strict=True)))
+    return tuple(np.array([each[part] for each in results]) for part in range(3))
+
+
+def beam_search_decode(words, scores, parents, end):
+    words = np.asarray(words)
+    steps, batch, beams = words.shape
+    sequences = gather_tree(words, np.asarray(parents)).transpose(1, 2, 0)
+    along = gather_tree(scores, np.asarray(parents)).transpose(1, 2, 0)
+    lengths = np.full((batch, beams), steps)
+    for n, b in np.ndindex(batch, beams):
+        found = np.flatnonzero(sequences[n, b] == end)
+        if len(found):
+            lengths[n, b] = found[0] + 1
+            sequences[n, b, found[0] :] = end
+    return sequences, along, lengths
+
+
+def ctc_greedy_decode(x, lengths=None, blank=0, merge_repeated=True, padding_value=0):
+    labels = np.full(x.shape[:2], padding_value)
+    counts = np.zeros(len(x), np.int64)
+    for n, scores in enumerate(x):
+        path = scores[: len(scores) if lengths is None else int(lengths[n])].argmax(-1).tolist()
+        if merge_repeated:
+            path = [label for label, _ in itertools.groupby(path)]
+        kept = [label for label in path if label != blank]
+        labels[n, : len(kept)], counts[n] = kept, len(kept)
+    return labels, counts
+
+
+def sequence_pool(x, lengths, reduce="sum", padding_value=0.0):
+    out = np.full((len(lengths), *x.shape[1:]), padding_value, x.dtype)
+    end = 0
+    for n, length in enumerate(map(int, lengths)):
+        rows, end = x[end : end + length], end + length
+        if length == 0:
+            continue
+        if reduce in ("first", "last"):
+            out[n] = rows[0 if reduce == "first" else -1]
+        elif reduce == "sqrt":
+            out[n] = rows.sum(0) / math.sqrt(length)
+        else:
+            out[n] = getattr(rows, reduce)(0)
+    return out

@@ -55,6 +55,7 @@ _SUBMODULES = (
     "regularizer",
     "signal",
     "sparse",
+    "static",
 )
 _namespace = _Namespace(
     "paddle",

@@ -15,7 +15,7 @@ from tenon.compat._signed import bound
 from tenon.compat.paddle import geometric
 from tenon.nn.functional import softmax_upper_hidden, softmax_with_mask
 
-_SUBMODULES = ("autograd", "nn")
+_SUBMODULES = ("autograd", "layers", "nn")
 
 _SIGNATURES = table("""
 graph_khop_sampler(row, colptr, input_nodes, sample_sizes, sorted_eids=None, return_eids=False, name=None)
