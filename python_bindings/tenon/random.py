@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers: each device counts through one stream of random bits, given by a seed.
 
-Equal seeds give the same bits on every device. Uniform numbers, integers and permutations are the same,
-too; normal numbers, and what is made of functions of numbers, may differ in the last digits between devices.
+Equal seeds give the same bits on every device. Uniform numbers, integers and permutations are the same, too; docs/random.md says
+where normal numbers are, and what is made of functions of numbers may differ in the last digits between devices.
 
 A Generator is a stream of its own, which takes the place of the device's stream in a `with` block.
 The samplers take their numbers from the stream that is in place; `tenon.uniform`, `tenon.normal`
