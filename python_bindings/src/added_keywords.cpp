@@ -95,6 +95,15 @@ struct Arguments {
 constexpr std::string_view kInDtype[] = {"sum",    "prod",    "mean",    "nansum",     "nanmean",
                                          "cumsum", "cumprod", "softmax", "log_softmax"};
 
+// Operators that draw, or are made of some that do.
+constexpr std::string_view kDraws[] = {"uniform",         "normal",
+                                       "randint",         "randperm",
+                                       "bernoulli",       "uniform_like",
+                                       "normal_like",     "multinomial",
+                                       "dropout",         "dropout_add",
+                                       "tdm_sampler",     "sample_neighbors",
+                                       "sample_subgraph", "scaled_dot_product_attention"};
+
 // object.to(dtype=dtype)
 PyObject* converted(PyObject* object, PyObject* dtype) {
   static PyObject* name = PyUnicode_InternFromString("to");
@@ -176,6 +185,30 @@ PyObject* call_in_dtype(PyObject* callable, PyObject* const* objects, size_t fla
   PyObject* answer = converted(result, dtype);  // small integers are accumulated in a wider dtype
   Py_DECREF(result);
   return answer;
+}
+
+bool takes_generator_keyword(const char* name) {
+  return std::find(std::begin(kDraws), std::end(kDraws), name) != std::end(kDraws);
+}
+
+PyObject* call_with_generator(PyObject* callable, PyObject* const* objects, size_t flags,
+                              PyObject* keyword_names, vectorcallfunc call) {
+  static PyObject* const generator_name = PyUnicode_InternFromString("generator");
+  const int contains = keyword_names ? PySequence_Contains(keyword_names, generator_name) : 0;
+  if (contains <= 0) return contains < 0 ? nullptr : call(callable, objects, flags, keyword_names);
+  Arguments arguments(objects, static_cast<size_t>(PyVectorcall_NARGS(flags)), keyword_names);
+  PyObject* generator = arguments.take("generator");
+  if (!generator) return arguments.call(callable, call);
+  PyObject* module = PyImport_ImportModule("tenon._tensor.generators");
+  PyObject* function = module ? PyObject_GetAttrString(module, "draw_from") : nullptr;
+  Py_XDECREF(module);
+  if (!function) return nullptr;
+  PyObject* const before[] = {generator, callable};
+  arguments.objects.insert(arguments.objects.begin(), std::begin(before), std::end(before));
+  arguments.positional += std::size(before);
+  PyObject* result = arguments.call(function, PyObject_Vectorcall);
+  Py_DECREF(function);
+  return result;
 }
 
 void add_default_dtype_functions(nb::module_& module) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keywords that calls understand beside the operator's own parameters: `requires_grad` of calls
-// that make tensors, `dtype` of sums and their like; and the default floating dtype of the
-// program.
+// that make tensors, `dtype` of sums and their like, `generator` of calls that draw random numbers;
+// and the default floating dtype of the program.
 #pragma once
 
 #include "operator_type.hpp"
@@ -26,5 +26,12 @@ bool takes_dtype_keyword(const char* name);
 // is there.
 PyObject* call_in_dtype(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names, vectorcallfunc call);
+
+// Whether the operator draws random numbers, and so takes the keyword `generator`.
+bool takes_generator_keyword(const char* name);
+
+// The call, by `call`; where the keyword `generator` is there, with that generator's numbers.
+PyObject* call_with_generator(PyObject* callable, PyObject* const* objects, size_t flags,
+                              PyObject* keyword_names, vectorcallfunc call);
 
 }  // namespace tenon::python

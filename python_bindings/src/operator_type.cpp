@@ -201,6 +201,20 @@ PyObject* new_like_call(PyObject* callable, PyObject* const* objects, size_t fla
   return operator_call(callable, objects, flags, keyword_names);
 }
 
+// The calls of operators that draw random numbers: those that make a tensor, and others.
+PyObject* new_drawn_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                         PyObject* keyword_names) {
+  return call_with_generator(callable, objects, flags, keyword_names, new_tensor_call);
+}
+PyObject* new_drawn_like_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                              PyObject* keyword_names) {
+  return call_with_generator(callable, objects, flags, keyword_names, new_like_call);
+}
+PyObject* drawn_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                     PyObject* keyword_names) {
+  return call_with_generator(callable, objects, flags, keyword_names, operator_call);
+}
+
 // The call of an operator that computes in another dtype on request.
 PyObject* in_dtype_call(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names) {
@@ -299,6 +313,10 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
     if (is_plain && is_own && takes_creation_keywords(def->name + 7))
       self.vectorcall = self.vectorcall == creation_call ? new_tensor_call : new_like_call;
     if (is_plain && is_own && takes_dtype_keyword(def->name + 7)) self.vectorcall = in_dtype_call;
+    if (form == CallForm::kFunction && is_own && takes_generator_keyword(def->name + 7))
+      self.vectorcall = self.vectorcall == new_tensor_call ? new_drawn_call
+                        : self.vectorcall == new_like_call ? new_drawn_like_call
+                                                           : drawn_call;
     self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;

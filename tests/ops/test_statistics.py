@@ -112,6 +112,23 @@ def test_running_extrema(name, axis, dtype, device):
     np.testing.assert_array_equal(host(indices), last)
 
 
+@pytest.mark.parametrize("records", ["few", "none", "all"])
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_running_extrema_of_rows_with_few_records(name, records, device):
+    """Blocks without a record are filled; the NaN is in the last one."""
+    array = np.random.default_rng(7).normal(size=300).astype(np.float32)
+    if records != "few":
+        array.sort()
+        array = array if (records == "all") == (name == "cummax") else array[::-1].copy()
+    array[290] = NAN
+    values, indices = getattr(tenon, name)(on(device, array))
+    want = (np.maximum if name == "cummax" else np.minimum).accumulate(array)
+    np.testing.assert_array_equal(host(values), want)
+    last = np.maximum.accumulate(np.where(array == want, np.arange(300), 0))
+    last[290:] = 290
+    np.testing.assert_array_equal(host(indices), last)
+
+
 def test_running_extrema_of_nan_and_little(device):
     x = on(device, [2.0, NAN, 5.0, NAN, 1.0])
     for function in (tenon.cummax, tenon.cummin):

@@ -71,10 +71,10 @@ tenon_status normal(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_val
     return fail(err, TENON_INVALID_ARGUMENT,
                 "[normal] expected std of at least 0, got " + std::to_string(deviation));
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
-  return draw("normal", kNormal, per_block(out), ctx, out, err, [&](Launch&, auto wide, bool) {
-    wide(mean);
-    wide(deviation);
-    wide(6.283185307179586);
+  return draw("normal", kNormal, per_block(out), ctx, out, err, [&](Launch& launch, auto, bool) {
+    const int dtype = out->dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
+    launch.number(dtype, boxed(mean));
+    launch.number(dtype, boxed(deviation));
   });
 }
 

@@ -13,16 +13,6 @@ from tenon._tensor.arguments import one_sequence as _one_sequence
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 
-def _random(
-    name: str, shape: Any, options: dict[str, Any], requires_grad: bool, generator: Any
-) -> Tensor:
-    if generator is None:
-        return _operator(name)(shape, requires_grad=requires_grad, **options)
-    options["device"] = generator.device if options["device"] is None else options["device"]
-    with generator:
-        return _operator(name)(shape, requires_grad=requires_grad, **options)
-
-
 def rand(
     *shape: Any,
     dtype: Any = None,
@@ -32,8 +22,8 @@ def rand(
 ) -> Tensor:
     """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`; of
     `generator`, a tenon.random.Generator, where one is given."""
-    options = {"dtype": dtype, "device": device}
-    return _random("uniform", _one_sequence(shape), options, requires_grad, generator)
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _operator("uniform")(_one_sequence(shape), generator=generator, **options)
 
 
 def randn(
@@ -45,8 +35,8 @@ def randn(
 ) -> Tensor:
     """Normal random numbers of mean 0 and variance 1, of the shape `randn(2, 3)` or `randn((2,
     3))`; of `generator`, a tenon.random.Generator, where one is given."""
-    options = {"dtype": dtype, "device": device}
-    return _random("normal", _one_sequence(shape), options, requires_grad, generator)
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _operator("normal")(_one_sequence(shape), generator=generator, **options)
 
 
 def argwhere(x, /):

@@ -9,17 +9,16 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor
 from tenon._core import operator as _operator
+from tenon._tensor.generators import stream_of as _stream_of
 
 
-def _fill(self: Tensor, generator: Any, values: Callable[[], Tensor]) -> Tensor:
+def _fill(self: Tensor, name: str, generator: Any, values: Callable[[], Tensor]) -> Tensor:
     if self.layout != "strided":
         raise NotImplementedError(
             f"random numbers in place: expected a tensor of layout strided, got {self.layout}; fill its "
             "values(), which it shares"
         )
-    if generator is None:
-        return self.copy_(values())
-    with generator:
+    with _stream_of(generator, self.device, f"{name}()"):
         return self.copy_(values())
 
 
@@ -36,7 +35,9 @@ def uniform_(
 ) -> Tensor:
     """Overwrite with uniform numbers in [low, high)."""
     like = {"dtype": _float_dtype(self), "device": self.device}
-    return _fill(self, generator, lambda: _operator("uniform")(self.shape, low, high, **like))
+    return _fill(
+        self, "uniform_", generator, lambda: _operator("uniform")(self.shape, low, high, **like)
+    )
 
 
 def normal_(
@@ -48,7 +49,9 @@ def normal_(
 ) -> Tensor:
     """Overwrite with normal numbers."""
     like = {"dtype": _float_dtype(self), "device": self.device}
-    return _fill(self, generator, lambda: _operator("normal")(self.shape, mean, std, **like))
+    return _fill(
+        self, "normal_", generator, lambda: _operator("normal")(self.shape, mean, std, **like)
+    )
 
 
 def random_(
@@ -73,14 +76,19 @@ def random_(
             high = min(int(2 / finfo(self.dtype).eps) + 1, 2**63 - 1)
     limits = (low, high)
     return _fill(
-        self, generator, lambda: _operator("randint")(*limits, self.shape, device=self.device)
+        self,
+        "random_",
+        generator,
+        lambda: _operator("randint")(*limits, self.shape, device=self.device),
     )
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Overwrite with 1 with probability `p`, a number or a tensor, and else 0."""
     chance = p if isinstance(p, Tensor) else self.new_full((), p, dtype=_float_dtype(self))
-    return _fill(self, generator, lambda: _operator("bernoulli")(chance.expand(self.shape)))
+    return _fill(
+        self, "bernoulli_", generator, lambda: _operator("bernoulli")(chance.expand(self.shape))
+    )
 
 
 def _sampled(name: str, doc: str) -> Callable[..., Tensor]:
@@ -89,7 +97,7 @@ def _sampled(name: str, doc: str) -> Callable[..., Tensor]:
 
         sampler = getattr(samplers, name)
         like = {"shape": self.shape, "dtype": _float_dtype(self), "device": self.device}
-        return _fill(self, generator, lambda: sampler(*parameters, **like))
+        return _fill(self, f"{name}_", generator, lambda: sampler(*parameters, **like))
 
     method.__name__ = f"{name}_"
     method.__doc__ = f"Overwrite with {doc}, of the parameters of tenon.random.{name}()."

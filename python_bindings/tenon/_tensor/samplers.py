@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of distributions, made of the operators uniform and normal.
 
-All take their numbers from the device's one stream (tenon.random), so that a seed fixes them, on
-any device that runs operators. Parameters are numbers or tensors, which broadcast with each other
+All take their numbers from the device's one stream (tenon.random), or from that of the keyword
+`generator`, so that a seed fixes them, on any device that runs operators. Parameters are numbers or tensors, which broadcast with each other
 and with `shape`; results have the parameters' dtype, float32 for numbers. Samples are constants:
 no gradient flows into the parameters.
 
@@ -13,6 +13,7 @@ they read from the device how many samples are still missing, a few times a call
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from tenon import _core
 from tenon._core import Tensor, dtype
 from tenon._core import operator as _operator
 from tenon._tensor.array_api import broadcast_shapes
+from tenon._tensor.generators import draw_from
 
 Parameter: TypeAlias = bool | int | float | Tensor
 Shape: TypeAlias = int | Sequence[int] | None
@@ -91,22 +93,30 @@ def _where(condition: Tensor, x: Any, y: Any) -> Tensor:
     return _operator("where")(condition, x, y)
 
 
-def _without_history(function: Function) -> Function:
+def _sampler(function: Function) -> Function:
+    """A function that draws, with the keyword `generator`, and without a gradient."""
+
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Tensor:
+    def wrapper(*args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
         previous = _core._set_grad_enabled(False)
         try:
-            return function(*args, **kwargs)
+            if generator is None:
+                return function(*args, **kwargs)
+            return draw_from(generator, function, *args, **kwargs)
         finally:
             _core._set_grad_enabled(previous)
 
+    own = inspect.signature(function)
+    keyword = inspect.Parameter("generator", inspect.Parameter.KEYWORD_ONLY, default=None)
+    parameters = [*own.parameters.values(), keyword]
+    wrapper.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     return wrapper
 
 
 # -- by inversion ----------------------------------------------------------------------------------
 
 
-@_without_history
+@_sampler
 def exponential(
     rate: Parameter = 1.0, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -116,7 +126,7 @@ def exponential(
     return (-_operator("log")(_open_uniform(r)) / r).to(result)
 
 
-@_without_history
+@_sampler
 def geometric(
     p: Parameter, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -127,7 +137,7 @@ def geometric(
     return _operator("maximum")(_where(p >= 1, 1.0, trials), 1.0).to(result)
 
 
-@_without_history
+@_sampler
 def cauchy(
     location: Parameter = 0.0,
     scale: Parameter = 1.0,
@@ -144,7 +154,7 @@ def cauchy(
     return (location + scale * _operator("tan")(angle)).to(result)
 
 
-@_without_history
+@_sampler
 def log_normal(
     mean: Parameter = 0.0,
     std: Parameter = 1.0,
@@ -159,7 +169,7 @@ def log_normal(
     return _operator("exp")(mean + std * _normal(mean)).to(result)
 
 
-@_without_history
+@_sampler
 def truncated_normal(
     mean: Parameter = 0.0,
     std: Parameter = 1.0,
@@ -249,7 +259,7 @@ def log_standard_gamma_sample(alpha: Tensor) -> Tensor:
     return _operator("log")(d) + _operator("log")(v) + log_boost
 
 
-@_without_history
+@_sampler
 def gamma(
     concentration: Parameter,
     rate: Parameter = 1.0,
@@ -265,7 +275,7 @@ def gamma(
     return (_standard_gamma(alpha) / beta_).to(result)
 
 
-@_without_history
+@_sampler
 def beta(
     a: Parameter, b: Parameter, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -280,7 +290,7 @@ def beta(
     return _where(total > 0, x / safe, edge).to(result)
 
 
-@_without_history
+@_sampler
 def dirichlet(
     concentration: Tensor, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -295,7 +305,7 @@ def dirichlet(
     return (parts / _operator("sum")(parts, [-1], True)).to(result)
 
 
-@_without_history
+@_sampler
 def chi_square(
     df: Parameter, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -305,7 +315,7 @@ def chi_square(
     return (2 * _standard_gamma(df / 2)).to(result)
 
 
-@_without_history
+@_sampler
 def student_t(
     df: Parameter,
     location: Parameter = 0.0,
@@ -324,7 +334,7 @@ def student_t(
     return (location + scale * _normal(df) * ratio).to(result)
 
 
-@_without_history
+@_sampler
 def von_mises(
     location: Parameter,
     concentration: Parameter,
@@ -397,7 +407,7 @@ def _rejected_poisson(rate: Tensor) -> Tensor:
     return _until_accepted(draw)
 
 
-@_without_history
+@_sampler
 def poisson(
     rate: Parameter, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
@@ -460,7 +470,7 @@ def _rejected_binomial(n: Tensor, p: Tensor) -> Tensor:
     return _until_accepted(draw)
 
 
-@_without_history
+@_sampler
 def binomial(
     n: Parameter, p: Parameter, shape: Shape = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:

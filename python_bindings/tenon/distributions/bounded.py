@@ -55,7 +55,7 @@ class Kumaraswamy(Distribution):
     def variance(self) -> Tensor:
         return self._moment(2) - tenon.square(self._moment(1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.concentration1.detach(), self._extended(sample_shape))
         share = -tenon.expm1(-exponential_like(like) / self.concentration0)
         return inside_unit(tenon.pow(share, 1 / self.concentration1))
@@ -113,7 +113,7 @@ class FisherSnedecor(Distribution):
         value = numerator / (first * tenon.square(second - 2) * (second - 4))
         return tenon.where(second > 4, value, math.nan)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         shape = self._extended(sample_shape)
         first, second = tenon.expand(self.df1, shape), tenon.expand(self.df2, shape)
         log_ratio = log_standard_gamma(first / 2) - log_standard_gamma(second / 2)

@@ -89,7 +89,7 @@ class Categorical(Distribution):
         """NaN: indices of categories have no variance."""
         return tenon.full_like(self.probs[..., 0], math.nan)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         """Indices [*sample_shape, *batch_shape], int64."""
         return self._indices(sample_shape)
 
@@ -152,7 +152,7 @@ class OneHotCategorical(Categorical):
     def _one_hot(self, index: Tensor) -> Tensor:
         return tenon.one_hot(index, self.num_events).to(self.probs.dtype)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         return self._one_hot(self._indices(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
@@ -225,7 +225,7 @@ class Multinomial(Distribution):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         with tenon.no_grad():
             drawn = self._categorical.sample([self.total_count, *sample_shape])
             counts = tenon.zeros(
@@ -273,7 +273,7 @@ class RelaxedBernoulli(Distribution):
         self.temperature, self.logits = broadcast_all(temperature, base.logits)
         super().__init__(self.logits.shape, (), validate_args)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.logits.detach(), self._extended(sample_shape))
         noise = gumbel_like(like) - gumbel_like(like)
         return inside_unit(tenon.sigmoid((self.logits + noise) / self.temperature))
@@ -308,7 +308,7 @@ class RelaxedOneHotCategorical(Distribution):
         self.logits = tenon.expand(base.logits.to(first.dtype), shape)
         super().__init__(first.shape, (base.num_events,), validate_args)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.logits.detach(), self._extended(sample_shape))
         scores = (self.logits + gumbel_like(like)) / self.temperature.unsqueeze(-1)
         return inside_unit(F.softmax(scores, -1))

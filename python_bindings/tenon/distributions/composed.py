@@ -62,10 +62,10 @@ class Independent(Distribution):
         base = self.base.expand([*batch_shape, *inner])
         return self._checked_alike(Independent(base, self.reinterpreted_batch_ndims))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         return self.base.sample(sample_shape)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         return self.base.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -124,11 +124,11 @@ class TransformedDistribution(Distribution):
         base = self.base.expand(batch_shape)
         return self._checked_alike(TransformedDistribution(base, self.transforms))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         with tenon.no_grad():
             return self._transform(self.base.sample(sample_shape))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         return self._transform(self.base.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ class MixtureSameFamily(Distribution):
         offsets = means - self.mean.unsqueeze(-1 - len(self.event_shape))
         return within + self._expected(tenon.square(offsets))
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         with tenon.no_grad():
             events = len(self.event_shape)
             values = self.component_distribution.sample(sample_shape)

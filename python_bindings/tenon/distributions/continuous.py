@@ -49,7 +49,7 @@ class VonMises(Distribution):
         norm = math.log(2 * math.pi) + tenon.log(tenon.i0e(self.concentration))
         return norm + self.concentration * self.variance
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         """By rejection from a wrapped Cauchy distribution (Best and Fisher, 1979), in float64."""
         with tenon.no_grad():
             shape = self._extended(sample_shape)
@@ -168,7 +168,7 @@ class ContinuousBernoulli(Distribution):
         x = -tenon.log1p(u * tenon.expm1(-size)) / size
         return tenon.where(even, value, tenon.where(rises, 1 - x, x))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         return self.icdf(
             uniform_like(tenon.expand(self._odds.detach(), self._extended(sample_shape)))
         )
@@ -256,7 +256,7 @@ class GeneralizedPareto(Distribution):
         rate = -tenon.log1p(-value)
         return self.loc + self.scale * tenon.where(near, rate, tenon.expm1(c * rate) / c)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         return self.icdf(
             uniform_like(tenon.expand(self.loc.detach(), self._extended(sample_shape)))
         )

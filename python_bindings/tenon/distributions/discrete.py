@@ -117,7 +117,7 @@ class Bernoulli(_ProbsOrLogits):
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         with tenon.no_grad():
             return tenon.bernoulli(tenon.expand(self.probs, self._extended(sample_shape)))
 
@@ -168,7 +168,7 @@ class Geometric(_ProbsOrLogits):
     def variance(self) -> Tensor:
         return (1 - self.probs) / tenon.square(self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         with tenon.no_grad():
             _, log_failure = self._log_probs()
             log_failure = tenon.expand(log_failure, self._extended(sample_shape))
@@ -209,7 +209,7 @@ class Poisson(Distribution):
     def variance(self) -> Tensor:
         return self.rate
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         return tenon.random.poisson(tenon.expand(self.rate.detach(), self._extended(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -256,7 +256,7 @@ class Binomial(_ProbsOrLogits):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         shape = self._extended(sample_shape)
         return tenon.random.binomial(
             tenon.expand(self.total_count, shape), tenon.expand(self.probs, shape)
@@ -329,7 +329,7 @@ class NegativeBinomial(_ProbsOrLogits):
     def variance(self) -> Tensor:
         return self.mean / (1 - self.probs)
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         with tenon.no_grad():
             shape = self._extended(sample_shape)
             log_rate = log_standard_gamma(tenon.expand(self.total_count, shape)) + self.logits

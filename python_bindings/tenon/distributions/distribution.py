@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.generators import Generator, stream_of
 
 from .constraints import Constraint
 
@@ -38,7 +39,7 @@ class Distribution:
     """Independent random variables of shape `batch_shape`, each with values of shape `event_shape`.
 
     Subclasses name their parameters in `arg_constraints`, keep each in an attribute of that name
-    and define `log_prob` and `rsample` (or `sample`, if no gradient passes through a sample).
+    and define `log_prob` and `_rsample` (or `_sample`, if no gradient passes through a sample).
     Parameters and the values given to log_prob() are checked unless `validate_args` is false.
     """
 
@@ -95,10 +96,13 @@ class Distribution:
         """The standard deviation of each element."""
         return tenon.sqrt(self.variance)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Values [*sample_shape, *batch_shape, *event_shape] that are differentiable functions of
-        the parameters."""
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
+        """What rsample() draws."""
         return self._absent("rsample")
+
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
+        """What sample() draws, where that is not what rsample() does."""
+        return self.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of density or probability at `value`, without the axes of an event."""
@@ -122,10 +126,21 @@ class Distribution:
 
     # -- what follows from that --------------------------------------------------------------------
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Values [*sample_shape, *batch_shape, *event_shape], without a gradient."""
-        with tenon.no_grad():
-            return self.rsample(sample_shape)
+    def rsample(
+        self, sample_shape: Sequence[int] = (), *, generator: Generator | None = None
+    ) -> Tensor:
+        """Values [*sample_shape, *batch_shape, *event_shape] that are differentiable functions of
+        the parameters; of `generator`, a tenon.random.Generator, where one is given."""
+        with self._stream(generator, "rsample"):
+            return self._rsample(sample_shape)
+
+    def sample(
+        self, sample_shape: Sequence[int] = (), *, generator: Generator | None = None
+    ) -> Tensor:
+        """Values [*sample_shape, *batch_shape, *event_shape], without a gradient; of `generator`, a
+        tenon.random.Generator, where one is given."""
+        with tenon.no_grad(), self._stream(generator, "sample"):
+            return self._sample(sample_shape)
 
     def perplexity(self) -> Tensor:
         """exp(entropy)."""
@@ -188,6 +203,19 @@ class Distribution:
             f"{type(self).__name__}: expected {what} to be {constraint.description}, got "
             f"{got.tolist()}{at}; validate_args=False leaves the check out"
         )
+
+    def _any_tensor(self) -> Tensor | None:
+        """A tensor on the device that samples are drawn on."""
+        for value in vars(self).values():
+            found = value._any_tensor() if isinstance(value, Distribution) else value
+            if isinstance(found, Tensor):
+                return found
+        return None
+
+    def _stream(self, generator: Generator | None, caller: str) -> Any:
+        found = None if generator is None else self._any_tensor()
+        device = tenon.tensor(0.0).device if found is None else found.device
+        return stream_of(generator, device, f"{type(self).__name__}.{caller}()")
 
     def _absent(self, name: str) -> Any:
         raise NotImplementedError(

@@ -43,7 +43,7 @@ class Exponential(Distribution):
     def variance(self) -> Tensor:
         return 1 / tenon.square(self.rate)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.rate.detach(), self._extended(sample_shape))
         return exponential_like(like) / self.rate
 
@@ -91,7 +91,7 @@ class Gamma(Distribution):
     def variance(self) -> Tensor:
         return self.concentration / tenon.square(self.rate)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
         return within_range(tenon.exp(log_standard_gamma(concentration) - tenon.log(self.rate)))
 
@@ -152,7 +152,7 @@ class InverseGamma(Distribution):
         below = tenon.square(a - 1) * tenon.clip(a - 2, 1e-30, None)
         return tenon.where(a > 2, tenon.square(self.rate) / below, math.inf)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
         return within_range(tenon.exp(tenon.log(self.rate) - log_standard_gamma(concentration)))
 
@@ -204,7 +204,7 @@ class Beta(Distribution):
         total = a + b
         return a * b / (total * total * (total + 1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         shape = self._extended(sample_shape)
         first = log_standard_gamma(tenon.expand(self.concentration1, shape))
         second = log_standard_gamma(tenon.expand(self.concentration0, shape))
@@ -264,7 +264,7 @@ class Dirichlet(Distribution):
             self.concentration * (total - self.concentration) / (tenon.square(total) * (total + 1))
         )
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         concentration = tenon.expand(self.concentration, self._extended(sample_shape))
         return inside_unit(F.softmax(log_standard_gamma(concentration), -1))
 
@@ -323,7 +323,7 @@ class Weibull(Distribution):
     def variance(self) -> Tensor:
         return self._moment(2) - tenon.square(self._moment(1))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.scale.detach(), self._extended(sample_shape))
         tiny = tenon.finfo(like.dtype).smallest_normal
         log_wait = tenon.log(tenon.clip(exponential_like(like), tiny, None))
@@ -379,7 +379,7 @@ class Pareto(Distribution):
         below = tenon.square(a - 1) * tenon.clip(a - 2, 1e-30, None)
         return tenon.where(a > 2, tenon.square(self.scale) * a / below, math.inf)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.scale.detach(), self._extended(sample_shape))
         return within_range(self.scale * tenon.exp(exponential_like(like) / self.alpha))
 

@@ -45,7 +45,7 @@ class Uniform(Distribution):
     def variance(self) -> Tensor:
         return tenon.square(self.high - self.low) / 12
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         share = tenon.uniform(
             self._extended(sample_shape), dtype=self.low.dtype, device=self.low.device
         )
@@ -102,7 +102,7 @@ class Laplace(_LocationScale):
     def variance(self) -> Tensor:
         return 2 * tenon.square(self.scale)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.loc.detach(), self._extended(sample_shape))
         sign = 2 * (tenon.uniform_like(like) < 0.5).to(like.dtype) - 1
         return self.loc + self.scale * (sign * exponential_like(like))
@@ -134,7 +134,7 @@ class Cauchy(_LocationScale):
     def variance(self) -> Tensor:
         return tenon.full_like(self.loc, math.nan)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         share = tenon.uniform(
             self._extended(sample_shape), dtype=self.loc.dtype, device=self.loc.device
         )
@@ -178,7 +178,7 @@ class HalfCauchy(Distribution):
     def variance(self) -> Tensor:
         return tenon.full_like(self.scale, math.inf)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         return tenon.abs(self._whole.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -207,7 +207,7 @@ class Gumbel(_LocationScale):
     def variance(self) -> Tensor:
         return tenon.square(self.scale) * (math.pi**2 / 6)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.loc.detach(), self._extended(sample_shape))
         return self.loc + self.scale * gumbel_like(like)
 
@@ -236,7 +236,7 @@ class Logistic(_LocationScale):
     def variance(self) -> Tensor:
         return tenon.square(self.scale) * (math.pi**2 / 3)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like = tenon.expand(self.loc.detach(), self._extended(sample_shape))
         return self.loc + self.scale * (gumbel_like(like) - gumbel_like(like))
 
@@ -291,7 +291,7 @@ class StudentT(Distribution):
         finite = tenon.where(self.df > 2, finite, math.inf)
         return tenon.where(self.df > 1, finite, math.nan)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         df = tenon.expand(self.df, self._extended(sample_shape))
         z = tenon.normal(df.shape, dtype=df.dtype, device=df.device)
         # A chi-squared variate is 2 g with g of concentration df / 2.

@@ -96,7 +96,7 @@ class LowRankMultivariateNormal(Distribution):
         solved = tenon.triangular_solve(self._small, scaled, upper=False)
         return tenon.diag_embed(1 / self.cov_diag) - solved.mT @ solved
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         like: dict[str, Any] = {"dtype": self.loc.dtype, "device": self.loc.device}
         shape = self._extended(sample_shape)
         short = tenon.normal([*shape[:-1], self.cov_factor.shape[-1], 1], **like)
@@ -198,7 +198,7 @@ class Wishart(Distribution):
         diagonal = tenon.diagonal(v, 0, -2, -1)
         return self._degrees() * (v * v + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         """By the decomposition of Bartlett (1933)."""
         n = self.event_shape[0]
         shape = self._extended(sample_shape)
@@ -258,7 +258,7 @@ class LKJCholesky(Distribution):
     def _settings(self) -> dict[str, Any]:
         return {"dim": self.dim}
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _sample(self, sample_shape: Sequence[int]) -> Tensor:
         """A row after the other: its squared length below the diagonal is a beta variate, its direction uniform."""
         with tenon.no_grad():
             like: dict[str, Any] = {

@@ -43,7 +43,7 @@ class Normal(Distribution):
     def stddev(self) -> Tensor:
         return self.scale
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         noise = tenon.normal(
             self._extended(sample_shape), dtype=self.loc.dtype, device=self.loc.device
         )
@@ -117,7 +117,7 @@ class HalfNormal(Distribution):
     def variance(self) -> Tensor:
         return tenon.square(self.scale) * (1 - 2 / math.pi)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         noise = tenon.normal(
             self._extended(sample_shape), dtype=self.scale.dtype, device=self.scale.device
         )
@@ -221,7 +221,7 @@ class MultivariateNormal(Distribution):
     def variance(self) -> Tensor:
         return tenon.square(self.scale_tril).sum(axis=-1)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def _rsample(self, sample_shape: Sequence[int]) -> Tensor:
         noise = tenon.normal(
             self._extended(sample_shape), dtype=self.loc.dtype, device=self.loc.device
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon.random import Generator, stream_of
+from tenon._tensor.generators import Generator, stream_of
 
 from .message_passing import check_edges, edges_of, is_csr
 from .utils import num_nodes_of

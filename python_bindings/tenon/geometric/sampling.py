@@ -9,7 +9,7 @@ from typing import Any
 
 import tenon
 from tenon import Tensor
-from tenon.random import Generator, stream_of
+from tenon._tensor.generators import Generator, stream_of
 
 from .message_passing import check_edges, is_csr
 

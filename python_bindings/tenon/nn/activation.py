@@ -143,14 +143,19 @@ class RReLU(Module):
     """Leaky ReLU; in training every element has a random slope between `lower` and `upper`."""
 
     def __init__(
-        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+        self,
+        lower: float = 1.0 / 8,
+        upper: float = 1.0 / 3,
+        inplace: bool = False,
+        *,
+        generator: Any = None,
     ) -> None:
         if not lower <= upper:
             raise ValueError(f"RReLU: expected lower <= upper, got {lower} and {upper}")
-        self.lower, self.upper = lower, upper
+        self.lower, self.upper, self.generator = lower, upper, generator
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.rrelu(x, self.lower, self.upper, self.training)
+        return F.rrelu(x, self.lower, self.upper, self.training, generator=self.generator)
 
     def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}"

@@ -11,8 +11,8 @@ import math
 
 import tenon
 from tenon import Tensor
+from tenon._tensor.generators import Generator, stream_of
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
-from tenon.random import Generator, stream_of
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -163,7 +163,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     count, length = min(rows, columns), max(rows, columns)
     with tenon.no_grad():
         # A stream of another device than the host's draws there.
-        where = tenon.device("cpu") if generator is None else generator.device
+        where = generator.device if isinstance(generator, Generator) else tenon.device("cpu")
         with stream_of(generator, where, "init"):
             random = tenon.normal([count, length], dtype=tenon.float64, device=where).cpu()
         done: list[Tensor] = []

@@ -301,15 +301,17 @@ class _FractionalMaxPool(Module):
         output_ratio: float | Sequence[float] | None = None,
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
+        *,
+        generator: Any = None,
     ) -> None:
         _refuse_indices(return_indices, type(self).__name__)
         self.kernel_size, self.output_size = kernel_size, output_size
         self.output_ratio, self._random_samples = output_ratio, _random_samples
+        self.generator = generator
 
     def forward(self, x: Tensor) -> Tensor:
-        return type(self).function(
-            x, self.kernel_size, self.output_size, self.output_ratio, self._random_samples
-        )
+        sizes = (self.kernel_size, self.output_size, self.output_ratio, self._random_samples)
+        return type(self).function(x, *sizes, generator=self.generator)
 
     def extra_repr(self) -> str:
         return f"{self.kernel_size}, output_size={self.output_size}"

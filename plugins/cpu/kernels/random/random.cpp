@@ -4,15 +4,13 @@
 // not depend on how threads divide the work.
 #include "elementwise/low_precision.hpp"
 #include "kernel.hpp"
-#include "math/exponential.hpp"
-#include "math/trigonometric.hpp"
+#include "random/box_muller.hpp"
 #include "random/philox.hpp"
 
 #include <tenon/signatures/random.h>
 #include <tenon/uniform_range.hpp>
 
 #include <algorithm>
-#include <cmath>
 
 namespace tenon::cpu::TENON_CPU_ONCE {
 namespace {
@@ -86,57 +84,29 @@ tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, doubl
 }
 TENON_BOX_uniform(uniform_boxed, uniform);
 
-// Box-Muller transform: two uniform numbers, the first not 0, give two normal ones.
-double normal_part(double u, double angle, bool second) {
-  const double radius = std::sqrt(-2.0 * std::log(1.0 - u));
-  const double turn = 6.283185307179586 * angle;
-  return radius * (second ? std::sin(turn) : std::cos(turn));
-}
-
-// Computes the same in float32 for several blocks together, since the functions run over arrays.
-void normal_floats(const uint32_t* words, int64_t pairs, float* out) {
-  constexpr int64_t kPairs = 2 * kPhiloxBlocks;
-  float radius[kPairs], turn[kPairs], sine[kPairs];
-  for (int64_t i = 0; i < pairs; ++i) {
-    radius[i] = 1 - unit32(words[2 * i]);
-    turn[i] = 6.2831853f * unit32(words[2 * i + 1]);
-  }
-#pragma GCC ivdep
-  for (int64_t i = 0; i < pairs; ++i) radius[i] = std::sqrt(-2 * math::plain_log(radius[i]));
-#pragma GCC ivdep
-  for (int64_t i = 0; i < pairs; ++i) sine[i] = math::plain_sin(turn[i]);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < pairs; ++i) turn[i] = math::plain_cos(turn[i]);
-  for (int64_t i = 0; i < pairs; ++i) {
-    out[2 * i] = radius[i] * turn[i];
-    out[2 * i + 1] = radius[i] * sine[i];
-  }
-}
-
 tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, double std, int32_t,
                     int32_t, tenon_tensor* out, tenon_err* err) {
   if (!(std >= 0))
     return fail_format(err, TENON_INVALID_ARGUMENT, "[normal] expected std of at least 0, got %g",
                        std);
   if (out->dtype == TENON_DTYPE_F64) {
-    for_pieces<2>(ctx, out, 64, [&](const uint32_t* words, int64_t first, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) {
-        const uint32_t* of = words + i / 2 * 4;
-        data_of<double>(out)[first + i] =
-            mean + std * normal_part(unit64(of[0], of[1]), unit64(of[2], of[3]), i % 2 == 1);
-      }
+    for_pieces<2>(ctx, out, 16, [&](const uint32_t* words, int64_t first, int64_t count) {
+      double numbers[2 * kPhiloxBlocks];
+      normal_numbers(words, (count + 1) / 2, mean, std, numbers);
+      std::copy_n(numbers, count, data_of<double>(out) + first);
     });
     return TENON_OK;
   }
-  const float shift = static_cast<float>(mean), scale = static_cast<float>(std);
   const int size = kDtypeSize[out->dtype];
-  for_pieces<4>(ctx, out, 16, [&](const uint32_t* words, int64_t first, int64_t count) {
+  for_pieces<4>(ctx, out, 8, [&](const uint32_t* words, int64_t first, int64_t count) {
     float numbers[4 * kPhiloxBlocks];
-    const bool low_precision = is_low_precision(out->dtype);
-    normal_floats(words, (count + 1) / 2, numbers);
-    float* to = low_precision ? numbers : data_of<float>(out) + first;
-    for (int64_t i = 0; i < count; ++i) to[i] = shift + scale * numbers[i];
-    if (low_precision) narrow(out->dtype, numbers, data_of<char>(out) + first * size, size, count);
+    normal_numbers(words, (count + 1) / 2, static_cast<float>(mean), static_cast<float>(std),
+                   numbers);
+    if (is_low_precision(out->dtype)) {
+      narrow(out->dtype, numbers, data_of<char>(out) + first * size, size, count);
+    } else {
+      std::copy_n(numbers, count, data_of<float>(out) + first);
+    }
   });
   return TENON_OK;
 }

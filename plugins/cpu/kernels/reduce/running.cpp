@@ -41,6 +41,38 @@ bool is_nan(T x) {
   return false;
 }
 
+// Whether an element of a block changes the running extremum `best`, which is no NaN.
+template <class T, class Wins>
+bool changes(const T* x, int64_t count, T best, Wins wins) {
+  int any = 0;
+  for (int64_t i = 0; i < count; ++i) any |= wins(x[i], best) | is_nan(x[i]);
+  return any;
+}
+
+// One row. Records are rare in most rows, and a block without one is filled.
+template <class T, class Wins>
+void run_row(const T* x, int64_t length, T* values, int64_t* indices, Wins wins) {
+  constexpr int64_t kBlock = 32;
+  T best = x[0];
+  int64_t place = 0;
+  for (int64_t first = 0; first < length; first += kBlock) {
+    const int64_t end = std::min(length, first + kBlock);
+    if (is_nan(best) || changes(x + first, end - first, best, wins)) {
+      for (int64_t k = first; k < end; ++k) {
+        if (is_nan(x[k]) || (!is_nan(best) && wins(x[k], best))) {
+          best = x[k];
+          place = k;
+        }
+        values[k] = best;
+        indices[k] = place;
+      }
+    } else {
+      std::fill(values + first, values + end, best);
+      std::fill(indices + first, indices + end, place);
+    }
+  }
+}
+
 // `wins(a, b)`: is `a` at least as extreme as `b`? Neither is NaN.
 template <class T, class Wins>
 void run_extrema(const tenon_tensor* x, int64_t axis, tenon_tensor* values, tenon_tensor* indices,
@@ -48,6 +80,9 @@ void run_extrema(const tenon_tensor* x, int64_t axis, tenon_tensor* values, teno
   const AxisView view(x, axis);
   if (x->numel == 0) return;
   for_blocks(view, [&](int64_t first, auto columns) {
+    if constexpr (!std::is_same_v<decltype(columns), int64_t>)
+      return run_row(data_of<T>(x) + first, view.length, data_of<T>(values) + first,
+                     data_of<int64_t>(indices) + first, wins);
     T best[kColumns] = {};
     int64_t place[kColumns] = {};
     for (int64_t k = 0; k < view.length; ++k) {

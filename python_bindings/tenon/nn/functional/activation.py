@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tenon
 from tenon import Tensor
 
@@ -18,12 +20,17 @@ def softmin(x: Tensor, axis: int = -1) -> Tensor:
 
 
 def rrelu(
-    x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+    x: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    *,
+    generator: Any = None,
 ) -> Tensor:
     """Leaky ReLU with a random slope in training, and with the mean of both limits otherwise."""
     if not training:
         return tenon.leaky_relu(x, (lower + upper) / 2)
-    slope = tenon.uniform(x.shape, lower, upper, dtype=x.dtype, device=x.device)
+    slope = tenon.uniform_like(x, lower, upper, generator=generator)
     return tenon.where(x >= 0, x, x * slope)
 
 
@@ -46,7 +53,14 @@ def maxout(x: Tensor, groups: int, axis: int = 1) -> Tensor:
     return tenon.max(x.reshape(shape), axis + 1)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: Tensor,
+    tau: float = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+    *,
+    generator: Any = None,
+) -> Tensor:
     """A random, differentiable sample of one of the classes along `axis` (Jang et al., 2017).
 
     With `hard` the result is one-hot, and its gradient is that of the soft sample.
@@ -54,9 +68,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: i
     # Of 32 bits at least: smaller floats have few numbers near 0 and 1, where the logarithms are
     # large.
     dtype = logits.dtype if logits.dtype == tenon.float64 else tenon.float32
-    uniform = tenon.uniform(
-        logits.shape, 1e-20, 1.0, dtype=dtype, device=logits.device
-    )  # not 0, whose logarithm is infinite
+    # Not 0, whose logarithm is infinite.
+    uniform = tenon.uniform_like(logits, 1e-20, 1.0, dtype=dtype, generator=generator)
     noise = (-tenon.log(-tenon.log(uniform))).to(logits.dtype)
     soft = tenon.softmax((logits + noise) / tau, axis)
     if not hard:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tenon
 from tenon import Tensor
 
@@ -50,7 +52,9 @@ def margin_cross_entropy(
     return (loss, softmax) if return_softmax else loss
 
 
-def class_center_sample(label: Tensor, num_classes: int, num_samples: int) -> tuple[Tensor, Tensor]:
+def class_center_sample(
+    label: Tensor, num_classes: int, num_samples: int, *, generator: Any = None
+) -> tuple[Tensor, Tensor]:
     """Draw classes to compute a loss with: all of `label`, and random others (Partial FC; An et al., 2020).
 
     Returns the labels as positions among the drawn classes, and those classes in ascending order:
@@ -64,7 +68,8 @@ def class_center_sample(label: Tensor, num_classes: int, num_samples: int) -> tu
     present = tenon.zeros([num_classes], dtype=tenon.int64, device=label.device)
     present[label.reshape([-1]).to(tenon.int64)] = 1
     count = max(num_samples, int(present.sum().item()))
-    order = tenon.randperm(num_classes, device=label.device) - num_classes * present
+    order = tenon.randperm(num_classes, device=label.device, generator=generator)
+    order = order - num_classes * present
     drawn = tenon.sort(tenon.argsort(order)[:count])
     place = tenon.zeros([num_classes], dtype=label.dtype, device=label.device)
     place[drawn] = tenon.arange(count, dtype=label.dtype, device=label.device)

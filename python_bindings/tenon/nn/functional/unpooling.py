@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import tenon
 from tenon import Tensor
@@ -76,9 +77,12 @@ def fractional_max_pool2d(
     output_size: Size | None = None,
     output_ratio: float | Sequence[float] | None = None,
     _random_samples: Tensor | None = None,
+    *,
+    generator: Any = None,
 ) -> Tensor:
     """Max pooling of `x` [N, C, H, W] whose windows begin at random steps (Graham, 2014)."""
-    return _fractional(x, kernel_size, output_size, output_ratio, _random_samples, 2)
+    samples = _samples(x, 2, generator) if _random_samples is None else _random_samples
+    return _fractional(x, kernel_size, output_size, output_ratio, samples, 2)
 
 
 def fractional_max_pool3d(
@@ -87,9 +91,18 @@ def fractional_max_pool3d(
     output_size: Size | None = None,
     output_ratio: float | Sequence[float] | None = None,
     _random_samples: Tensor | None = None,
+    *,
+    generator: Any = None,
 ) -> Tensor:
     """Max pooling of `x` [N, C, D, H, W] whose windows begin at random steps."""
-    return _fractional(x, kernel_size, output_size, output_ratio, _random_samples, 3)
+    samples = _samples(x, 3, generator) if _random_samples is None else _random_samples
+    return _fractional(x, kernel_size, output_size, output_ratio, samples, 3)
+
+
+def _samples(x: Tensor, count: int, generator: Any) -> Tensor:
+    """Where windows begin, for each channel and each of `count` axes: numbers from 0 to 1."""
+    shape = [*x.shape[:2], count]
+    return tenon.uniform(shape, dtype=x.dtype, device=x.device, generator=generator)
 
 
 def _fractional(
@@ -97,7 +110,7 @@ def _fractional(
     kernel_size: Size,
     output_size: Size | None,
     output_ratio: float | Sequence[float] | None,
-    samples: Tensor | None,
+    samples: Tensor,
     count: int,
 ) -> Tensor:
     if (output_size is None) == (output_ratio is None):
@@ -115,8 +128,6 @@ def _fractional(
             else list(output_ratio or ())
         )
         size = tuple(int(extent * ratio) for extent, ratio in zip(extents, ratios))
-    if samples is None:
-        samples = tenon.uniform([n, c, count], dtype=x.dtype, device=x.device)
     # The index of every element of every window in the flattened spatial axes.
     index = tenon.zeros([n, c, *([1] * (2 * count))], dtype=tenon.int64, device=x.device)
     stride = math.prod(extents)
