@@ -58,11 +58,6 @@ Tensor summed(Scope& scope, const Tensor& values, const Tensor& group, int64_t c
   return reshaped(scope, sums, shape);
 }
 
-// The tensor itself, or with the sums of equal indices where a sum of conversions to the dtype is another number.
-Tensor with_exact_sums(Scope& scope, const Tensor& x, int32_t dtype) {
-  return has_exact_sums(x->dtype) || x->dtype == dtype ? x : distinct(scope, x);
-}
-
 Result add(Scope& scope, const Call& call) {
   const bool subtracts = call.name() == "subtract";
   const Composed *x = call.composed(0), *y = call.composed(1);
@@ -107,10 +102,19 @@ Result add(Scope& scope, const Call& call) {
 }
 
 Result sum(Scope& scope, const Call& call) {
-  if (call.is_given(1) || (call.nargs > 2 && call.args[2].v.i)) return declined();
+  if (call.is_given(1)) return sum_along(scope, call);
+  if (call.nargs > 2 && call.args[2].v.i) return declined();
   const Tensor x = with_exact_sums(scope, call.tensor(0), TENON_DTYPE_I64);
   if (!scope.ok()) return {};
   return {run(scope, op::sum, {box(composed_of(x.get())->values())})};
+}
+
+Result mean(Scope& scope, const Call& call) {
+  const int64_t count = summed_elements(call);
+  if (!has_exact_sums(call.composed(0)->values()->dtype) || count == 0) return declined();
+  const Result total = sum(scope, call);
+  if (total.declines || !scope.ok()) return total;
+  return {run(scope, op::divide, {box(total.tensor), boxed(count)})};
 }
 
 // Of the sums of equal indices.
@@ -122,8 +126,10 @@ Result norm(Scope& scope, const Call& call) {
   return {run(scope, op::norm, {box(composed_of(sums.get())->values()), call.args[1]})};
 }
 
-constexpr NamedRule kRules[] = {{"add", add}, {"subtract", add}, {"matmul", matmul},
-                                {"sum", sum}, {"norm", norm},    {"zeros_like", zeros_like}};
+constexpr NamedRule kRules[] = {
+    {"add", add},         {"subtract", add},  {"matmul", matmul},
+    {"sum", sum},         {"mean", mean},     {"norm", norm},
+    {"reshape", reshape}, {"concat", concat}, {"zeros_like", zeros_like}};
 
 // Both results of check_finite_and_unscale, of the sums of equal indices: these are what becomes infinite.
 tenon_status unscale(const Call& call) {
@@ -141,6 +147,11 @@ tenon_status unscale(const Call& call) {
 }
 
 }  // namespace
+
+// The tensor itself, or with the sums of equal indices where a sum of conversions to the dtype is another number.
+Tensor with_exact_sums(Scope& scope, const Tensor& x, int32_t dtype) {
+  return has_exact_sums(x->dtype) || x->dtype == dtype ? x : distinct(scope, x);
+}
 
 // Indices may come from anywhere, and none counts from the end.
 Tensor checked_along(Scope& scope, const Composed& coo, int64_t axis, int64_t size) {
@@ -215,31 +226,15 @@ Tensor coalesced(Scope& scope, const Tensor& x) {
   const std::vector<int64_t> shape = shape_of(x.get());
   const int64_t stored = stored_of(coo);
   if (stored == 0) return x;
-  const Tensor keys = keys_of(scope, coo, shape);
-  const Tensor order = run(scope, op::argsort, {box(keys)});
-  const Tensor sorted = select_rows(scope, keys, order);
-  // 1 where an element differs from the one before it; the number of ones up to there is its group.
-  const Tensor differs =
-      run(scope, op::not_equal,
-          {box(part_of(scope, sorted, 1, stored)), box(part_of(scope, sorted, 0, stored - 1))});
-  const Tensor first = filled(scope, {1}, 1, TENON_DTYPE_BOOL, x->device);
-  const Tensor begins = concatenated(scope, first, differs, 0);
-  const Tensor groups =
-      run(scope, op::subtract,
-          {box(run(scope, op::cumsum, {box(cast_to(scope, begins, TENON_DTYPE_I64))})),
-           boxed(int64_t{1})});
-  const int64_t count = 1 + read_integer(scope, part_of(scope, groups, stored - 1, stored));
-  if (!scope.ok()) return {};
+  const std::vector<int64_t> sizes(shape.begin(), shape.begin() + axes_of(coo));
+  tenon_value args[] = {box(coo.parts[0]), box(sizes)};
+  tenon_value outs[] = {kNoValue, kNoValue};
+  if (!op::coo_coalesce.run(scope, args, 2, outs, 2)) return {};
+  const Tensor distinct = Tensor::adopt(as_tensor(outs[0])),
+               group = Tensor::adopt(as_tensor(outs[1]));
   // Each stored element's group, where the elements lie: sums are in the order of storage, and nothing is moved.
-  const Tensor nothing = filled(scope, {stored}, 0, TENON_DTYPE_I64, x->device);
-  tenon_tensor* at[] = {order.get()};
-  const Tensor group =
-      run(scope, op::index_put,
-          {box(nothing), boxed(at, 1), box(groups), boxed(int64_t{0}), boxed(false)});
-  const Tensor distinct = run(scope, op::compress, {box(sorted), box(begins)});
   return compose(scope, &kCoo, shape,
-                 {indices_of(scope, distinct, axes_of(coo), shape),
-                  summed(scope, coo.values(), group, count)});
+                 {distinct, summed(scope, coo.values(), group, distinct->shape[1])});
 }
 
 bool is_ascending(Scope& scope, const Tensor& x) {

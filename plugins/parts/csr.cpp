@@ -162,9 +162,11 @@ Tensor distinct(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   const Kind* kind = composed_of(x.get())->kind;
   if (kind == &kCoo) return is_ascending(scope, x) ? x : coalesced(scope, x);
-  const Tensor pairs = pairs_of(scope, x);
-  if (!scope.ok() || is_ascending(scope, pairs)) return x;
-  return of_pairs(scope, coalesced(scope, pairs), kind, shape_of(x.get()));
+  const Composed& a = *composed_of(x.get());
+  if (read_integer(scope,
+                   run(scope, op::csr_is_sorted, {box(a.parts[kIndptr]), box(a.parts[kIndices])})))
+    return x;
+  return of_pairs(scope, coalesced(scope, pairs_of(scope, x)), kind, shape_of(x.get()));
 }
 
 Tensor as_coo(Scope& scope, const Tensor& x) {

@@ -59,22 +59,28 @@ Tensor transpose_times(Scope& scope, const Tensor& x, const Tensor& y) {
   return scope.ok() ? multiplied_transposed(scope, *composed_of(csr.get()), y, x->shape[1]) : csr;
 }
 
-// Where the product has elements is computed first, and then these.
+// Small floats are added up in float32 and rounded once.
 Tensor sparse_product(Scope& scope, const Tensor& x, const Tensor& y) {
   const Tensor left = as_csr(scope, x), right = as_csr(scope, y);
   if (!scope.ok()) return {};
   const Composed &a = *composed_of(left.get()), &b = *composed_of(right.get());
   const int64_t columns = y->shape[1];
-  tenon_value args[] = {box(a.parts[kIndptr]), box(a.parts[kIndices]), box(b.parts[kIndptr]),
-                        box(b.parts[kIndices]), boxed(columns)};
-  tenon_value outs[] = {kNoValue, kNoValue};
-  if (!op::csr_product_structure.run(scope, args, 5, outs, 2)) return {};
+  const int32_t dtype = host->dtype_promote(a.values()->dtype, b.values()->dtype);
+  const bool is_small = dtype >= TENON_DTYPE_F8E4M3 && dtype < TENON_DTYPE_F32;
+  const auto values_of = [&](const Composed& matrix) {
+    return is_small ? cast_to(scope, matrix.values(), TENON_DTYPE_F32) : matrix.values();
+  };
+  const Tensor of_left = values_of(a), of_right = values_of(b);
+  tenon_value args[] = {box(a.parts[kIndptr]), box(a.parts[kIndices]), box(of_left),
+                        box(b.parts[kIndptr]), box(b.parts[kIndices]), box(of_right),
+                        boxed(columns)};
+  tenon_value outs[] = {kNoValue, kNoValue, kNoValue};
+  if (!scope.ok() || !op::csr_product.run(scope, args, 7, outs, 3)) return {};
   const Tensor indptr = Tensor::adopt(as_tensor(outs[0])),
-               indices = Tensor::adopt(as_tensor(outs[1]));
-  tenon_value all[] = {box(indptr), box(indices), args[0],         args[1],       box(a.values()),
-                       args[2],     args[3],      box(b.values()), boxed(columns)};
-  const Tensor values = call::result(scope, op::csr_masked_product, all, 9);
-  return compose(scope, &kCsr, {x->shape[0], columns}, {indptr, indices, values});
+               indices = Tensor::adopt(as_tensor(outs[1])),
+               values = Tensor::adopt(as_tensor(outs[2]));
+  return compose(scope, &kCsr, {x->shape[0], columns},
+                 {indptr, indices, is_small ? cast_to(scope, values, dtype) : values});
 }
 
 tenon_status fail_sizes(const Call& call) {
@@ -82,13 +88,6 @@ tenon_status fail_sizes(const Call& call) {
               "[matmul] expected as many columns on the left as rows on the right, got shapes " +
                   shape_text(*as_tensor(call.args[0])) + " and " +
                   shape_text(*as_tensor(call.args[1])));
-}
-
-// The dtype of the sum of elements of this one.
-int32_t accumulated(int32_t dtype) {
-  if (dtype >= TENON_DTYPE_F8E4M3) return dtype;
-  const bool is_unsigned = std::string_view(host->dtype_name(dtype)).starts_with("uint");
-  return is_unsigned ? int32_t{TENON_DTYPE_U64} : int32_t{TENON_DTYPE_I64};
 }
 
 Result sum(Scope& scope, const Call& call) {
@@ -149,15 +148,18 @@ Result add(Scope& scope, const Call& call) {
   return {of_sorted_coo(scope, coalesced(scope, total), kind)};
 }
 
-constexpr NamedRule kRules[] = {{"matmul", matmul},
-                                {"sum", sum},
-                                {"mean", mean},
-                                {"norm", norm},
-                                {"add", add},
-                                {"subtract", add},
-                                {"zeros_like", zeros_like}};
+constexpr NamedRule kRules[] = {
+    {"matmul", matmul},   {"sum", sum},       {"mean", mean},
+    {"norm", norm},       {"add", add},       {"subtract", add},
+    {"reshape", reshape}, {"concat", concat}, {"zeros_like", zeros_like}};
 
 }  // namespace
+
+int32_t accumulated(int32_t dtype) {
+  if (dtype >= TENON_DTYPE_F8E4M3) return dtype;
+  const bool is_unsigned = std::string_view(host->dtype_name(dtype)).starts_with("uint");
+  return is_unsigned ? int32_t{TENON_DTYPE_U64} : int32_t{TENON_DTYPE_I64};
+}
 
 Result matmul(Scope& scope, const Call& call) {
   const Composed *x = call.composed(0), *y = call.composed(1);

@@ -232,25 +232,18 @@ Result softmax(Scope& scope, const Call& call) {
   if (!call.composed(0)) return declined();
   const Composed& x = *call.composed(0);
   const Tensor whole = call.tensor(0);
-  const int64_t axis = axis_of(whole.get(), call.args[1].v.i), rows = whole->shape[0];
+  const int64_t axis = axis_of(whole.get(), call.args[1].v.i);
   if (axis < 1) return declined();
   if (axis > 1) {
     tenon_value args[] = {box(x.values()), boxed(axis - 1)};
     return {with_offsets(scope, whole, of_values(scope, call, args, call.op))};
   }
-  const Tensor row = rows_of(scope, x);
-  // The shift changes no result, and so has no gradient.
-  const Tensor shift =
-      run(scope, op::stop_gradient,
-          {box(select_rows(scope, extremes_of_rows(scope, x.values(), row, rows, true), row))});
-  const Tensor shifted = run(scope, op::subtract, {box(x.values()), box(shift)});
-  const Tensor powers = run(scope, op::exp, {box(shifted)});
-  const Tensor sums = select_rows(scope, sums_of_rows(scope, powers, row, rows), row);
-  const Tensor values =
-      call.name() == "softmax"
-          ? run(scope, op::divide, {box(powers), box(sums)})
-          : run(scope, op::subtract, {box(shifted), box(run(scope, op::log, {box(sums)}))});
-  return {with_offsets(scope, whole, values)};
+  const bool is_whole = x.values()->dtype < TENON_DTYPE_F8E4M3;
+  const Tensor values = is_whole ? cast_to(scope, x.values(), TENON_DTYPE_F32) : x.values();
+  return {
+      with_offsets(scope, whole,
+                   run(scope, op::csr_softmax,
+                       {box(offsets_of(x)), box(values), boxed(call.name() == "log_softmax")}))};
 }
 
 // -- along the axes of an element

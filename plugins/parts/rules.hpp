@@ -111,6 +111,14 @@ Result matmul(Scope& scope, const Call& call);
 tenon_status call_two(const Call& call);
 // Sums of truths are truths, and those of integers wrap around: of equal indices they come before any conversion.
 inline bool has_exact_sums(int32_t dtype) { return dtype >= TENON_DTYPE_F8E4M3; }
+Tensor with_exact_sums(Scope& scope, const Tensor& x, int32_t dtype);
+// The dtype of the sum of elements of this one.
+int32_t accumulated(int32_t dtype);
+// Of coo along the axes that the call names; and of how many elements each result of such a call is the sum.
+Result sum_along(Scope& scope, const Call& call);
+int64_t summed_elements(const Call& call);
+Result reshape(Scope& scope, const Call& call);
+Result concat(Scope& scope, const Call& call);
 // Does the operator give 0 where the composed tensors among its arguments are 0?
 bool is_zero_at_zero(Scope& scope, const Call& call);
 // Views, which are no views of memory here: transposes, slices, selections.

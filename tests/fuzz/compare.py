@@ -111,7 +111,7 @@ MULTILINEAR = set(
     "conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d avg_pool3d "
     "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add "
     "correlation match_matrix_tensor rank_attention sequence_conv csr_matmul csr_matmul_transposed csr_sddmm "
-    "csr_masked_product".split()
+    "csr_masked_product csr_product".split()
 )
 
 

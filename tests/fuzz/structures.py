@@ -134,7 +134,8 @@ def _product(s, rng):
         np.add.at(x, (s.of_rows(), s.indices), 1.0)
         return np.argwhere(x @ y)[:, 1]
 
-    return right, lambda: tenon.csr_product_structure(*s.parts(), *s.parts(), s.columns)[1], wanted
+    matrix = *s.parts(), tenon.ones([s.stored])
+    return right, lambda: tenon.csr_product(*matrix, *matrix, s.columns)[1], wanted
 
 
 def _segments(s, rng):

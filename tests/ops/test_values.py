@@ -25,7 +25,7 @@ REFERENCED = [case for case in CASES if case.reference is not None]
 DATA_DEPENDENT = set(
     "nonzero masked_select masked_scatter tril_indices triu_indices nms reindex_graph"
     " sequence_unpad text_lower text_upper text_take text_split sample_subgraph"
-    " csr_product_structure sorted_matches filter_by_instag".split()
+    " csr_product coo_coalesce sorted_matches filter_by_instag".split()
 )
 UNWRITABLE = {"expand", "sliding_window", "broadcast_tensors", "meshgrid"}
 

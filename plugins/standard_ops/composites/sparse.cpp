@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two CSR matrices, for devices that have no kernel for them: all products of two elements, sorted by where
-// they go.
+// Operators on the parts of sparse tensors, for devices that have no kernel for them. Products of two CSR matrices are all
+// products of two elements, sorted by where they go.
 #include "composites/compose.hpp"
 
 #include <algorithm>
@@ -13,6 +13,25 @@ int64_t last_of(Scope& scope, const Tensor& x) {
   Tensor last = ops::narrow(scope, x, 0, x->numel - 1, 1);
   Tensor here = ops::to_device(scope, ops::contiguous(scope, last), host->device_host());
   return scope.ok() ? *static_cast<const int64_t*>(here->data) : 0;
+}
+
+// Indices of an axis of `size` elements, none of which counts from the end.
+tenon_status expect_inside(Scope& scope, const Tensor& indices, int64_t axis, int64_t size,
+                           tenon_err* err) {
+  if (!scope.ok()) return scope.status();
+  Tensor outside = ops::logical_or(scope, ops::less(scope, indices, 0),
+                                   ops::greater_equal(scope, indices, size));
+  Tensor positions = ops::nonzero(scope, outside);
+  if (!scope.ok()) return scope.status();
+  if (positions->shape[0] == 0) return TENON_OK;
+  const int64_t at =
+      last_of(scope, ops::reshape(scope, ops::narrow(scope, positions, 0, 0, 1), {1}));
+  const int64_t index = last_of(scope, ops::narrow(scope, indices, 0, at, 1));
+  if (!scope.ok()) return scope.status();
+  return fail(err, TENON_OUT_OF_RANGE,
+              "coo: expected indices from 0 to " + std::to_string(size - 1) + " along axis " +
+                  std::to_string(axis) + ", got " + std::to_string(index) + " at position " +
+                  std::to_string(at));
 }
 
 // For each product of two elements where it goes, as row * columns + column, and the positions of the two.
@@ -53,22 +72,150 @@ Tensor begins_of(Scope& scope, const Tensor& sorted) {
   return ops::concat(scope, {first, differs}, 0);
 }
 
+// Keys that are equal, sorted: the order of all keys, what is distinct, and which of these each sorted key is.
+struct Groups {
+  Tensor order, distinct, group;
+};
+Groups groups_of(Scope& scope, const Tensor& keys) {
+  if (!scope.ok()) return {};
+  if (keys->numel == 0) return {keys, keys, keys};
+  Groups found;
+  found.order = ops::argsort(scope, keys, 0);
+  Tensor sorted = ops::index_select(scope, keys, found.order, 0);
+  Tensor begins = begins_of(scope, sorted);
+  found.group =
+      ops::subtract(scope, ops::cumsum(scope, ops::cast(scope, begins, TENON_DTYPE_I64), 0), 1);
+  found.distinct = ops::compress(scope, sorted, begins);
+  return found;
+}
+
+// For each distinct key the sum of its products.
+Tensor sums_of(Scope& scope, const Products& products, const Groups& groups, const Tensor& x,
+               const Tensor& y) {
+  if (!scope.ok()) return {};
+  Tensor terms = ops::multiply(
+      scope,
+      ops::index_select(scope, x, ops::index_select(scope, products.left, groups.order, 0), 0),
+      ops::index_select(scope, y, ops::index_select(scope, products.right, groups.order, 0), 0));
+  Tensor sums = ops::segment_add(scope, ops::unsqueeze(scope, terms, {1}), groups.group,
+                                 groups.distinct->numel);
+  return ops::select(scope, sums, 1, 0);
+}
+
+// The row of each stored element, whose values are [stored, ...], and these as a matrix.
+Tensor as_matrix(Scope& scope, const Tensor& values) {
+  if (!scope.ok()) return {};
+  const int64_t stored = values->shape[0];
+  const int64_t shape[] = {stored, stored > 0 ? values->numel / stored : 1};
+  return ops::reshape(scope, values, list_of(shape));
+}
+
+// For each element the sum of its row.
+Tensor sums_of_rows(Scope& scope, const Tensor& x, const Tensor& rows, int64_t count) {
+  return ops::index_select(scope, ops::segment_add(scope, x, rows, count), rows, 0);
+}
+
 }  // namespace
 
-TENON_DECOMPOSE(csr_product_structure) {
+TENON_DECOMPOSE(csr_is_sorted) {
   Scope scope(err);
-  Tensor indptr = operand(scope, args[0]);
-  const int64_t columns = int_of(args[4]);
-  Products products = products_of(scope, args, args + 2, columns);
+  Tensor indptr = operand(scope, args[0]), indices = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
-  Tensor keys = products.key;
-  if (keys->numel > 0) {
-    Tensor sorted = ops::sort(scope, keys);
-    keys = ops::compress(scope, sorted, begins_of(scope, sorted));
+  const int64_t count = indices->numel;
+  Tensor rows = ops::csr_rows(scope, indptr, count);
+  if (count < 2)
+    return finish(scope, outs,
+                  ops::full(scope, IntList(), true, TENON_DTYPE_BOOL, indices->device));
+  const auto before = [&](const Tensor& x) { return ops::narrow(scope, x, 0, 0, count - 1); };
+  const auto behind = [&](const Tensor& x) { return ops::narrow(scope, x, 0, 1, count - 1); };
+  Tensor is_right = ops::logical_or(scope, ops::less(scope, before(rows), behind(rows)),
+                                    ops::less(scope, before(indices), behind(indices)));
+  return finish(scope, outs, ops::all(scope, is_right));
+}
+
+TENON_DECOMPOSE(csr_softmax) {
+  Scope scope(err);
+  Tensor indptr = operand(scope, args[0]), values = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const int64_t count = indptr->numel - 1;
+  Tensor rows = ops::csr_rows(scope, indptr, values->shape[0]);
+  Tensor x = as_matrix(scope, values);
+  Tensor largest = ops::segment_extreme(scope, x, rows, count);
+  Tensor moved = ops::subtract(scope, x, ops::index_select(scope, largest, rows, 0));
+  Tensor powers = ops::exp(scope, moved);
+  Tensor sums = sums_of_rows(scope, powers, rows, count);
+  Tensor out = bool_of(args[2]) ? ops::subtract(scope, moved, ops::log(scope, sums))
+                                : ops::divide(scope, powers, sums);
+  return finish(scope, outs, ops::reshape(scope, out, list_of(shape_of(*values.get()))));
+}
+
+TENON_DECOMPOSE(csr_softmax_grad) {
+  Scope scope(err);
+  Tensor indptr = operand(scope, args[0]), y = operand(scope, args[2]);
+  Tensor grad = as_matrix(scope, operand(scope, args[1])), from = as_matrix(scope, y);
+  if (!scope.ok()) return scope.status();
+  const int64_t count = indptr->numel - 1;
+  Tensor rows = ops::csr_rows(scope, indptr, y->shape[0]);
+  Tensor out;
+  if (bool_of(args[3])) {
+    Tensor sums = sums_of_rows(scope, grad, rows, count);
+    out = ops::subtract(scope, grad, ops::multiply(scope, ops::exp(scope, from), sums));
+  } else {
+    Tensor sums = sums_of_rows(scope, ops::multiply(scope, grad, from), rows, count);
+    out = ops::multiply(scope, from, ops::subtract(scope, grad, sums));
   }
+  return finish(scope, outs, ops::reshape(scope, out, list_of(shape_of(*y.get()))));
+}
+
+TENON_DECOMPOSE(coo_coalesce) {
+  Scope scope(err);
+  Tensor indices = as_int64(scope, operand(scope, args[0]));
+  const Ints shape = ints_of(args[1]);
+  if (!scope.ok()) return scope.status();
+  if (indices->ndim != 2 || indices->shape[0] != static_cast<int64_t>(shape.size()) ||
+      shape.empty())
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "coo_coalesce",
+                        "expected indices [axes, stored elements] and a size for each axis, got "
+                        "indices of shape %s and %zu sizes",
+                        shape_text(*indices.get()).c_str(), shape.size());
+  Tensor keys;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    Tensor along = ops::select(scope, indices, 0, static_cast<int64_t>(axis));
+    TENON_TRY(expect_inside(scope, along, static_cast<int64_t>(axis), shape[axis], err));
+    keys = axis == 0 ? along : ops::add(scope, ops::multiply(scope, keys, shape[axis]), along);
+  }
+  const Groups groups = groups_of(scope, keys);
+  if (!scope.ok()) return scope.status();
+  Tensor group = groups.group;
+  if (keys->numel > 0)
+    group = ops::index_put(scope, numbers_to(scope, keys->numel, keys), {groups.order}, group);
+  std::vector<Tensor> along(shape.size());
+  Tensor rest = groups.distinct;
+  for (size_t axis = shape.size() - 1; axis > 0; --axis) {
+    const int64_t size = std::max<int64_t>(shape[axis], 1);
+    along[axis] = ops::remainder(scope, rest, size);
+    rest = ops::floor_divide(scope, rest, size);
+  }
+  along[0] = rest;
+  return finish(scope, outs, ops::stack(scope, along, 0), group);
+}
+
+TENON_DECOMPOSE(csr_product) {
+  Scope scope(err);
+  Tensor indptr = operand(scope, args[0]), x = operand(scope, args[2]), y = operand(scope, args[5]);
+  Tensor columns_of_y = operand(scope, args[4]);
+  const int64_t columns = int_of(args[6]);
+  const tenon_value right[] = {args[3], args[4]};
+  Products products = products_of(scope, args, right, columns);
+  if (!scope.ok()) return scope.status();
+  const Groups groups = groups_of(scope, products.key);
+  Tensor sums = sums_of(scope, products, groups, x, y);
   Tensor bounds = ops::multiply(scope, numbers_to(scope, indptr->numel, indptr), columns);
-  return finish(scope, outs, ops::searchsorted(scope, keys, bounds),
-                ops::remainder(scope, keys, std::max<int64_t>(columns, 1)));
+  Tensor begins = ops::searchsorted(scope, groups.distinct, bounds);
+  Tensor indices = ops::remainder(scope, groups.distinct, std::max<int64_t>(columns, 1));
+  if (scope.ok() && columns_of_y->dtype == TENON_DTYPE_I32)
+    indices = ops::cast(scope, indices, TENON_DTYPE_I32);
+  return finish(scope, outs, begins, indices, sums);
 }
 
 TENON_DECOMPOSE(csr_masked_product) {
@@ -81,22 +228,16 @@ TENON_DECOMPOSE(csr_masked_product) {
   if (!scope.ok()) return scope.status();
   if (products.key->numel == 0 || indices->numel == 0)
     return finish(scope, outs, full_with(scope, x, shape_of(*indices.get()), 0));
-  Tensor order = ops::argsort(scope, products.key, 0);
-  Tensor sorted = ops::index_select(scope, products.key, order, 0);
-  Tensor begins = begins_of(scope, sorted);
-  Tensor groups =
-      ops::subtract(scope, ops::cumsum(scope, ops::cast(scope, begins, TENON_DTYPE_I64), 0), 1);
-  const int64_t count = 1 + last_of(scope, groups);
-  Tensor terms = ops::multiply(
-      scope, ops::index_select(scope, x, ops::index_select(scope, products.left, order, 0), 0),
-      ops::index_select(scope, y, ops::index_select(scope, products.right, order, 0), 0));
-  Tensor sums = ops::segment_add(scope, ops::unsqueeze(scope, terms, {1}), groups, count);
-  Tensor distinct = ops::compress(scope, sorted, begins);
+  const Groups groups = groups_of(scope, products.key);
+  Tensor sums = sums_of(scope, products, groups, x, y);
+  if (!scope.ok()) return scope.status();
+  const Tensor& distinct = groups.distinct;
+  const int64_t count = distinct->numel;
   Tensor rows = ops::csr_rows(scope, indptr, indices->numel);
   Tensor wanted = ops::add(scope, ops::multiply(scope, rows, columns), indices);
   Tensor at = ops::minimum(scope, ops::searchsorted(scope, distinct, wanted), count - 1);
   Tensor is_there = ops::equal(scope, ops::index_select(scope, distinct, at, 0), wanted);
-  Tensor found = ops::select(scope, ops::index_select(scope, sums, at, 0), 1, 0);
+  Tensor found = ops::index_select(scope, sums, at, 0);
   return finish(scope, outs, ops::where(scope, is_there, found, 0));
 }
 

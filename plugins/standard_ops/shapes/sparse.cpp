@@ -85,6 +85,22 @@ TENON_INFER(csr_sddmm) {
   return TENON_OK;
 }
 
+TENON_INFER(csr_is_sorted) {
+  TENON_TRY(expect_csr("csr_is_sorted", args, nullptr, err));
+  set_new(outs[0], TENON_DTYPE_BOOL, {});
+  return TENON_OK;
+}
+
+TENON_INFER(csr_softmax) {
+  const tenon_tensor& values = tensor_of(args[1]);
+  TENON_TRY(expect_indptr("csr_softmax", tensor_of(args[0]), err));
+  if (values.ndim < 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "csr_softmax",
+                        "expected `values` of shape [stored elements, ...], got a number");
+  set_new(outs[0], values.dtype, shape_of(values));
+  return TENON_OK;
+}
+
 TENON_INFER(csr_order) {
   const tenon_tensor& indices = tensor_of(args[0]);
   TENON_TRY(expect_ndim("csr_order", "indices", indices, 1, "[stored elements]", err));

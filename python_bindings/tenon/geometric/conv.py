@@ -12,7 +12,7 @@ from tenon.nn import functional as F
 
 from .message_passing import MessagePassing, edges_of, is_csr
 from .segment import segment_softmax, segment_sum
-from .utils import add_self_loops, remove_self_loops
+from .utils import add_self_loops, remove_self_loops, with_self_loops
 
 
 class GCNConv(MessagePassing):
@@ -163,19 +163,48 @@ class GATConv(MessagePassing):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Features [n, heads * out_channels], or [n, out_channels] without `concat`."""
         n = x.shape[0]
-        if is_csr(edge_index):
-            edge_index = edges_of(edge_index)
         features = self.lin(x).reshape([n, self.heads, self.out_channels])
-        if self.add_self_loops:
-            edge_index, _ = remove_self_loops(edge_index)
-            edge_index, _ = add_self_loops(edge_index, num_nodes=n)
         scores = (
             (features * self.att_src).sum(axis=-1),
             (features * self.att_dst).sum(axis=-1),
         )
-        out = self.propagate(edge_index, (n, n), x=features, alpha=scores)
+        kind = type(self)
+        if (
+            is_csr(edge_index)
+            and kind.message is GATConv.message
+            and kind.aggregate is MessagePassing.aggregate
+        ):
+            out = self._product(edge_index, features, scores)
+        else:
+            if is_csr(edge_index):
+                edge_index = edges_of(edge_index)
+            if self.add_self_loops:
+                edge_index, _ = remove_self_loops(edge_index)
+                edge_index, _ = add_self_loops(edge_index, num_nodes=n)
+            out = self.propagate(edge_index, (n, n), x=features, alpha=scores)
         out = out.reshape([n, -1]) if self.concat else tenon.mean(out, 1)
         return out if self.bias is None else out + self.bias
+
+    def _product(self, graph: Tensor, x: Tensor, alpha: tuple[Tensor, Tensor]) -> Tensor:  # type: ignore[override]
+        """The weights of each head are a matrix, whose product with the features makes no messages."""
+        n = x.shape[0]
+        if tuple(graph.shape) != (n, n):
+            raise ValueError(
+                f"GATConv: expected a graph of shape {(n, n)} for features of {n} nodes, got shape "
+                f"{tuple(graph.shape)}"
+            )
+        indptr, indices = graph.indptr(), graph.indices().to(tenon.int64)
+        if self.add_self_loops:
+            indptr, indices = with_self_loops(indptr, indices)
+        rows = tenon.csr_rows(indptr, indices.shape[0])
+        score = tenon.index_select(alpha[0], indices, 0) + tenon.index_select(alpha[1], rows, 0)
+        weight = tenon.csr_softmax(indptr, F.leaky_relu(score, self.negative_slope))
+        weight = F.dropout(weight, self.dropout, self.training)
+        heads = [
+            tenon.csr_matmul(indptr, indices, weight[:, head], x[:, head])
+            for head in range(self.heads)
+        ]
+        return tenon.stack(heads, 1)
 
     def message(  # type: ignore[override]
         self, x_j: Tensor, alpha_j: Tensor, alpha_i: Tensor, index: Tensor, num_nodes: int

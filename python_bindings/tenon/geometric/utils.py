@@ -48,6 +48,21 @@ def remove_self_loops(
     return tenon.index_select(edge_index, keep, 1), edge_weight
 
 
+def with_self_loops(indptr: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+    """`indptr` and int64 `indices` of a square CSR matrix with one element of its diagonal in each row, the last one."""
+    n = indptr.shape[0] - 1
+    rows = tenon.csr_rows(indptr, indices.shape[0])
+    keep = tenon.nonzero(indices != rows).reshape([-1])
+    rows, indices = tenon.index_select(rows, keep, 0), tenon.index_select(indices, keep, 0)
+    loop = tenon.arange(n + 1, dtype=tenon.int64, device=indices.device)
+    begin = tenon.searchsorted(rows, loop) + loop
+    found = tenon.empty([indices.shape[0] + n], dtype=tenon.int64, device=indices.device)
+    # Before an element lie the elements of the diagonal of the rows before its own.
+    found[tenon.arange(indices.shape[0], dtype=tenon.int64, device=indices.device) + rows] = indices
+    found[begin[1:] - 1] = loop[:n]
+    return begin, found
+
+
 def coalesce(edge_index: Tensor, num_nodes: int | None = None) -> Tensor:
     """Every edge once, by source and then by target."""
     n = num_nodes_of(edge_index, num_nodes)

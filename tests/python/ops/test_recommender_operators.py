@@ -178,11 +178,10 @@ def test_dtypes_are_checked_before_kernels_run():
         tenon.sorted_matches(numbers, tenon.tensor([1.0]))
     with pytest.raises(
         TypeError,
-        match=r"\[csr_product_structure\] expected indices_y of dtype integer, got float32",
+        match=r"\[csr_product\] expected indices_y of dtype integer, got float32",
     ):
-        tenon.csr_product_structure(
-            tenon.tensor([0, 1]), tenon.tensor([0]), tenon.tensor([0, 1]), tenon.tensor([0.0]), 1
-        )
+        values, indptr = tenon.tensor([1.0]), tenon.tensor([0, 1])
+        tenon.csr_product(indptr, tenon.tensor([0]), values, indptr, tenon.tensor([0.0]), values, 1)
     with pytest.raises(
         TypeError, match=r"\[text_lower\] expected offsets of dtype integer, got float32"
     ):

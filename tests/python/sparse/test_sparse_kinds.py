@@ -349,8 +349,11 @@ def test_matrices_of_very_many_columns():
     wide = sparse.csr([0, 1], [2**49], [3.0], (1, 2**50))
     assert (wide * 2.0).values().tolist() == [6.0] and wide.T.shape == (2**50, 1)
     assert wide[0].indices().tolist() == [[2**49]]
+    one = sparse.csr([0, 1], [0], [2.0], (1, 1)).requires_grad_()
+    product = one @ wide
+    assert (product.indices().tolist(), product.values().tolist()) == ([2**49], [6.0])
     with pytest.raises(tenon.OutOfMemoryError, match=r"at most 2\^40 columns"):
-        sparse.csr([0, 1], [0], [1.0], (1, 1)) @ wide
+        product.values().sum().backward()
     coo = sparse.coo([[2**31 + 5] * 2, [2**17] * 2], [1.0, 2.0], (2**32, 2**18))
     assert coo.coalesce().values().tolist() == [3.0]
     with pytest.raises((ValueError, OverflowError)):

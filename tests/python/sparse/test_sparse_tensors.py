@@ -113,7 +113,6 @@ def test_what_would_be_dense_is_refused_with_the_fix(layout):
         ):
             function(s)
     for function in (
-        lambda x: x.reshape([-1]),
         lambda x: x[None],
         lambda x: x.sort(),
         lambda x: x.max(),
@@ -142,8 +141,7 @@ def test_nothing_reads_memory_that_is_not_there(layout):
         lambda: s.copy_(T([[1.0]])),
         lambda: s.zero_(),
         lambda: T([[1.0]]).__setitem__(0, s),
-        lambda: tenon.concat([s, s]),
-        lambda: tenon.stack([s, s]),
+        lambda: tenon.concat([s, T([[1.0]])]),
         lambda: tenon.softmax(s, 1),
         lambda: setattr(T([1.0]), "data", s),
         lambda: s.view([1]),
