@@ -31,8 +31,8 @@ def add_arguments(parser):
     parser.add_argument(
         "--max-slowdown",
         type=float,
-        default=1.9,
-        help="times as long that prompts may make a step while others decode; inf: no bound (1.9)",
+        default=1.8,
+        help="times as long that prompts may make a step while others decode; inf: no bound (1.8)",
     )
     parser.add_argument(
         "--draft", help="guess tokens: 'lookup' in the text itself, or a smaller model's path"

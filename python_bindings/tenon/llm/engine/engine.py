@@ -35,7 +35,7 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 MINIMUM_ROWS = 24
 
 # The default: no gap between two tokens of a stream is to be longer than two usual ones.
-MAX_SLOWDOWN = 1.9
+MAX_SLOWDOWN = 1.8
 
 
 class Engine:
