@@ -4,6 +4,7 @@
 // least squares to the codes that it gives, the one with the smallest squared error counts. So are the factors of iq4_nl, a
 // format of 32 numbers in a block, and iq4_xs, whose codes are no equal steps.
 #include <algorithm>
+#include <array>
 
 #include "composites/quantize_blocks.hpp"
 
@@ -69,12 +70,36 @@ constexpr Format kFormats[] = {{"q2_K", 16, 2, 4, true},
                                {"q5_K", 32, 5, 6, true},
                                {"q6_K", 16, 6, 8, false}};
 
+// Of candidates for `count` numbers of each row, those with the smallest squared error; of equals the first.
+template <size_t count>
+class Best {
+ public:
+  explicit Best(Scope& scope) : scope_(scope) {}
+
+  void offer(const Tensor& error, const std::array<Tensor, count>& numbers) {
+    if (!error_) {
+      error_ = error, numbers_ = numbers;
+      return;
+    }
+    Tensor is_better = ops::less(scope_, error, error_);
+    for (size_t i = 0; i < count; ++i)
+      numbers_[i] = ops::where(scope_, is_better, numbers[i], numbers_[i]);
+    error_ = ops::where(scope_, is_better, error, error_);
+  }
+  const std::array<Tensor, count>& numbers() const { return numbers_; }
+
+ private:
+  Scope& scope_;
+  Tensor error_;
+  std::array<Tensor, count> numbers_;
+};
+
 // For each row of x [groups, n], the factor and the offset, at most 0, of codes from 0 to `most`.
-std::pair<Tensor, Tensor> with_offset(Scope& scope, const Tensor& x, int64_t n, double most) {
+std::array<Tensor, 2> with_offset(Scope& scope, const Tensor& x, int64_t n, double most) {
   Tensor low = ops::minimum(scope, ops::min(scope, x, {1}, true), 0.0);
   Tensor range = ops::subtract(scope, ops::max(scope, x, {1}, true), low);
   Tensor above = ops::subtract(scope, x, low), sum = sum_of(scope, x);
-  Tensor best_factor, best_offset, best;
+  Best<2> best(scope);
   for (const double more : {0.0, -0.8, -0.6, -0.4, -0.2, 0.2, 0.4, 0.6, 0.8}) {
     Tensor factor = ops::divide(scope, range, most + more), offset = low;
     Tensor level = levels_of(scope, above, factor, 0, most);
@@ -95,22 +120,15 @@ std::pair<Tensor, Tensor> with_offset(Scope& scope, const Tensor& x, int64_t n, 
     factor = ops::where(scope, is_fitted, fitted_factor, factor);
     offset = ops::where(scope, is_fitted, fitted_offset, offset);
     Tensor made = ops::add(scope, ops::multiply(scope, level, factor), offset);
-    Tensor error = squared_error(scope, x, made);
-    if (!best) {
-      best_factor = factor, best_offset = offset, best = error;
-      continue;
-    }
-    Tensor is_better = ops::less(scope, error, best);
-    best_factor = ops::where(scope, is_better, factor, best_factor);
-    best_offset = ops::where(scope, is_better, offset, best_offset);
-    best = ops::where(scope, is_better, error, best);
+    best.offer(squared_error(scope, x, made), {factor, offset});
   }
-  return {best_factor, best_offset};
+  return best.numbers();
 }
 
 // For each row of x [groups, n], the factor of codes from -half to half - 1.
 Tensor around_zero(Scope& scope, const Tensor& x, double half) {
-  Tensor extreme = extreme_of(scope, x), best_factor, best;
+  Tensor extreme = extreme_of(scope, x);
+  Best<1> best(scope);
   for (const double more : {0.0, -0.9, -0.7, -0.5, -0.3, -0.1, 0.3, 0.6}) {
     Tensor factor = ops::divide(scope, extreme, -(half + more));
     Tensor level = levels_of(scope, x, factor, -half, half - 1);
@@ -118,16 +136,9 @@ Tensor around_zero(Scope& scope, const Tensor& x, double half) {
            xq = sum_of(scope, ops::multiply(scope, x, level));
     Tensor is_fitted = ops::greater(scope, qq, 0.0);
     factor = ops::where(scope, is_fitted, ops::divide(scope, xq, qq), factor);
-    Tensor error = squared_error(scope, x, ops::multiply(scope, level, factor));
-    if (!best) {
-      best_factor = factor, best = error;
-      continue;
-    }
-    Tensor is_better = ops::less(scope, error, best);
-    best_factor = ops::where(scope, is_better, factor, best_factor);
-    best = ops::where(scope, is_better, error, best);
+    best.offer(squared_error(scope, x, ops::multiply(scope, level, factor)), {factor});
   }
-  return best_factor;
+  return best.numbers()[0];
 }
 
 Tensor whole(Scope& scope, const Tensor& levels, double low, double high) {
@@ -256,7 +267,8 @@ Tensor of_nearest(Scope& scope, const Tensor& levels, F&& of) {
 
 // The factor of each row of x [groups, 32].
 Tensor factors_of(Scope& scope, const Tensor& x) {
-  Tensor extreme = extreme_of(scope, x), best_factor, best;
+  Tensor extreme = extreme_of(scope, x);
+  Best<1> best(scope);
   for (const double end : kEnds) {
     Tensor factor = ops::divide(scope, extreme, end);
     Tensor number = of_nearest(scope, ops::multiply(scope, x, inverse_of(scope, factor)),
@@ -264,16 +276,9 @@ Tensor factors_of(Scope& scope, const Tensor& x) {
     // No number is 0, so that there is always a sum of squares to divide by.
     factor = ops::divide(scope, sum_of(scope, ops::multiply(scope, x, number)),
                          sum_of(scope, ops::multiply(scope, number, number)));
-    Tensor error = squared_error(scope, x, ops::multiply(scope, number, factor));
-    if (!best) {
-      best_factor = factor, best = error;
-      continue;
-    }
-    Tensor is_better = ops::less(scope, error, best);
-    best_factor = ops::where(scope, is_better, factor, best_factor);
-    best = ops::where(scope, is_better, error, best);
+    best.offer(squared_error(scope, x, ops::multiply(scope, number, factor)), {factor});
   }
-  return best_factor;
+  return best.numbers()[0];
 }
 
 // Rows of x [groups, 32] as 16 bytes of codes.

@@ -29,6 +29,12 @@ def add_arguments(parser):
     parser.add_argument("--max-sequences", type=int, default=32, help="that run at once (32)")
     parser.add_argument("--max-waiting", type=int, default=256, help="that may wait (256)")
     parser.add_argument(
+        "--max-slowdown",
+        type=float,
+        default=1.8,
+        help="times as long that prompts may make a step while others decode; inf: no bound (1.8)",
+    )
+    parser.add_argument(
         "--draft", help="guess tokens: 'lookup' in the text itself, or a smaller model's path"
     )
     parser.add_argument("--draft-tokens", type=int, help="of a guess (lookup: 8, a model: 4)")
@@ -70,6 +76,7 @@ def run(arguments):
         max_length=arguments.max_length,
         max_sequences=arguments.max_sequences,
         max_waiting=arguments.max_waiting,
+        max_slowdown=arguments.max_slowdown,
         draft=draft,
     )
     key = arguments.api_key or os.environ.get("TENON_API_KEY")

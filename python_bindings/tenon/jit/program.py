@@ -272,14 +272,50 @@ def name_leaves(native: _core.Program, function: Any) -> _core.Program:
 
 def _record(
     function: Callable[..., Any], inputs: tuple[Any, ...], tensors: list[Tensor]
-) -> tuple[_core.Program, list[Any]]:
+) -> tuple[_core.Program, list[Any], Any]:
+    """What a call did, the structure of its results, and the results."""
     recording = _core.Recording(tensors, PACKAGE)
     try:
         outputs: list[Tensor] = []
-        structure = structures.flatten(function(*inputs), outputs)
-        return recording.finish(outputs), structure
+        results = function(*inputs)
+        structure = structures.flatten(results, outputs)
+        return recording.finish(outputs), structure, results
     finally:
         recording.abandon()
+
+
+class Recorder:
+    """Records a function in calls that are made anyway, where `export` would make two for the recording alone.
+
+    Calls run the function and give its results. As soon as the recordings of two agree, `program` is there and
+    further calls run it. All calls have arguments of one structure and the shapes, dtypes and devices of the
+    first; the syntax of the function is not rewritten. Raises as `export` does, but only when a third recording
+    differs from the second.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.program: Program | None = None
+        self._function = function
+        self._recordings: list[_core.Program] = []
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self.program is not None:
+            return self.program(*inputs)
+        tensors: list[Tensor] = []
+        structure = structures.flatten(inputs, tensors)
+        recording, outputs, results = _record(self._function, inputs, tensors)
+        self._recordings.append(recording)
+        if len(self._recordings) > 1:
+            try:
+                settled = self._recordings[-2].settle(recording)
+            except RuntimeError:
+                if len(self._recordings) > 2:  # the first call may set things up
+                    raise
+                return results
+            optimized = settled.optimize(pass_list(PASSES, "exact", ()))
+            self.program = Program(optimized, structure, outputs)
+            self._recordings.clear()
+        return results
 
 
 def _settled(
@@ -302,9 +338,9 @@ def _agreed(
     inputs: tuple[Any, ...],
     tensors: list[Tensor],
 ) -> tuple[_core.Program, list[Any]]:
-    first, _ = _record(function, inputs, tensors)
+    first, _, _ = _record(function, inputs, tensors)
     for attempt in range(2):
-        second, outputs = _record(function, inputs, tensors)
+        second, outputs, _ = _record(function, inputs, tensors)
         try:
             return name_leaves(first.settle(second), named), outputs
         except RuntimeError:

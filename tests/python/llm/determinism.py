@@ -5,7 +5,8 @@
 
 64 requests, many of which begin alike, greedy and drawn, are asked at once: in 10 orders, in chunks of 1 to 512
 tokens, on 1 and 2 threads, with cached prefixes and without, with hardly more memory than one of them needs, so that
-most are preempted, with drafts of two kinds, and in a new process. Tokens, log-probabilities and the likeliest tokens
+most are preempted, with drafts of two kinds, steps bounded by time and not, and in a new process. Seven of eight sizes
+of chunks are those of 16 of the requests, the longest of which are always there, as others are cut by few sizes. Tokens, log-probabilities and the likeliest tokens
 must be those that each request gets in an engine of its own, on one thread, with nothing cached. Decoders are a random
 Llama in float32, the same in blocks with activations of 8 bits, and with keys and values of int8.
 """
@@ -16,6 +17,7 @@ import argparse
 import asyncio
 import hashlib
 import itertools
+import math
 import random
 import subprocess
 import sys
@@ -31,6 +33,7 @@ from tenon.llm.models.blocks import BlockWeight
 
 LENGTH, VOCABULARY, ANSWER = 640, 200, 12
 KINDS = ("float32", "q8_0", "int8 pools")
+SOME = 16  # of the requests, which most engines are asked
 DTYPES = {"int8 pools": "int8"}
 
 
@@ -117,9 +120,10 @@ def digest(found: dict[int, list]) -> str:
 def variations(
     kind: str, chunks: list[int], orders: int, requests: list[dict[str, Any]], seed: int
 ) -> Iterator[tuple[dict[str, Any], int, list[int]]]:
-    """Settings of an engine, threads and an order: each chunk size, order, number of threads, kind of draft and
-    size of the cache comes, in random company."""
+    """Settings of an engine, threads and an order: each chunk size, order, number of threads, kind of draft,
+    bound of time and size of the cache comes, in random company."""
     draw, count = random.Random(seed), len(requests)
+    by_length = sorted(range(count), key=lambda number: -len(requests[number]["prompt"]))
     longest = max(len(request["prompt"]) for request in requests) + ANSWER
     some = [random.Random(each).sample(range(count), count) for each in range(orders)]
     turns = itertools.count()
@@ -135,9 +139,14 @@ def variations(
             "kv_cache": (longest // 16 + 3) * block if turn % 3 == 2 else "4MiB",
             "max_length": longest,
             "max_sequences": draw.choice((2, 7, 32, 64)),
+            "max_slowdown": draw.choice((1.0, 1.8, math.inf)),
             "dtype": DTYPES.get(kind, "float32"),
         }
-        yield settings, 1 + turn // 2 % 2, some[turn % orders]
+        order = some[turn % orders]
+        if turn % 8 and count > SOME:
+            asked = {*by_length[: SOME // 4], *draw.sample(by_length[SOME // 4 :], SOME * 3 // 4)}
+            order = [number for number in order if number in asked]
+        yield settings, 1 + turn // 2 % 2, order
 
 
 def check(

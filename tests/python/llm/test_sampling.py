@@ -10,21 +10,37 @@ import tenon
 from scipy import stats
 from tenon.llm.engine import Sampler, SamplingOptions, philox, uniform
 
+E = math.e
 LOGITS = np.log(np.array([0.4, 0.3, 0.2, 0.06, 0.04], np.float32))
 
 
 DRAWS = 1_000_000 if os.environ.get("TENON_TEST_EXHAUSTIVE") == "1" else 4000
+OF_SEED = 100  # draws of each seed, at different positions
 
 
-def shares(prompt=(), **options):
-    """How often each token is drawn in DRAWS draws at different positions."""
-    counts = np.zeros(5)
-    for position in range(DRAWS):
-        token, _, _ = Sampler(SamplingOptions(seed=3, **options), list(prompt)).draw(
-            LOGITS, position
-        )
-        counts[token] += 1
+def counts_of(draw):
+    """How often each token comes in DRAWS draws of `draw(seed, position)`."""
+    counts = np.zeros(LOGITS.size)
+    for number in range(DRAWS):
+        counts[draw(*divmod(number, OF_SEED))] += 1
     return counts
+
+
+def shares(prompt=(), generated=(), **options):
+    """The counts with `options` behind a prompt and tokens that were generated before."""
+    only = [np.where(np.arange(LOGITS.size) == one, 0, -np.inf).astype("f4") for one in generated]
+    counts_tokens = bool(generated) or "repetition_penalty" in options
+    made = {}
+
+    def draw(seed, position):
+        if counts_tokens or seed not in made:
+            made.clear()
+            made[seed] = Sampler(SamplingOptions(seed=seed, **options), list(prompt))
+            for place, row in enumerate(only):
+                made[seed].draw(row, place)
+        return made[seed].draw(LOGITS, len(only) + position)[0]
+
+    return counts_of(draw)
 
 
 def test_philox_is_the_published_one():
@@ -48,6 +64,15 @@ def test_philox_is_the_published_one():
         ({"min_p": 0.6, "top_k": 4, "top_p": 0.99}, [0.4, 0.3, 0, 0, 0]),
         ({"logit_bias": {4: math.log(10), 0: -100}}, [0, 0.3, 0.2, 0.06, 0.4]),
         ({"repetition_penalty": 2.0, "prompt": [0]}, [0.16, 0.3, 0.2, 0.06, 0.04]),
+        (
+            {"frequency_penalty": 0.5, "generated": [0, 0, 1]},
+            [0.4 / E, 0.3 / E**0.5, 0.2, 0.06, 0.04],
+        ),
+        ({"presence_penalty": 1.0, "generated": [0, 0, 1]}, [0.4 / E, 0.3 / E, 0.2, 0.06, 0.04]),
+        (
+            {"temperature": 0.5, "presence_penalty": 0.5, "top_k": 3, "generated": [0]},
+            [0.16 / E, 0.09, 0.04, 0, 0],
+        ),
     ],
 )
 def test_draws_follow_the_options(options, expected):

@@ -34,6 +34,9 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 # that needs fewer, or more, says so in `minimum_rows`.
 MINIMUM_ROWS = 24
 
+# The default: no gap between two tokens of a stream is to be longer than two usual ones.
+MAX_SLOWDOWN = 1.8
+
 
 class Engine:
     """Generates for many requests at once with a decoder, each as if it were alone.
@@ -42,7 +45,9 @@ class Engine:
     lengths, picks, pools)` gives the logits of the picked rows. `kv_cache` is the memory of keys and
     values, in bytes or with a unit; it must hold one sequence of `max_length` tokens. At most
     `max_sequences` run and `max_waiting` wait; a step has at most `token_budget` tokens, `chunk_size`
-    of them from one request. `dtype` is that of keys and values: float32, bfloat16, float16, or int8 with a
+    of them from one request. While requests decode, a step takes so many tokens of prompts that it lasts at most
+    `max_slowdown` times as long as one in which all requests decode, by what steps have taken, and a few in any
+    case; with inf only their number is bounded. `dtype` is that of keys and values: float32, bfloat16, float16, or int8 with a
     scale for each token and head.
 
     A request's tokens and log-probabilities are the same bits whatever runs beside it, however its
@@ -64,6 +69,7 @@ class Engine:
         max_waiting: int = 256,
         token_budget: int = 512,
         chunk_size: int = 256,
+        max_slowdown: float = MAX_SLOWDOWN,
         block_size: int = 16,
         dtype="float32",
         minimum_rows: int | None = None,
@@ -89,6 +95,8 @@ class Engine:
         ):
             if value < 1:
                 raise ValueError(f"Engine: expected {name} of at least 1, got {value}")
+        if not max_slowdown >= 1:
+            raise ValueError(f"Engine: expected max_slowdown of at least 1, got {max_slowdown}")
         self.max_length = max_length or config.max_positions
         if self.max_length > config.max_positions:
             raise ValueError(
@@ -114,7 +122,9 @@ class Engine:
                 f"{tuple(self._pools[0][0].shape)}"
             )
         self.cache = BlockCache(blocks, block_size, reserved=self._reserved)
-        self.scheduler = Scheduler(self.cache, max_sequences, token_budget, chunk_size, draft)
+        self.scheduler = Scheduler(
+            self.cache, max_sequences, token_budget, chunk_size, draft, max_slowdown
+        )
         self.steps = 0
         self.drafted = self.accepted = 0  # tokens of drafts, and those that were right
         self.forward_seconds = 0.0
@@ -298,6 +308,8 @@ class Engine:
         if not pieces:
             return
         start = time.perf_counter()
+        rows = sum(count for request, count in pieces if request.is_decoding)
+        tokens = sum(count for _, count in pieces) - rows
         try:
             self._copy_rows(pieces)
             logits, picked, seconds = self._forward(pieces)
@@ -315,7 +327,9 @@ class Engine:
             first += count
         self.steps += 1
         self.forward_seconds += seconds
-        self.step_seconds += time.perf_counter() - start
+        taken = time.perf_counter() - start
+        self.scheduler.cost.learn(rows, tokens, taken)
+        self.step_seconds += taken
 
     def _forward(self, pieces):
         batch = build_batch(pieces, self.cache.block_size, self._minimum_rows, self._table_width)

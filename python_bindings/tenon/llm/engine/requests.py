@@ -73,5 +73,10 @@ class Request:
         return (self.priority, self.number)
 
     @property
+    def is_decoding(self) -> bool:
+        """Whether its next token needs only the last one to be computed."""
+        return len(self.tokens) - self.computed == 1 and len(self.tokens) > len(self.prompt)
+
+    @property
     def generated(self) -> int:
         return len(self.tokens) - len(self.prompt)

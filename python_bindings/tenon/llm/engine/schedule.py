@@ -2,17 +2,20 @@
 """Which tokens of which requests the next step computes.
 
 There is no phase of prompts: a request has `computed` tokens and a length, and each step moves some
-of them on (Yu et al., 2022, "Orca"; Agrawal et al., 2023, "Sarathi", for prompts in chunks). When
+of them on (Yu et al., 2022, "Orca"; Agrawal et al., 2023, "Sarathi", for prompts in chunks). While some
+requests decode, prompts get what time of a step is left to them (decision 264). When
 blocks are short, the last in order gives its own back and is computed again later.
 """
 
 from __future__ import annotations
 
 import bisect
+import math
 from typing import NamedTuple
 
 from ..draft import Draft
 from .cache import BlockCache
+from .cost import StepCost
 from .requests import Request
 
 
@@ -26,7 +29,8 @@ class Piece(NamedTuple):
 class Scheduler:
     """Requests that wait and run, in the order of priority and arrival.
 
-    `token_budget` bounds the tokens of a step and `chunk_size` those of one request in it. With a `draft`
+    `token_budget` bounds the tokens of a step and `chunk_size` those of one request in it; `max_slowdown` bounds
+    its time while requests decode, by the estimates of `cost`. With a `draft`
     requests whose next token is computed get guesses behind it, as far as there are blocks and budget.
     """
 
@@ -37,8 +41,11 @@ class Scheduler:
         token_budget: int,
         chunk_size: int,
         draft: Draft | None = None,
+        max_slowdown: float = math.inf,
     ):
         self.cache = cache
+        self.cost = StepCost()
+        self.max_slowdown = max_slowdown
         self.draft = draft
         self.max_sequences = max_sequences
         self.token_budget = token_budget
@@ -60,23 +67,26 @@ class Scheduler:
     def plan(self) -> list[Piece]:
         """The pieces of the next step. Their tables have room for what the step writes."""
         budget, before = self.token_budget, self.preemptions
+        prompts = self._prompt_budget()
         pieces: list[Piece] = []
         for request in list(self.running):
             if budget <= 0:
                 break
             if request in self.running:  # not preempted for one before it
-                count = self._count(request, budget)
-                if self._make_room(request, count):
+                count = self._count(request, budget, prompts)
+                if count and self._make_room(request, count):
+                    if not request.is_decoding:
+                        prompts -= count
                     count += self._guess(request, count, budget - count)
                     pieces.append(Piece(request, count))
                     budget -= count
-        while self.waiting and budget > 0 and len(self.running) < self.max_sequences:
+        while self.waiting and min(budget, prompts) > 0 and len(self.running) < self.max_sequences:
             if self.preemptions != before:
                 break  # what was just given back would be taken again
             request = self.waiting[0]
             if not self._admit(request):
                 break
-            count = self._count(request, budget)
+            count = self._count(request, budget, prompts)
             assert request.table is not None
             if not self.cache.grow(request.table, request.computed + count):
                 self._release(request)
@@ -85,10 +95,20 @@ class Scheduler:
             bisect.insort(self.running, request, key=lambda one: one.order)
             pieces.append(Piece(request, count))
             budget -= count
+            prompts -= count
         return pieces
 
-    def _count(self, request, budget):
-        return min(len(request.tokens) - request.computed, budget, self.chunk_size)
+    def _prompt_budget(self):
+        """Tokens of prompts in the next step: as many as may be, if no request waits for its next token."""
+        decoding = sum(request.is_decoding for request in self.running)
+        if not decoding:
+            return math.inf
+        present = min(len(self.running) + len(self.waiting), self.max_sequences)
+        return self.cost.prompt_tokens(decoding, present, self.max_slowdown)
+
+    def _count(self, request, budget, prompts):
+        left = len(request.tokens) - request.computed
+        return min(left, budget, self.chunk_size, left if request.is_decoding else prompts)
 
     def _guess(self, request, count, budget):
         """Put guesses behind a request whose next token is computed, and say how many."""

@@ -2,8 +2,9 @@
 """Steps of a decoder as recorded programs.
 
 A step of few rows takes a good part of its time in Python, which calls its operators one by one. Steps whose
-numbers have the same shapes make the same calls; so after some of them the calls are recorded, and later
-steps run the program. Its bits are those of the calls. Pools are inputs that the program writes.
+numbers have the same shapes make the same calls; so calls of a shape that comes again are recorded, and later
+steps run the program. Its bits are those of the calls. Pools are inputs that the program writes. What is recorded
+are steps that are made anyway: calls for the recording alone would make all that runs wait for two steps more.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any
 
 import tenon
 from tenon import Tensor, _core
+from tenon.jit.program import Recorder
 from tenon.llm.models.step import Numbers, Pools
 
 MOST_ROWS = 64  # of a step that is worth a program; with more, products take the time
 MOST_PROGRAMS = 64  # of one decoder
-CALLS_BEFORE = 2  # steps of a shape before it is recorded, as many come once
+CALLS_BEFORE = 1  # steps of a shape before the two that are recorded, as many come once
 
 
 class StepPrograms:
@@ -27,8 +29,13 @@ class StepPrograms:
     def __init__(self, enabled: bool = True) -> None:
         self._enabled = enabled
         self._seen: dict[Any, int] = {}
-        self._programs: dict[Any, Callable[..., Tensor]] = {}
+        self._recorders: dict[Any, Recorder] = {}
         self._lock = threading.Lock()
+
+    @property
+    def known(self) -> int:
+        """How many programs there are."""
+        return sum(each.program is not None for each in list(self._recorders.values()))
 
     def run(self, function: Callable[..., Tensor], numbers: Numbers, pools: Pools) -> Tensor:
         """`function(*numbers, pools)`, without gradients."""
@@ -42,37 +49,39 @@ class StepPrograms:
                 pools[0][0].shape,
                 pools[0][0].dtype,
             )
-            program = self._programs.get(key) or self._recorded(key, function, numbers, pools)
-            if program is None:
-                return function(*numbers, pools)
-            return program(*numbers, *(tensor for pool in pools for tensor in pool))
+            recorder = self._recorders.get(key)
+            if recorder is None or recorder.program is None:
+                return self._recorded(key, function, numbers, pools)
+            return recorder.program(*_flat(numbers, pools))
 
     def _recorded(
         self, key: Any, function: Callable[..., Tensor], numbers: Numbers, pools: Pools
-    ) -> Callable[..., Tensor] | None:
-        """A program of the step, if there have been enough of its shapes and no other thread records."""
+    ) -> Tensor:
+        """The step, which is recorded if there have been enough of its shapes and no other thread records."""
         if _core.is_recording() or not self._lock.acquire(blocking=False):
-            return None
+            return function(*numbers, pools)
         try:
             if len(self._seen) > 16 * MOST_PROGRAMS:
                 self._seen.clear()
             seen = self._seen[key] = self._seen.get(key, 0) + 1
             if seen <= CALLS_BEFORE:
-                return None
-            if len(self._programs) >= MOST_PROGRAMS:
-                del self._programs[next(iter(self._programs))]
-            count = len(numbers)
+                return function(*numbers, pools)
+            if key not in self._recorders:
+                if len(self._recorders) >= MOST_PROGRAMS:
+                    del self._recorders[next(iter(self._recorders))]
+                count = len(numbers)
 
-            @tenon.jit.not_to_static
-            def step(
-                *tensors: Tensor,
-            ) -> Tensor:  # one tensor after another, which are fast to pass
-                given = list(zip(tensors[count::2], tensors[count + 1 :: 2]))
-                return function(*tensors[:count], given)
+                def step(
+                    *tensors: Tensor,
+                ) -> Tensor:  # one tensor after another, which are fast to pass
+                    given = list(zip(tensors[count::2], tensors[count + 1 :: 2]))
+                    return function(*tensors[:count], given)
 
-            flat = (*numbers, *(tensor for pool in pools for tensor in pool))
-            program = tenon.export(step, flat)
-            self._programs[key] = program
-            return program
+                self._recorders[key] = Recorder(step)
+            return self._recorders[key](*_flat(numbers, pools))
         finally:
             self._lock.release()
+
+
+def _flat(numbers: Numbers, pools: Pools) -> tuple[Tensor, ...]:
+    return (*numbers, *(tensor for pool in pools for tensor in pool))
