@@ -17,8 +17,10 @@ from tenon.jit import containers, open_sizes, sharded_calls, structures
 from tenon.jit.call_gradients import changed_leaf, lost_history, read_from_before
 from tenon.jit.captured_state import Outside
 from tenon.jit.divided import Divided, code_of
+from tenon.jit.entry import Entry
+from tenon.jit.given_grads import GivenGrads
 from tenon.jit.program import PASSES, Program, name_leaves, pass_list
-from tenon.jit.sharded_results import ShardedResults, sharded_results
+from tenon.jit.sharded_results import sharded_results
 from tenon.jit.signature import (
     Refused,
     describe,
@@ -31,52 +33,8 @@ from tenon.jit.signature import (
 from tenon.jit.syntax.user_code import PACKAGE
 
 _MODES = ("", "check", "off")
-_MUCH = 1 << 40  # elements
 _MOST_IN_VAIN = 32  # calls of a part, before it is no longer tried to find it a program
 _MOST_RENEWALS = 8  # of an entry without a program, because operators were defined meanwhile
-
-
-class _Entry:
-    """One signature: what it was recorded as so far."""
-
-    def __init__(self, signature: str) -> None:
-        self.signature = signature
-        # Of operators: programs hold the parts that operators are made of, which may be defined anew.
-        self.generation = _core.kernel_generation()
-        self.first: _core.Program | None = None
-        self.returned: Any = None  # the structure of the result
-        self.program: Any = None
-        self.sharded: ShardedResults | None = None
-        self.reason = ""  # why it stays without a program
-        self.recordings = self.calls = self.changes = self.renewals = 0
-        self.seconds = 0.0
-        self.work = _MUCH  # elements that are read and made, at most
-
-    def become(self, program: Any) -> None:
-        _, _, has_control_flow = program._native.effects()
-        if not has_control_flow:  # which may run for any time
-            leaves = sum(t.numel() for _, t, _ in program._native.leaves())
-            self.work = leaves + program.memory()["kept"]
-        self.program, self.first = program, None  # other threads may run it from here on
-
-    def spans(self, outside: Outside) -> tuple[list[int], list[int]]:
-        """Of the memory that the function reaches beside its arguments: where each tensor starts, in order, and the last
-        end of it and all before."""
-        leaves = [tensor for _, tensor, _ in self.program._native.leaves()]
-        spans = sorted(span(t) for t in (*leaves, *outside.tensors()) if t.numel())
-        ends: list[int] = []
-        for _, end in spans:
-            ends.append(max(end, ends[-1] if ends else 0))
-        return [start for start, _ in spans], ends
-
-    def run(self, tensors: Sequence[Tensor]) -> Any:
-        self.calls += 1
-        results = self.program._run(tensors)
-        if self.sharded is not None:
-            return self.sharded.assemble(self.program._outputs, results)
-        if self.program._returns_one:
-            return results
-        return structures.unflatten(self.program._outputs, iter(results))
 
 
 class Compiled(_core.CompiledCalls):
@@ -108,10 +66,11 @@ class Compiled(_core.CompiledCalls):
         # Calls whose sizes are left open. A check compares each call with a program of its own sizes.
         self._is_dynamic = dynamic and self._mode != "check"
         self._open: dict[Any, open_sizes.OpenSizes] = {}
-        self._entries: dict[Any, _Entry] = {}
+        self._entries: dict[Any, Entry] = {}
         self._outside: Outside | None = None
         # What was seen to be read that the function's code does not tell.
         self._grads: tuple[Tensor, ...] = ()  # tensors of which it reads .grad
+        self._given_grads = GivenGrads()  # other ones, whose .grad is an argument
         self._operators: tuple[str, ...] = ()  # operators with functions in Python
         self._lock = threading.Lock()
         self._of_local: dict[Any, Compiled] = {}  # of calls with sharded tensors, by their specs
@@ -127,9 +86,11 @@ class Compiled(_core.CompiledCalls):
             return driver(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
-            structure = structures.flatten((args, kwargs), tensors)
+            given = self._given_grads.behind(args), kwargs
+            structure = structures.flatten(given, tensors)
             inner = None
             if any(tensor.layout == sharded_calls.KIND for tensor in tensors):
+                self._given_grads.refuse_sharded()
                 inner = self._function_of_local_tensors(structure, tensors)
             else:
                 key, outside = self._key(structure, tensors)
@@ -137,7 +98,8 @@ class Compiled(_core.CompiledCalls):
             return self._run_eagerly(str(refusal), args, kwargs)
         if inner is not None:  # Its errors are those of the function, and no refusals.
             return sharded_calls.sharded_again(inner(*map(sharded_calls.local_of, tensors)))
-        if self._is_dynamic and (sizes := self._open_sizes(key, outside, structure, tensors)):
+        is_open = self._is_dynamic and not self._given_grads
+        if is_open and (sizes := self._open_sizes(key, outside, structure, tensors)):
             versions = sizes.versions()
             try:
                 result = sizes.entry.run(tensors)
@@ -160,7 +122,7 @@ class Compiled(_core.CompiledCalls):
                 )
             entry = self._renewed(key, entry, describe(structure, tensors))
         if entry.program is not None and self._mode != "check":
-            if entry.sharded is None and not kwargs:
+            if entry.sharded is None and not kwargs and not self._given_grads:
                 self._remember(args, entry, outside)
             elif entry.sharded is not None and not entry.sharded.fits():
                 return self._function(*args, **kwargs)
@@ -170,7 +132,7 @@ class Compiled(_core.CompiledCalls):
             driver = None if self._is_part else self._divided.function()
             return (driver or self._function)(*args, **kwargs)
         try:
-            return self._record(entry, outside, structure, tensors, args, kwargs)
+            return self._record(entry, outside, structure, tensors, args, given)
         finally:
             self._lock.release()
 
@@ -259,18 +221,18 @@ class Compiled(_core.CompiledCalls):
         finally:
             _recorded.is_on = False
             self._lock.release()
-        entry = _Entry(sizes.text())
+        entry = Entry(sizes.text())
         entry.seconds = time.perf_counter() - begin
         entry.calls = sizes.entry.calls if sizes.entry is not None else 0
         entry.become(program)
         sizes.entry, sizes.written = entry, written or []
         return sizes
 
-    def _renewed(self, key: Any, old: _Entry | None, signature: str) -> _Entry:
+    def _renewed(self, key: Any, old: Entry | None, signature: str) -> Entry:
         """A new entry in the place of one of operators that are others by now, or of none."""
         if old is None:
-            return self._entries.setdefault(key, _Entry(signature))
-        entry = _Entry(signature)
+            return self._entries.setdefault(key, Entry(signature))
+        entry = Entry(signature)
         entry.renewals = 0 if old.program is not None else old.renewals + 1
         if entry.renewals >= _MOST_RENEWALS:
             entry.reason = "operators are defined anew in each call"
@@ -279,7 +241,7 @@ class Compiled(_core.CompiledCalls):
         self._entries[key] = entry
         return entry
 
-    def _remember(self, args: tuple[Any, ...], entry: _Entry, outside: Outside) -> None:
+    def _remember(self, args: tuple[Any, ...], entry: Entry, outside: Outside) -> None:
         """Further calls like this one need not come here, as long as what was read from outside is the same."""
         _core.compiled_remember(
             self,
@@ -312,7 +274,9 @@ class Compiled(_core.CompiledCalls):
             raise Refused("two arguments share memory")
         outside = self._outside
         if outside is None or not outside.is_unchanged():
-            outside = self._outside = Outside(self._function, self._grads, self._operators, outside)
+            before, outside = outside, self._look_outside(outside)
+            if self._given_grads.adopt(before, outside):  # from the next call on
+                self._grads, self._outside, self._entries = (), None, {}
         if outside.refusal:
             raise Refused(outside.refusal)
         if any(_is_batched(t) for t in outside.tensors()):
@@ -322,20 +286,26 @@ class Compiled(_core.CompiledCalls):
             raise Refused("an argument is also reached in another way")
         return (hashable(structure), tuple(described(tensors)), modes(), outside.value), outside
 
+    def _look_outside(self, before: Outside | None) -> Outside:
+        self._outside = Outside(self._function, self._grads, self._operators, before)
+        return self._outside
+
     def _record(
         self,
-        entry: _Entry,
+        entry: Entry,
         outside: Outside,
         structure: list[Any],
         tensors: list[Tensor],
         args: Any,
-        kwargs: Any,
+        given: Any,
     ) -> Any:
-        """One call of the function, for real, that is written down."""
+        """One call of the function, for real, that is written down. `given`: what `structure` is of, with its
+        arguments by name."""
+        kwargs = given[1]
         checks = self._mode == "check"
         begin = time.perf_counter()
         required = [t.requires_grad for t in tensors]
-        given, found = [(t, t.grad) for t in tensors], [(t, t.grad) for t in outside.tensors()]
+        own, found = [(t, t.grad) for t in tensors], [(t, t.grad) for t in outside.tensors()]
         try:
             recording = _core.Recording(tensors, PACKAGE, True, code_of(self._function))
         except (NotImplementedError, RuntimeError, ValueError) as error:
@@ -350,7 +320,7 @@ class Compiled(_core.CompiledCalls):
             outputs: list[Tensor] = []
             try:
                 returned = structures.flatten(result, outputs)
-                containers.check_arguments((args, kwargs), structure, tensors)
+                containers.check_arguments(given, structure, tensors)
                 if self._is_part:
                     containers.check_variables((args, kwargs), result)
                 # The first call may set something up. A program would miss what further ones do; and what another thread
@@ -372,12 +342,15 @@ class Compiled(_core.CompiledCalls):
                     raise Refused("the result has another structure, or other values, each time")
                 entry.returned, entry.sharded = kept, sharded
                 read = {id(tensor): grad for tensor, grad in recording.grads_read()}
-                if read_from_before(read, given):
+                if read_from_before(read, own):
                     raise Refused(
                         "it reads .grad of an argument that it has not assigned; pass it as an argument"
                     )
                 called = recording.operators_defined_in_python()
-                if self._learns(outside, read_from_before(read, found), called):
+                if self._given_grads and recording.accumulates():
+                    raise Refused("it adds to a .grad that it has not assigned")
+                unknown = self._given_grads.without(read_from_before(read, found))
+                if self._learns(outside, unknown, called):
                     self._entries = {k: e for k, e in self._entries.items() if e is not entry}
                     return result
                 known = [*tensors, *outside.tensors()]
@@ -414,12 +387,12 @@ class Compiled(_core.CompiledCalls):
         known = {id(tensor) for tensor in self._grads}
         self._grads += tuple(t for t in grads if id(t) not in known)
         self._operators += tuple(name for name in operators if name not in self._operators)
-        self._outside = Outside(self._function, self._grads, self._operators, outside)
+        self._look_outside(outside)
         return True
 
     def _compare(
         self,
-        entry: _Entry,
+        entry: Entry,
         native: _core.Program,
         structure: list[Any],
         returned: list[Any],

@@ -262,7 +262,7 @@ def test_programs_of_older_operators_are_let_go():
         for _ in range(4):
             assert compiled(tenon.ones([1])).item() == scale + 1
     assert len(compiled.programs) == 1
-    held = [each for each in gc.get_referents(compiled) if type(each).__name__ == "_Entry"]
+    held = [each for each in gc.get_referents(compiled) if type(each).__name__ == "Entry"]
     assert len(held) <= 1
 
 

@@ -280,6 +280,64 @@ def test_a_training_step_that_reads_its_norm():
     assert compiled.programs, compiled.explain()
 
 
+def stepped(compile_, clips, sometimes):
+    tenon.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    optimizer = tenon.optim.Adam(model.parameters(), lr=0.01)
+    log = []
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        log.append(loss.item())
+        if clips:
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+
+    step = compile_(step)
+    for call in range(2 * CALLS):
+        model[0].bias.requires_grad = not sometimes or call % 4 != 3
+        step(rand(6, 4, seed=call))
+    return [
+        log,
+        [*model.parameters()],
+        [p.grad for p in model.parameters() if p.grad is not None],
+    ], step
+
+
+@pytest.mark.parametrize("sometimes", [False, True])
+@pytest.mark.parametrize("clips", [False, True])
+def test_what_is_behind_a_backward_pass_takes_gradients_as_arguments(clips, sometimes):
+    found, compiled = stepped(tenon.compile, clips, sometimes)
+    expected, _ = stepped(lambda function: function, clips, sometimes)
+    assert_same(found, expected)
+    given = "((float32[8, 4], float32[8], float32[1, 8], float32[1])): "
+    calls = [line.split(given)[1] for line in compiled.explain().splitlines() if given in line]
+    assert calls and all(", a program of " in each for each in calls), compiled.explain()
+
+
+def added(compile_):
+    weight = tenon.tensor([1.0, 2.0], requires_grad=True)
+    found = []
+
+    def add(x):
+        (weight * x).sum().backward()
+        return weight.grad * 2
+
+    add = compile_(add)
+    for call in range(2 * CALLS):
+        weight.grad = None if call % 5 == 4 else rand(2, seed=call)
+        found += [add(rand(2, seed=-call % 7)), weight.grad]
+    return found, add
+
+
+def test_a_backward_pass_that_adds_to_what_others_assign():
+    found, compiled = added(tenon.compile)
+    assert_same(found, added(lambda function: function)[0])
+    assert "it adds to a .grad that it has not assigned" in compiled.explain()
+
+
 class Scaled:
     def __init__(self, scale):
         self.__scale = scale
