@@ -75,6 +75,12 @@ std::string parameters(const Operator& op, bool method, bool in_place) {
     if (!keyword_only) text += "*, ";
     size_t results = op.signature.results.size();
     text += results == 1 ? "out: Tensor | None = None" : "out: Sequence[Tensor] | None = None";
+    keyword_only = true;
+  }
+  if (op.has_tag("draws")) {
+    if (!text.empty()) text += ", ";
+    if (!keyword_only) text += "*, ";
+    text += "generator: tenon.Generator | None = None";
   }
   return text;
 }

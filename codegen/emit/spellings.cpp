@@ -91,6 +91,16 @@ std::string method_names(const Package& package) {
              "}};\n");
 }
 
+std::string drawing_operators(const Package& package) {
+  std::vector<std::string> names;
+  for (const Operator* op : package.emitted)
+    if (op->has_tag("draws")) names.push_back(op->name);
+  return cat("\n// Operators that draw random numbers, or are made of some that do.\n",
+             "inline constexpr std::array<const char*, ", names.size(), "> kDraws = {{\n",
+             join(names, "", [](const auto& name) { return cat("    ", quoted(name), ",\n"); }),
+             "}};\n");
+}
+
 std::vector<std::pair<std::string, std::string>> keyword_pairs(
     const Package& package, std::vector<std::string> Keyword::*ours) {
   std::vector<std::pair<std::string, std::string>> rows;
@@ -113,7 +123,8 @@ std::string cpp_tables(const Package& package) {
                    keyword_pairs(package, &Keyword::takes)),
              pairs("kMeantKeywords", "Keywords that errors explain.",
                    keyword_pairs(package, &Keyword::means)),
-             method_names(package), "\n}  // namespace tenon::python\n");
+             method_names(package), drawing_operators(package),
+             "\n}  // namespace tenon::python\n");
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ const std::vector<std::string> kOperatorKeys = {
     "reduce",  "kernels",   "complex_grad", "decompose", "grad",   "amp",   "flops",
     "rows",    "in_place",  "earlier",      "tags",      "method", "names", "onnx",
     "example", "reference", "domain",       "samples",   "shard"};
-const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
-                                        "materialize", "elementwise",    "internal",
-                                        "primitive",   "to_primitives",  "strided"};
+const std::vector<std::string> kTags = {"random",        "data_dependent", "convert",  "draws",
+                                        "materialize",   "elementwise",    "internal", "primitive",
+                                        "to_primitives", "strided"};
 
 // [a-z][a-z0-9_]*
 bool is_plain_name(const std::string& name) {

@@ -7,6 +7,7 @@
 
 #include "errors.hpp"
 #include "modules.hpp"
+#include "python/spellings.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
 #include "types.hpp"
@@ -95,15 +96,6 @@ struct Arguments {
 constexpr std::string_view kInDtype[] = {"sum",    "prod",    "mean",    "nansum",     "nanmean",
                                          "cumsum", "cumprod", "softmax", "log_softmax"};
 
-// Operators that draw, or are made of some that do.
-constexpr std::string_view kDraws[] = {"uniform",         "normal",
-                                       "randint",         "randperm",
-                                       "bernoulli",       "uniform_like",
-                                       "normal_like",     "multinomial",
-                                       "dropout",         "dropout_add",
-                                       "tdm_sampler",     "sample_neighbors",
-                                       "sample_subgraph", "scaled_dot_product_attention"};
-
 // object.to(dtype=dtype)
 PyObject* converted(PyObject* object, PyObject* dtype) {
   static PyObject* name = PyUnicode_InternFromString("to");
@@ -188,7 +180,7 @@ PyObject* call_in_dtype(PyObject* callable, PyObject* const* objects, size_t fla
 }
 
 bool takes_generator_keyword(const char* name) {
-  return std::find(std::begin(kDraws), std::end(kDraws), name) != std::end(kDraws);
+  return std::find(kDraws.begin(), kDraws.end(), std::string_view(name)) != kDraws.end();
 }
 
 PyObject* call_with_generator(PyObject* callable, PyObject* const* objects, size_t flags,

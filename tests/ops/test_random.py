@@ -84,17 +84,79 @@ def test_normal_has_mean_and_deviation(device):
     assert x.dtype == np.float32 and abs(x.mean() - 2) < 0.1 and abs(x.std() - 3) < 0.1
 
 
+def uniform_words(count, dtype):
+    """The uniform numbers that the normal ones of the same seed are made of, in float64 or wider."""
+    tenon.manual_seed(3)
+    numbers = array(tenon.uniform([count], dtype=getattr(tenon, dtype)))
+    return numbers.astype(np.longdouble)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_normal_numbers_are_those_of_box_and_muller(dtype):
+    """Within 4 units of the last place; the angle is reduced to an eighth of a circle before pi comes in."""
+    words = uniform_words(40_000, dtype)
+    tenon.manual_seed(3)
+    x = array(tenon.normal([40_000], dtype=getattr(tenon, dtype)))
+    radius, turn = np.sqrt(-2 * np.log1p(-words[0::2])), words[1::2]
+    quarter = np.rint(4 * turn)
+    angle = (4 * turn - quarter) * (2 * np.arctan(np.longdouble(1)))
+    cosine, sine, quarter = np.cos(angle), np.sin(angle), quarter.astype(int) % 4
+    expected = np.empty(40_000, np.longdouble)
+    expected[0::2] = radius * np.choose(quarter, [cosine, -sine, -cosine, sine])
+    expected[1::2] = radius * np.choose(quarter, [sine, cosine, -sine, -cosine])
+    errors = np.abs(x - expected) / np.spacing(np.abs(expected).astype(dtype))
+    assert errors.max() < 4
+
+
+# Devices whose kernel of `normal` is Tenon's own; others compute it with their own logarithms and cosines.
+WITH_ITS_KERNEL = ("cpu", "opencl", "cuda", "rocm")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_normal_numbers_of_a_seed_are_the_same_everywhere(dtype, device):
+    skip_unserved(device, dtype)
+    if tenon.device(device).kind not in WITH_ITS_KERNEL:
+        pytest.skip(f"{device} computes normal numbers with its own functions")
+
+    def drawn(where):
+        tenon.manual_seed(5)
+        options = {"dtype": getattr(tenon, dtype), "device": where}
+        numbers = [tenon.normal([1003], **options), tenon.normal([514], -1.3, 0.7, **options)]
+        return [array(each.to(tenon.float64)).tolist() for each in numbers]
+
+    assert drawn(device) == drawn("cpu")
+
+
+FIRST_NORMAL = [0.7379257082939148, -0.6884336471557617, -1.286019206047058]
+FIRST_WIDE_NORMAL = [1.6414849198457502, 4.607436809962925]
+
+
+def test_normal_numbers_are_those_of_the_seed():
+    """The numbers of a seed are kept from version to version, and for all instruction sets."""
+    tenon.manual_seed(0)
+    assert tenon.normal([5])[:3].tolist() == FIRST_NORMAL
+    assert tenon.normal([3], 2.0, 3.0, dtype=tenon.float64)[:2].tolist() == FIRST_WIDE_NORMAL
+
+
 def test_randint_reaches_every_number(device):
     tenon.manual_seed(1)
     x = array(tenon.randint(-2, 3, [1000], device=device))
     assert x.dtype == np.int64 and sorted(set(x)) == [-2, -1, 0, 1, 2]
 
 
-def test_randperm_is_a_permutation(device):
-    skip_unserved(device, "float64")  # it sorts numbers of that dtype
+@pytest.mark.parametrize("count", [0, 1, 2, 100, 5000])
+def test_randperm_is_a_permutation(count, device):
     tenon.manual_seed(1)
-    x = array(tenon.randperm(100, device=device))
-    assert sorted(x) == list(range(100)) and list(x) != list(range(100))
+    x = array(tenon.randperm(count, device=device))
+    assert sorted(x) == list(range(count)) and (count < 9 or list(x) != list(range(count)))
+
+
+def test_numbers_of_randperm_come_everywhere_equally_often():
+    """Each of 4 numbers is in each of 4 places in a quarter of 4000 permutations, give or take five deviations."""
+    tenon.manual_seed(1)
+    drawn = np.stack([array(tenon.randperm(4)) for _ in range(4000)])
+    counts = np.stack([(drawn == each).sum(0) for each in range(4)])
+    assert np.abs(counts - 1000).max() < 5 * np.sqrt(4000 * 3 / 16)
 
 
 def test_bernoulli_follows_probabilities(device):

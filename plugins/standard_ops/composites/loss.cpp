@@ -125,29 +125,14 @@ TENON_DECOMPOSE(reduce_loss) {
   return finish(scope, outs, mean ? ops::mean(scope, args[0]) : ops::sum(scope, args[0]));
 }
 
-namespace {
-
-// `small` where differences are below `limit`, `large` above. The square is of the difference
-// itself: that of its magnitude has no curvature at 0.
-Tensor two_parts(Scope& scope, const Tensor& size, double limit, const Tensor& small,
-                 const Tensor& large) {
-  return ops::where(scope, ops::less(scope, size, limit), small, large);
-}
-
-}  // namespace
-
 TENON_DECOMPOSE(smooth_l1_loss) {
   Scope scope(err);
   const double beta = float_of(args[3]);
   if (!(beta >= 0))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "smooth_l1_loss",
                         "expected beta of at least 0, got %g", beta);
-  Tensor d = ops::subtract(scope, args[0], args[1]), size = ops::abs(scope, d);
-  Tensor loss = size;
-  if (beta > 0)
-    loss =
-        two_parts(scope, size, beta, ops::multiply(scope, ops::multiply(scope, d, d), 0.5 / beta),
-                  ops::subtract(scope, size, beta * 0.5));
+  Tensor loss = beta > 0 ? ops::smooth_absolute(scope, args[0], args[1], beta)
+                         : ops::abs(scope, ops::subtract(scope, args[0], args[1]));
   return finish(scope, outs, ops::reduce_loss(scope, loss, text_of(args[2])));
 }
 
@@ -157,12 +142,9 @@ TENON_DECOMPOSE(huber_loss) {
   if (!(delta > 0))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "huber_loss", "expected delta above 0, got %g",
                         delta);
-  Tensor d = ops::subtract(scope, args[0], args[1]), size = ops::abs(scope, d);
-  Tensor far = ops::multiply(scope, ops::subtract(scope, size, delta * 0.5), delta);
-  Tensor near = ops::multiply(scope, ops::multiply(scope, d, d), 0.5);
-  return finish(
-      scope, outs,
-      ops::reduce_loss(scope, two_parts(scope, size, delta, near, far), text_of(args[2])));
+  Tensor loss = ops::smooth_absolute(scope, args[0], args[1], delta);
+  if (delta != 1) loss = ops::multiply(scope, loss, delta);
+  return finish(scope, outs, ops::reduce_loss(scope, loss, text_of(args[2])));
 }
 
 TENON_DECOMPOSE(nll_loss) {

@@ -2,6 +2,7 @@
 // Random choice: uniform numbers compared with probabilities. The numbers are float32 or float64
 // whatever the dtype of the probabilities, since those of smaller floats are too coarse: float16
 // has none between 0 and 6e-8, and most of its numbers below 1 lie 5e-4 apart.
+#include <bit>
 #include <limits>
 
 #include "composites/domain.hpp"
@@ -52,6 +53,10 @@ Tensor draw_without_replacement(Scope& scope, const Tensor& weights, int64_t cou
   return ops::topk(scope, order, count, -1).indices;
 }
 
+// Up to 2^20 numbers are sorted with their random keys in one word. The keys have 42 bits and more, so that two of
+// them are hardly ever equal.
+constexpr int kPackedWidth = 21;
+
 }  // namespace
 
 TENON_DECOMPOSE(randperm) {
@@ -64,8 +69,20 @@ TENON_DECOMPOSE(randperm) {
                         "expected a count of at least 0, got %lld", ll(count));
   TENON_TRY(expect_integer("randperm", dtype, count - 1, err));
   const int32_t device = tenon_arg_id(&args[2]);
-  Tensor order =
-      ops::argsort(scope, ops::uniform(scope, {count}, 0.0, 1.0, TENON_DTYPE_F64, device), -1);
+  const auto width = static_cast<int>(std::bit_width(static_cast<uint64_t>(count)));
+  Tensor order;
+  if (width <= kPackedWidth) {
+    const int64_t places = int64_t{1} << width;
+    Tensor keys = ops::randint(scope, 0, std::numeric_limits<int64_t>::max() / places, {count},
+                               TENON_DTYPE_I64, device);
+    Tensor place = ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, device);
+    Tensor sorted =
+        ops::sort(scope, ops::add(scope, ops::multiply(scope, keys, places), place), -1);
+    order = ops::bitwise_and(scope, sorted, places - 1);
+  } else {
+    order =
+        ops::argsort(scope, ops::uniform(scope, {count}, 0.0, 1.0, TENON_DTYPE_F64, device), -1);
+  }
   return finish(scope, outs, ops::cast(scope, order, dtype));
 }
 

@@ -32,4 +32,8 @@ inline constexpr std::array<Spelling, 2> kMeantKeywords = {{
 inline constexpr std::array<const char*, 0> kMethods = {{
 }};
 
+// Operators that draw random numbers, or are made of some that do.
+inline constexpr std::array<const char*, 0> kDraws = {{
+}};
+
 }  // namespace tenon::python
