@@ -10,11 +10,17 @@ from .alexnet import AlexNet, alexnet
 from .densenet import DenseNet, densenet121, densenet161, densenet169, densenet201, densenet264
 from .efficientnet import EfficientNet, efficientnet_b0, efficientnet_b1, efficientnet_b2
 from .googlenet import GoogLeNet, GoogLeNetOutputs, googlenet
-from .inception_v3 import Inception3, InceptionOutputs, inception_v3
+from .inception_v3 import Inception3, InceptionOutputs, InceptionV3, inception_v3
 from .lenet import LeNet, lenet
 from .mobilenet_v1 import MobileNetV1, mobilenet_v1
 from .mobilenet_v2 import MobileNetV2, mobilenet_v2
-from .mobilenet_v3 import MobileNetV3, mobilenet_v3_large, mobilenet_v3_small
+from .mobilenet_v3 import (
+    MobileNetV3,
+    MobileNetV3Large,
+    MobileNetV3Small,
+    mobilenet_v3_large,
+    mobilenet_v3_small,
+)
 from .resnet import (
     ResNet,
     resnet18,
@@ -54,10 +60,13 @@ __all__ = [
     "GoogLeNetOutputs",
     "Inception3",
     "InceptionOutputs",
+    "InceptionV3",
     "LeNet",
     "MobileNetV1",
     "MobileNetV2",
     "MobileNetV3",
+    "MobileNetV3Large",
+    "MobileNetV3Small",
     "ResNet",
     "ShuffleNetV2",
     "SqueezeNet",

@@ -179,23 +179,53 @@ class Inception3(nn.Module):
         self.Mixed_7c = InceptionE(2048)
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.dropout = nn.Dropout(dropout)
-        self.fc = nn.Linear(2048, num_classes)
+        self.fc: Any = nn.Linear(2048, num_classes)
         for name, module in self.named_modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):
                 own = {"AuxLogits.conv1.conv": 0.01, "AuxLogits.fc": 0.001}
                 init.trunc_normal_(module.weight, 0.0, own.get(name, 0.1), -2.0, 2.0)
 
-    def forward(self, x: Tensor) -> Any:
-        """Scores [N, num_classes]."""
+    def extract(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The last features [N, 2048, H, W], and in training the scores of the classifier on the way, if there is one."""
         x = self.Conv2d_2b_3x3(self.Conv2d_2a_3x3(self.Conv2d_1a_3x3(x)))
         x = self.Conv2d_4a_3x3(self.Conv2d_3b_1x1(self.maxpool1(x)))
         x = self.Mixed_5d(self.Mixed_5c(self.Mixed_5b(self.maxpool2(x))))
         x = self.Mixed_6c(self.Mixed_6b(self.Mixed_6a(x)))
         x = self.Mixed_6e(self.Mixed_6d(x))
         aux = self.AuxLogits(x) if self.training and self.AuxLogits is not None else None
-        x = self.Mixed_7c(self.Mixed_7b(self.Mixed_7a(x)))
-        scores = self.fc(self.dropout(self.avgpool(x)).flatten(1))
+        return self.Mixed_7c(self.Mixed_7b(self.Mixed_7a(x))), aux
+
+    def forward(self, x: Tensor) -> Any:
+        """Scores [N, num_classes]."""
+        features, aux = self.extract(x)
+        scores = self.fc(self.dropout(self.avgpool(features)).flatten(1))
         return scores if aux is None else InceptionOutputs(scores, aux)
+
+
+class InceptionV3(Inception3):
+    """Inception v3 as PaddlePaddle has it: without a classifier on the way, with an `eps` of 1e-5 in its norms, and with a dropout that scales what
+    it keeps by 1 in training, and everything afterwards by 0.8. With `num_classes=0` the result is the last features, of every place or, with
+    `with_pool`, their means [N, C, 1, 1]."""
+
+    def __init__(self, num_classes: int = 1000, with_pool: bool = True) -> None:
+        if num_classes > 0 and not with_pool:
+            raise ValueError(
+                f"InceptionV3: expected num_classes=0 without a pool, as classes are those of whole images, got {num_classes}"
+            )
+        super().__init__(max(num_classes, 0), aux_logits=False, dropout=0.2)
+        self.with_pool = with_pool
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eps = 1e-5
+        if num_classes <= 0:
+            self.fc = None
+
+    def forward(self, x: Tensor) -> Any:
+        features = self.extract(x)[0]
+        if self.fc is None:
+            return self.avgpool(features) if self.with_pool else features
+        kept = self.dropout(self.avgpool(features)) * (1 - self.dropout.p)
+        return self.fc(kept.flatten(1))
 
 
 @untrained

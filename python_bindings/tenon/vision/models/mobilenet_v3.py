@@ -134,7 +134,7 @@ class MobileNetV3(nn.Module):
         last = 6 * channels
         features.append(ConvNormActivation(channels, last, 1, norm=_norm, activation=nn.Hardswish))
         self.features = nn.Sequential(*features)
-        self.classifier = nn.Sequential(
+        self.classifier: Any = nn.Sequential(
             nn.Linear(last, scaled(last_channel)),
             nn.Hardswish(),
             nn.Dropout(dropout),
@@ -145,6 +145,46 @@ class MobileNetV3(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Scores [N, num_classes]."""
         return self.classifier(tenon.mean(self.features(x), [2, 3]))
+
+
+class MobileNetV3Large(MobileNetV3):
+    """The large MobileNet V3, by PaddlePaddle's parameters: `scale` of the channels, and scores of images. With `num_classes=0` the result is
+    the last features, of every place or, with `with_pool`, their means [N, C, 1, 1]."""
+
+    blocks: Sequence[_Block] = _LARGE
+    last_channel = 1280
+
+    def __init__(self, scale: float = 1.0, num_classes: int = 1000, with_pool: bool = True) -> None:
+        if num_classes > 0 and not with_pool:
+            raise ValueError(
+                f"{type(self).__name__}: expected num_classes=0 without a pool, as classes are those of whole images, got {num_classes}"
+            )
+        super().__init__(self.blocks, self.last_channel, max(num_classes, 0), width_mult=scale)
+        self.with_pool = with_pool
+        if num_classes <= 0:
+            self.classifier = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.classifier is not None:
+            return super().forward(x)
+        features = self.features(x)
+        return tenon.mean(features, [2, 3], keepdim=True) if self.with_pool else features
+
+
+class MobileNetV3Small(MobileNetV3Large):
+    """The small MobileNet V3; see MobileNetV3Large."""
+
+    blocks = _SMALL
+    last_channel = 1024
+
+
+def reduced_large() -> MobileNetV3:
+    """The large MobileNet V3 with half of the channels in its last three blocks, as a backbone."""
+    end = [
+        (kernel, expanded // 2 if place else expanded, out // 2, *rest)
+        for place, (kernel, expanded, out, *rest) in enumerate(_LARGE[-3:])
+    ]
+    return MobileNetV3([*_LARGE[:-3], *end], 640)  # type: ignore[list-item]
 
 
 @untrained

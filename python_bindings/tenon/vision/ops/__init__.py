@@ -8,6 +8,7 @@ Boxes are rows x0, y0, x1, y1. Where a result's length depends on values, the de
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
 from .files import decode_jpeg, read_file
+from .frozen_norm import FrozenBatchNorm2d
 from .priors import bipartite_match, prior_box
 from .proposals import collect_fpn_proposals, distribute_fpn_proposals, generate_proposals
 from .regions import psroi_pool
@@ -15,6 +16,7 @@ from .suppression import matrix_nms, multiclass_nms
 from .yolo import yolo_box, yolo_box_head, yolo_box_post, yolo_loss
 
 __all__ = [
+    "FrozenBatchNorm2d",
     "bipartite_match",
     "collect_fpn_proposals",
     "decode_jpeg",

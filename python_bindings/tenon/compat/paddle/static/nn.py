@@ -193,7 +193,7 @@ for _name, _signature in _SIGNATURES.items():
         f"tenon.compat.paddle.static.nn.{_name}",
         _signature,
         _FREE[_name],
-        # A label, whether Paddle keeps the places of maxima, the library that computes, and names of a program's results.
+        # A label, whether Paddle keeps the indices of maxima, the library that computes, and names of a program's results.
         ignored=frozenset({"name", "is_test", "use_cudnn", "return_names"}),
     )
 

@@ -76,3 +76,13 @@ def suppressed(
     if boxes.shape[0] == 0:
         return tenon.zeros([0], dtype="int64", device=boxes.device)
     return tenon.nms(boxes, scores, threshold, categories=categories)[:most]
+
+
+def generalized_iou_losses(found: Tensor, boxes: Tensor) -> Tensor:
+    """1 minus the generalised part that each box shares with the one beside it (Rezatofighi et al., 2019); [K]."""
+    shared = tenon.maximum(found[:, :2], boxes[:, :2]), tenon.minimum(found[:, 2:], boxes[:, 2:])
+    hull = tenon.minimum(found[:, :2], boxes[:, :2]), tenon.maximum(found[:, 2:], boxes[:, 2:])
+    inner = (shared[1] - shared[0]).clip(0.0, None).prod(1)
+    outer = (hull[1] - hull[0]).prod(1)
+    both = (found[:, 2:] - found[:, :2]).prod(1) + (boxes[:, 2:] - boxes[:, :2]).prod(1) - inner
+    return 1 - inner / (both + 1e-7) + (outer - both) / (outer + 1e-7)

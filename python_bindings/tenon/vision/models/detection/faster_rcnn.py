@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import tenon
 from tenon import Tensor, nn
 from tenon.nn import init
 
@@ -16,7 +17,7 @@ from .proposals import Limits, RegionProposalNetwork, RPNHead
 from .pyramid import LastLevelMaxPool, Norm, mobilenet_pyramid, resnet50_pyramid
 from .regions import MultiScaleRoIAlign, RoIHeads, pasted
 
-_LEVELS = ("0", "1", "2", "3")
+LEVELS = ("0", "1", "2", "3")
 _RATIOS = (0.5, 1.0, 2.0)
 
 
@@ -131,7 +132,7 @@ class FasterRCNN(nn.Module):
             rpn_score_thresh,
         )
         self.roi_heads = RoIHeads(
-            box_roi_pool or MultiScaleRoIAlign(_LEVELS, 7, 2),
+            box_roi_pool or MultiScaleRoIAlign(LEVELS, 7, 2),
             box_head or TwoMLPHead(channels * 7 * 7, 1024),
             box_predictor or FastRCNNPredictor(1024, num_classes),
             box_fg_iou_thresh,
@@ -159,6 +160,10 @@ class FasterRCNN(nn.Module):
         for each, size, image in zip(found, batch.sizes, images):
             wanted = image.shape[-2:]
             each["boxes"] = original(each["boxes"], size, wanted)
+            if "keypoints" in each:
+                y, x = (mine / theirs for mine, theirs in zip(wanted, size))
+                scale = tenon.tensor([x, y, 1.0], device=each["keypoints"].device)
+                each["keypoints"] = each["keypoints"] * scale
             if "masks" in each:
                 each["masks"] = pasted(each["masks"], each["boxes"], wanted)
         return found
@@ -179,7 +184,7 @@ class MaskRCNN(FasterRCNN):
     ) -> None:
         super().__init__(backbone, num_classes, **settings)
         channels = backbone.out_channels
-        self.roi_heads.mask_roi_pool = mask_roi_pool or MultiScaleRoIAlign(_LEVELS, 14, 2)
+        self.roi_heads.mask_roi_pool = mask_roi_pool or MultiScaleRoIAlign(LEVELS, 14, 2)
         self.roi_heads.mask_head = mask_head or _mask_head(channels, None)
         self.roi_heads.mask_predictor = mask_predictor or MaskRCNNPredictor(256, 256, num_classes)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import random
 from collections.abc import Sequence
@@ -63,7 +62,6 @@ class ImageTransform(nn.Module):
             return [self.fixed_size[1], self.fixed_size[0]]
         least = random.choice(self.min_size) if self.training else self.min_size[-1]
         scale = min(least / min(height, width), self.max_size / max(height, width))
-        scale = ctypes.c_float(scale).value  # of a ratio in float64 the floor may be one less
         return [math.floor(height * scale), math.floor(width * scale)]
 
     def _resized(self, image: Tensor, target: Target | None) -> tuple[Tensor, Target | None]:

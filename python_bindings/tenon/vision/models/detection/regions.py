@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heads that look at the proposed regions: their classes, their boxes and their masks."""
+"""Heads that look at the proposed regions: their classes, their boxes, their masks and their points."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from .boxes import (
     suppressed,
 )
 from .images import Target
+from .keypoints import found_in, keypoints_loss, indices_in_maps
 
 BOX_WEIGHTS = [10.0, 10.0, 5.0, 5.0]
 
@@ -88,7 +89,7 @@ def pasted(masks: Tensor, boxes: Tensor, size: Sequence[int]) -> Tensor:
 
 
 class RoIHeads(nn.Module):
-    """Classes and boxes of proposals and, with a mask head, the objects' masks."""
+    """Classes and boxes of proposals and, with heads for them, the objects' masks and points."""
 
     def __init__(
         self,
@@ -113,6 +114,9 @@ class RoIHeads(nn.Module):
         self.mask_roi_pool: nn.Module | None = None
         self.mask_head: nn.Module | None = None
         self.mask_predictor: nn.Module | None = None
+        self.keypoint_roi_pool: nn.Module | None = None
+        self.keypoint_head: nn.Module | None = None
+        self.keypoint_predictor: nn.Module | None = None
 
     def _sampled(self, proposals: Tensor, target: Target) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Regions that train, with their objects, labels and what their boxes lack."""
@@ -181,6 +185,36 @@ class RoIHeads(nn.Module):
         rows = logits[tenon.arange(label.shape[0], device=label.device), label]
         return F.binary_cross_entropy_with_logits(rows, tenon.concat(wanted, axis=0))
 
+    def _keypoint_logits(
+        self, features: dict[str, Tensor], boxes: Sequence[Tensor], sizes: Sequence[Sequence[int]]
+    ) -> Tensor:
+        assert self.keypoint_roi_pool and self.keypoint_head and self.keypoint_predictor
+        pooled = self.keypoint_roi_pool(features, boxes, sizes)
+        return self.keypoint_predictor(self.keypoint_head(pooled))
+
+    def _keypoint_loss(
+        self,
+        features: dict[str, Tensor],
+        sampled: Sequence[tuple[Tensor, Tensor, Tensor, Tensor]],
+        targets: Sequence[Target],
+        sizes: Sequence[Sequence[int]],
+    ) -> Tensor:
+        boxes, objects = [], []
+        for regions, own, found, _ in sampled:
+            here = indices(found > 0)
+            boxes.append(regions[here])
+            objects.append(own[here])
+        logits = self._keypoint_logits(features, boxes, sizes)
+        if logits.shape[0] == 0:
+            return logits.sum() * 0.0
+        placed = [
+            indices_in_maps(target["keypoints"][own], each, logits.shape[-1])
+            for target, own, each in zip(targets, objects, boxes)
+            if each.shape[0]
+        ]
+        at, seen = (tenon.concat(list(each), axis=0) for each in zip(*placed))
+        return keypoints_loss(logits, at, seen)
+
     def forward(
         self,
         features: dict[str, Tensor],
@@ -208,6 +242,8 @@ class RoIHeads(nn.Module):
             }
             if self.mask_head is not None:
                 losses["loss_mask"] = self._mask_loss(features, sampled, targets, sizes)
+            if self.keypoint_head is not None:
+                losses["loss_keypoint"] = self._keypoint_loss(features, sampled, targets, sizes)
             return [], losses
         found, first = [], 0
         for regions, size in zip(proposals, sizes):
@@ -223,4 +259,12 @@ class RoIHeads(nn.Module):
                 rows = tenon.arange(label.shape[0], device=label.device)
                 each["masks"] = tenon.sigmoid(part[rows, label])[:, None]
                 first += label.shape[0]
+        if self.keypoint_head is not None:
+            logits = self._keypoint_logits(features, [each["boxes"] for each in found], sizes)
+            first = 0
+            for each in found:
+                count = each["boxes"].shape[0]
+                points, peaks = found_in(logits[first : first + count], each["boxes"])
+                each["keypoints"], each["keypoints_scores"] = points, peaks
+                first += count
         return found, {}

@@ -15,7 +15,7 @@ from tenon.nn import init
 
 from .._blocks import ConvNormActivation, untrained
 from .anchors import AnchorGenerator
-from .boxes import BETWEEN, clipped, indices, matched_or_none, suppressed
+from .boxes import BETWEEN, clipped, generalized_iou_losses, indices, matched_or_none, suppressed
 from .images import ImageTransform, Target, checked, original
 from .proposals import rows_of
 from .pyramid import LastLevelP6P7, Norm, resnet50_pyramid
@@ -88,13 +88,7 @@ def _l1(deltas: Tensor, anchors: Tensor, boxes: Tensor) -> Tensor:
 
 
 def _giou(deltas: Tensor, anchors: Tensor, boxes: Tensor) -> Tensor:
-    found = tenon.box_decode(deltas, anchors)
-    shared = tenon.maximum(found[:, :2], boxes[:, :2]), tenon.minimum(found[:, 2:], boxes[:, 2:])
-    hull = tenon.minimum(found[:, :2], boxes[:, :2]), tenon.maximum(found[:, 2:], boxes[:, 2:])
-    inner = (shared[1] - shared[0]).clip(0.0, None).prod(1)
-    outer = (hull[1] - hull[0]).prod(1)
-    both = (found[:, 2:] - found[:, :2]).prod(1) + (boxes[:, 2:] - boxes[:, :2]).prod(1) - inner
-    return (1 - inner / (both + 1e-7) + (outer - both) / (outer + 1e-7)).sum()
+    return generalized_iou_losses(tenon.box_decode(deltas, anchors), boxes).sum()
 
 
 class RetinaNet(nn.Module):
