@@ -135,7 +135,8 @@ const std::vector<Info>& config_keys() {
       planned("affinity", "bind the process to processors (taskset) instead"),
       planned("memory", "results are allocated when they are needed and kept for later runs"),
       planned("instances", "programs of the last 32 sizes are kept"),
-      planned("cache_dir", "weights are used as they lie in the file"),
+      planned("cache_dir",
+              "write packed weights into a file of their own: tenon_predictor_save_optimized"),
       planned("isolated", "load the device's plugin with isolated=True instead"),
       planned("deterministic", "use tenon.use_deterministic_algorithms, which is for the process"),
   };
