@@ -191,7 +191,7 @@ void OnnxFile::settle(const tenon_onnx_input& input, const std::map<std::string,
   inputs_.push_back(std::move(settled));
 }
 
-Program OnnxFile::at(const std::vector<int64_t>& sizes) const {
+Program OnnxFile::at(const std::vector<int64_t>& sizes, uint32_t flags) const {
   const PlainThread plain;
   std::vector<Input> inputs = inputs_;
   std::vector<tenon_onnx_shape> shapes;
@@ -205,6 +205,7 @@ Program OnnxFile::at(const std::vector<int64_t>& sizes) const {
   options.struct_size = sizeof options;
   options.shapes = shapes.data();
   options.nshapes = static_cast<uint32_t>(shapes.size());
+  options.flags = flags;
   const ErrorSink err;
   tenon_graph_program* program = nullptr;
   const tenon_status status =
@@ -238,7 +239,7 @@ Program OnnxFile::load() {
   std::vector<const tenon_graph_program*> handles;
   for (uint32_t row = 0; row < rows; ++row) {
     const auto begin = sizes.begin() + static_cast<ptrdiff_t>(size_t{row} * count);
-    samples.push_back(at({begin, begin + count}));
+    samples.push_back(at({begin, begin + count}, TENON_ONNX_SAMPLE));
     handles.push_back(samples.back().get());
   }
   tenon_graph_program* program = nullptr;

@@ -32,7 +32,7 @@ class OnnxFile {
   // Why there is no one program of all sizes; empty: there is.
   const std::string& reason() const { return reason_; }
   // Of these sizes, one for each dimension.
-  Program at(const std::vector<int64_t>& sizes) const;
+  Program at(const std::vector<int64_t>& sizes) const { return at(sizes, 0); }
 
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   // The axes of the program's inputs whose size is a dimension.
@@ -48,6 +48,7 @@ class OnnxFile {
     std::vector<Site> sites;                   // `input` is the index in `shapes`
   };
 
+  Program at(const std::vector<int64_t>& sizes, uint32_t flags) const;
   void read_inputs();
   void settle(const tenon_onnx_input& input, const std::map<std::string, SizeRange>& sizes,
               const NamedShapes& shapes, std::map<std::string, size_t>& known);

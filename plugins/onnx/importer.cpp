@@ -41,6 +41,19 @@ class Level {
   int& depth_;
 };
 
+// Steps see this of sizes for as long as it lives.
+class Seeing {
+ public:
+  Seeing(Steps& steps, SeenSizes seen) : steps_(steps), before_(steps.see_sizes(seen)) {}
+  ~Seeing() { steps_.see_sizes(before_); }
+  Seeing(const Seeing&) = delete;
+  Seeing& operator=(const Seeing&) = delete;
+
+ private:
+  Steps& steps_;
+  const SeenSizes before_;
+};
+
 void for_each_graph(const Node& node, const auto& visit) {
   for (const Attribute& attribute : node.attributes)
     if (attribute.graph) visit(*attribute.graph);
@@ -405,7 +418,36 @@ Values Importer::call_function(const Function& function, const Node& node, Scope
   return results;
 }
 
+SeenSizes Importer::seen_by(const Node& node, const Values& inputs) const {
+  if (!options_.is_sample) return SeenSizes::kNone;
+  bool has_values = false;
+  for (const Value& input : inputs) {
+    const Tensor* tensor = input.get<Tensor>();
+    if (!tensor) continue;
+    if (current_->follows_from_sizes(*tensor)) return SeenSizes::kNumbers;
+    has_values = has_values || !is_known(*tensor);
+  }
+  if (!has_values) return SeenSizes::kNone;
+  const bool is_shape = node.op_type == "Shape" || node.op_type == "Size";
+  return is_shape && node.domain.empty() ? SeenSizes::kNumbers : SeenSizes::kValues;
+}
+
 Values Importer::convert(const Node& node, Scope& scope, Values inputs) {
+  const SeenSizes seen = seen_by(node, inputs);
+  Steps& steps = *current_;
+  Values results;
+  {
+    const Seeing seeing(steps, seen);
+    results = converted(node, scope, std::move(inputs));
+  }
+  if (seen == SeenSizes::kNumbers)
+    for (const Value& result : results)
+      if (const Tensor* tensor = result.get<Tensor>(); tensor && is_known(*tensor))
+        steps.add_sizes(*tensor);
+  return results;
+}
+
+Values Importer::converted(const Node& node, Scope& scope, Values inputs) {
   const int64_t opset = opset_of(scope.opsets(), node.domain);
   const std::string name = table_name(node);
   const Schema* schema = table_.find(name, opset);

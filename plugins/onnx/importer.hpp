@@ -44,6 +44,7 @@ struct ImportOptions {
   std::map<std::string, Tensor> constants;          // inputs that the program does not have
   std::map<std::string, Text> texts;                // such of text
   bool may_return_text = false;
+  bool is_sample = false;  // of several sizes, for which one program is wanted
 };
 
 class Importer {
@@ -93,6 +94,9 @@ class Importer {
   void run_node(const std::vector<Node>& nodes, size_t index, Scope& scope);
   void run_node(const Node& node, Scope& scope);
   Values convert(const Node& node, Scope& scope, Values inputs);
+  Values converted(const Node& node, Scope& scope, Values inputs);
+  // What a node sees of sizes that change from sample to sample.
+  SeenSizes seen_by(const Node& node, const Values& inputs) const;
   Values call_function(const Function& function, const Node& node, Scope& scope, Values inputs);
   std::vector<Attribute> attributes_of(const Node& node, const Scope& scope) const;
   const Function* find_function(const Node& node) const;

@@ -88,6 +88,7 @@ ImportOptions options_of(const tenon_onnx_options* given) {
     options.constants[given->constants[i].name] = Tensor::borrow(given->constants[i].value);
   if (given->struct_size < sizeof *given) return options;
   options.may_return_text = given->flags & TENON_ONNX_TEXT_RESULTS;
+  options.is_sample = given->flags & TENON_ONNX_SAMPLE;
   for (uint32_t i = 0; i < given->ntexts; ++i) {
     const tenon_onnx_texts& texts = given->texts[i];
     const Ints shape(texts.shape, texts.shape + texts.ndim);

@@ -8,6 +8,8 @@
 namespace tenon::onnx {
 namespace {
 
+constexpr int kMaxDerived = 128;  // calls in each other, which are made again one within the other
+
 const tenon_param_def& param_at(const tenon_op_def& def, size_t index) {
   return *reinterpret_cast<const tenon_param_def*>(reinterpret_cast<const char*>(def.params) +
                                                    index * def.param_size);
@@ -221,9 +223,57 @@ Values Steps::call_now(const tenon_op* op, std::vector<tenon_value>& args) const
   return take_results(def, outs);
 }
 
+void Steps::add_sizes(const Tensor& tensor) {
+  derived_.try_emplace(tensor.get(), Derivation{.tensor = tensor});
+}
+
+void Steps::derive(const std::string& op, const Arguments& arguments,
+                   const std::vector<tenon_value>& args, const Values& results) {
+  bool has_tensors = false, has_derived = false, has_steps = true;
+  int depth = 0;
+  for_each_tensor(args, [&](const tenon_tensor& tensor) {
+    has_tensors = true;
+    const auto found = derived_.find(&tensor);
+    if (found == derived_.end()) return;
+    has_derived = true;
+    has_steps = has_steps && !found->second.op.empty();
+    depth = std::max(depth, found->second.depth);
+  });
+  if (seen_ == SeenSizes::kValues && has_tensors && !has_derived) return;
+  has_steps = has_steps && depth < kMaxDerived;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Tensor& result = results[i].tensor("a result");
+    bool is_argument = false;
+    for_each_tensor(args, [&](const tenon_tensor& tensor) {
+      is_argument = is_argument || &tensor == result.get();
+    });
+    if (is_argument) continue;
+    if (has_steps)
+      derived_.try_emplace(result.get(), Derivation{result, op, arguments, i, depth + 1, {}});
+    else
+      add_sizes(result);
+  }
+}
+
+Tensor Steps::step_of(const tenon_tensor* tensor) {
+  const auto found = derived_.find(tensor);
+  if (found == derived_.end() || found->second.op.empty()) return {};
+  Derivation& derivation = found->second;
+  if (!derivation.step) {
+    const tenon_op* op = host->op_find(derivation.op.c_str());
+    Boxes boxes(*host->op_def(op), derivation.arguments);
+    derivation.step = build(op, boxes.values)[derivation.result].tensor("a step");
+  }
+  return derivation.step;
+}
+
 // What is known is data of the program: passes may compute with it, and imports at other sizes have the same.
 tenon_tensor* Steps::constant(tenon_tensor* tensor, std::vector<Tensor>& held) {
   if (tensor->device == TENON_DEVICE_META) return tensor;
+  if (const Tensor step = step_of(tensor)) {
+    held.push_back(step);
+    return step.get();
+  }
   const ErrorSink err;
   tenon_tensor* value;
   err.check(graph_->builder_leaf(builder_, tensor, nullptr, 1, &value, err));
@@ -253,8 +303,10 @@ Values Steps::call(const std::string& name, const Arguments& arguments) {
   if (!op)
     throw Error(TENON_NOT_FOUND, "operator `" + name + "` is not there; its plugin was not loaded");
   Boxes boxes(*host->op_def(op), arguments);
-  return may_compute(*host->op_def(op), boxes.values) ? call_now(op, boxes.values)
-                                                      : build(op, boxes.values);
+  if (!may_compute(*host->op_def(op), boxes.values)) return build(op, boxes.values);
+  Values results = call_now(op, boxes.values);
+  if (seen_ != SeenSizes::kNone) derive(name, arguments, boxes.values, results);
+  return results;
 }
 
 Values Steps::control(int32_t kind, const Values& operands, size_t ncarried, size_t nscanned,
@@ -274,7 +326,11 @@ Values Steps::control(int32_t kind, const Values& operands, size_t ncarried, siz
 }
 
 Tensor Steps::variable(const Tensor& tensor) {
-  return call("clone", {is_known(tensor) ? leaf(tensor, "") : tensor})[0].tensor("a variable");
+  const Tensor step = step_of(tensor.get());
+  return call("clone", {step               ? step
+                        : is_known(tensor) ? leaf(tensor, "")
+                                           : tensor})[0]
+      .tensor("a variable");
 }
 
 Values Steps::gradients(const Tensor& result, const std::vector<Tensor>& variables) {

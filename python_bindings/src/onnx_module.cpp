@@ -58,10 +58,10 @@ class OnnxModel {
     return text;
   }
 
-  // sizes: {name: size}; shapes: [(name, shape)]; values: {name: tensor}; texts: [(name, [text], shape)]. (program, structure of
-  // its results as JSON)
+  // sizes: {name: size}; shapes: [(name, shape)]; values: {name: tensor}; texts: [(name, [text], shape)]; is_sample: of several sizes,
+  // for which one program is wanted. (program, structure of its results as JSON)
   nb::tuple program(const nb::dict& sizes, nb::handle shapes, const nb::dict& values,
-                    nb::handle texts) const {
+                    nb::handle texts, bool is_sample) const {
     std::deque<std::string> names;
     std::deque<std::vector<int64_t>> numbers;
     std::vector<tenon_onnx_size> given_sizes;
@@ -90,16 +90,17 @@ class OnnxModel {
       given_texts.push_back({name_of(item[0]), elements.data(), shape.data(),
                              static_cast<uint32_t>(shape.size()), 0});
     }
-    const tenon_onnx_options options = {.struct_size = sizeof options,
-                                        .nsizes = static_cast<uint32_t>(given_sizes.size()),
-                                        .sizes = given_sizes.data(),
-                                        .shapes = given_shapes.data(),
-                                        .constants = given_values.data(),
-                                        .nshapes = static_cast<uint32_t>(given_shapes.size()),
-                                        .nconstants = static_cast<uint32_t>(given_values.size()),
-                                        .texts = given_texts.data(),
-                                        .ntexts = static_cast<uint32_t>(given_texts.size()),
-                                        .flags = TENON_ONNX_TEXT_RESULTS};
+    const tenon_onnx_options options = {
+        .struct_size = sizeof options,
+        .nsizes = static_cast<uint32_t>(given_sizes.size()),
+        .sizes = given_sizes.data(),
+        .shapes = given_shapes.data(),
+        .constants = given_values.data(),
+        .nshapes = static_cast<uint32_t>(given_shapes.size()),
+        .nconstants = static_cast<uint32_t>(given_values.size()),
+        .texts = given_texts.data(),
+        .ntexts = static_cast<uint32_t>(given_texts.size()),
+        .flags = TENON_ONNX_TEXT_RESULTS | (is_sample ? TENON_ONNX_SAMPLE : 0U)};
     tenon_graph_program* program;
     std::string structure;
     call_unlocked([&](tenon_err* err) {
@@ -127,7 +128,7 @@ void add_onnx_functions(nb::module_& module) {
       .def(nb::init<nb::handle>(), nb::arg("source"))
       .def("describe", &OnnxModel::describe)
       .def("program", &OnnxModel::program, nb::arg("sizes"), nb::arg("shapes"), nb::arg("values"),
-           nb::arg("texts"));
+           nb::arg("texts"), nb::arg("is_sample"));
   module.def("onnx_table", &table);
 }
 

@@ -693,6 +693,7 @@ class OnnxModel:
         shapes: Iterable[tuple[str, Sequence[int]]],
         values: dict[str, Tensor],
         texts: Iterable[tuple[str, Sequence[str], Sequence[int]]],
+        is_sample: bool,
     ) -> tuple[Program, str]: ...
 
 def onnx_table() -> str: ...

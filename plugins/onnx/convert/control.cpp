@@ -57,12 +57,6 @@ void append(Values& values, const std::vector<Tensor>& tensors) {
   values.insert(values.end(), tensors.begin(), tensors.end());
 }
 
-Value known_truth(bool truth) {
-  Tensor made = make_known(TENON_DTYPE_BOOL, {});
-  *static_cast<bool*>(made->data) = truth;
-  return made;
-}
-
 // Values that go from round to round have one type; steps have no others.
 void check_carried(Conversion& c, const Values& before, const Values& after) {
   if (!have_same_types(before, after))

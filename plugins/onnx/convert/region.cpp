@@ -109,6 +109,12 @@ OwnedProgram Region::finish(const Values& results) {
   return OwnedProgram(steps_.finish(tensors));
 }
 
+Value known_truth(bool truth) {
+  Tensor made = make_known(TENON_DTYPE_BOOL, {});
+  *static_cast<bool*>(made->data) = truth;
+  return made;
+}
+
 Value truth_of(Conversion& c, const Value& value, const std::string& name) {
   Tensor tensor = value.tensor(name);
   if (tensor->numel != 1)

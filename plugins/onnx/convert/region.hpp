@@ -55,7 +55,8 @@ class Region {
   std::vector<Tensor> inputs_;  // of the captures
 };
 
-// A bool tensor without axes, as steps take it.
+// Bool tensors without axes, as steps take them.
+Value known_truth(bool truth);
 Value truth_of(Conversion& c, const Value& value, const std::string& name);
 // "float32 [2, 3], int64 []", of tensors.
 std::string types_text(const Values& values);

@@ -72,7 +72,7 @@ def load(
 
     def made(numbers: Mapping[str, int]) -> tuple[_core.Program, list[Any]]:
         """The model at these sizes."""
-        native, text = model.program(dict(numbers), given, fixed, texts)
+        native, text = model.program(dict(numbers), given, fixed, texts, bool(open_sizes))
         results = _parts_of(json.loads(text))
         return native.optimize(",".join(passes)) if passes else native, results
 

@@ -56,7 +56,10 @@ typedef struct tenon_onnx_texts {
 
 enum {
   /* Results that are text may be int64 numbers into a list of texts, which `structure` has; without it they are refused. */
-  TENON_ONNX_TEXT_RESULTS = 1 << 0
+  TENON_ONNX_TEXT_RESULTS = 1 << 0,
+  /* (appended) The sizes are those of a sample of several: tensors that follow from them are made by steps, so that programs of other
+   * samples are the same (`program_unify`), and not computed once for all. */
+  TENON_ONNX_SAMPLE = 1 << 1
 };
 
 typedef struct tenon_onnx_options {
