@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tenon._core import Tensor
 from tenon._core import operator as _operator
 from tenon._tensor.array_api import matrix_transpose
+from tenon._tensor.lobpcg import lobpcg as lobpcg
 
 
 class EighResult(NamedTuple):

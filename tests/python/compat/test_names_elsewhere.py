@@ -11,8 +11,6 @@ from tenon.compat import paddle, torch
     [
         ("Size", "alias"),
         ("autocast", "alias"),
-        ("gru", "tenon.nn.GRU"),
-        ("rnn_relu", "tenon.nn.RNN"),
         ("embedding_bag", "torch.nn.functional.embedding_bag"),
         ("segment_reduce", "tenon.geometric"),
     ],

@@ -92,8 +92,8 @@ def targets(make, name):
     for boxes in BOXES:
         corners = np.array(boxes, np.float32)
         count = len(boxes)
-        places = np.array([[0.2, 0.3], [0.7, 0.5], [1.5, 0.5]])
-        points = corners[:, None, :2] + (corners[:, None, 2:] - corners[:, None, :2]) * places
+        parts = np.array([[0.2, 0.3], [0.7, 0.5], [1.5, 0.5]])
+        points = corners[:, None, :2] + (corners[:, None, 2:] - corners[:, None, :2]) * parts
         seen = np.ones((count, 3, 1))
         seen[0, 1] = 0
         labels = np.ones(count, np.int64) if name == "KeypointRCNN" else np.arange(count) % 3 + 1

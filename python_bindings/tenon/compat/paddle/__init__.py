@@ -23,6 +23,7 @@ from tenon.compat.paddle._device import (
 )
 
 __all__ = [
+    "LazyGuard",
     "ParamAttr",
     "device_plugins",
     "get_include",
@@ -69,8 +70,10 @@ _namespace = _Namespace(
 def __getattr__(name: str) -> _Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'tenon.compat.paddle' has no attribute '{name}'")
-    if name in _SUBMODULES:
-        value: _Any = _importlib.import_module(f"{__name__}.{name}")
+    if name == "LazyGuard":
+        value: _Any = _importlib.import_module(f"{__name__}._lazy").LazyGuard
+    elif name in _SUBMODULES:
+        value = _importlib.import_module(f"{__name__}.{name}")
     else:
         value = _namespace.find(name)
     globals()[name] = value

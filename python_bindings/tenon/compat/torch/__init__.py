@@ -36,7 +36,7 @@ from tenon.compat.torch._options import strided as strided
 _FUNCTIONS = " ".join(
     f"{__name__}.{each}"
     for each in """_creation _functions _layers _arrays _operands _copies _conversions _indices
-    _moments _numbered _sparse _state""".split()
+    _iterations _moments _natives _numbered _recurrent _sparse _state""".split()
 )
 _LATE = ("distributed", "futures", "nested", "sparse")
 _SUBMODULES = ("fft", "linalg", "masked", "nn", "signal", "special")
@@ -54,15 +54,6 @@ _ELSEWHERE = {
         "Size Storage autocast channels_last set_float32_matmul_precision".split(),
         "tenon.compat.torch.alias() gives `import torch` this name",
     ),
-    **{
-        name: f"tenon.nn.{layer} computes it"
-        for name, layer in {
-            "gru": "GRU",
-            "lstm": "LSTM",
-            "rnn_tanh": "RNN",
-            "rnn_relu": "RNN",
-        }.items()
-    },
     "embedding_bag": "torch.nn.functional.embedding_bag, whose parameters are in another order, is there",
     "segment_reduce": "tenon.geometric has segment_sum, segment_mean, segment_max and segment_min",
 }

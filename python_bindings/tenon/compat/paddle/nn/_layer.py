@@ -12,6 +12,7 @@ from tenon._core import Tensor
 from tenon.compat._signature import table
 from tenon.compat._signed import bound
 from tenon.compat.paddle._attributes import ParamAttr
+from tenon.compat.paddle._lazy import made
 from tenon.compat.paddle.nn import functional, initializer
 
 Parameter = tenon.nn.Parameter
@@ -85,9 +86,6 @@ class Layer(tenon.nn.Module):
         zeros for a bias, or by Xavier's rule."""
         if attr is False:
             return None
-        value = _core.operator("zeros")(
-            list(shape), dtype=dtype or self._dtype, device=self._device
-        )
         trained = True
         if isinstance(attr, ParamAttr):
             trained, attr = attr.trainable, attr.initializer
@@ -97,11 +95,9 @@ class Layer(tenon.nn.Module):
                 f"{attr!r}"
             )
         fill = attr or initializer.of_layers(is_bias) or default_initializer
-        if fill is not None:
-            fill(value)
-        elif not is_bias:
-            tenon.nn.init.xavier_uniform_(value)
-        return Parameter(value, trained)
+        if fill is None and not is_bias:
+            fill = tenon.nn.init.xavier_uniform_
+        return made(list(shape), dtype or self._dtype, self._device, fill, trained)
 
 
 class Sequential(Layer):

@@ -10,6 +10,7 @@ from typing import Any
 import tenon
 from tenon import _core
 from tenon._core import Tensor
+from tenon.compat.paddle._lazy import then
 from tenon.compat.paddle.nn import functional
 from tenon.compat.paddle.nn._layer import Layer
 from tenon.compat.paddle.nn.functional._layout import is_last, spread
@@ -93,8 +94,7 @@ class Embedding(Layer):
         self._scale = scale_grad_by_freq
         self.weight = self.create_parameter([num_embeddings, embedding_dim], weight_attr)
         if padding_idx is not None:
-            with tenon.no_grad():
-                self.weight[padding_idx] = 0.0
+            then(self.weight, lambda weight: weight[padding_idx].zero_())
 
     def forward(self, x: Tensor) -> Tensor:
         return functional.embedding(

@@ -110,7 +110,7 @@ def _decoded(distances: Tensor, anchors: Tensor) -> Tensor:
 
 class FCOS(nn.Module):
     """Finds objects in a list of images [3, H, W], as `FasterRCNN` does; classes count from 0, and none is the background. A place trains an
-    object if it lies near its middle, `center_sampling_radius` places away, and the object has the size of its level."""
+    object if it lies near its middle, `center_sampling_radius` positions away, and the object has the size of its level."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from .boxes import (
     suppressed,
 )
 from .images import Target
-from .keypoints import found_in, keypoints_loss, indices_in_maps
+from .keypoints import found_in, indices_in_maps, keypoints_loss
 
 BOX_WEIGHTS = [10.0, 10.0, 5.0, 5.0]
 

@@ -28,7 +28,7 @@ Norm = Callable[[int], nn.Module]
 
 class DefaultBoxGenerator(nn.Module):
     """The boxes that each place of each map corrects: of size `scales[k]` of the image at map k, of the mean of this and the next one, and of the
-    first for each of `aspect_ratios[k]` and its inverse. With `steps` places are that many pixels apart; else the map's own number of places
+    first for each of `aspect_ratios[k]` and its inverse. With `steps` positions are that many pixels apart; else the map's own number of positions
     divides the image."""
 
     def __init__(
