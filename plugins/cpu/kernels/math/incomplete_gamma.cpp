@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x): a power series below
 // x = a + 1, a continued fraction above it, and for small x and a the series of Q itself (Gautschi, A
-// computational procedure for incomplete gamma functions, 1979). All in float64.
+// computational procedure for incomplete gamma functions, 1979). All in float64, with as many terms as the result's dtype needs:
+// the expansions end at a relative `tolerance`.
 #include <tenon/signatures/special.h>
 
 #include <cmath>
@@ -12,7 +13,6 @@
 namespace tenon::cpu::TENON_CPU_ONCE {
 namespace {
 
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon() / 8;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // The expansions take a few times sqrt(a) terms where x is close to a.
 constexpr double kMaxOrder = 1e10;
@@ -64,18 +64,18 @@ double prefix(double a, double x) {
   return std::exp(exponent) / std::sqrt(2 * 3.141592653589793 * a);
 }
 
-double lower_series(double a, double x) {
+double lower_series(double a, double x, double tolerance) {
   double term = 1, sum = 1;
   for (int64_t n = 1; n < kMaxTerms; ++n) {
     term *= x / (a + static_cast<double>(n));
     sum += term;
-    if (term <= kEpsilon * sum) break;
+    if (term <= tolerance * sum) break;
   }
   return prefix(a, x) * sum;
 }
 
 // Lentz's algorithm for 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))).
-double upper_fraction(double a, double x) {
+double upper_fraction(double a, double x, double tolerance) {
   constexpr double kTiny = 1e-300;
   double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, value = d;
   for (int64_t n = 1; n < kMaxTerms; ++n) {
@@ -89,18 +89,18 @@ double upper_fraction(double a, double x) {
     d = 1 / d;
     const double factor = d * c;
     value *= factor;
-    if (std::abs(factor - 1) <= 2 * kEpsilon) break;
+    if (std::abs(factor - 1) <= 2 * tolerance) break;
   }
   return prefix(a, x) * a * value;
 }
 
 // 1 - x^a / Gamma(a + 1) (1 + a (-x / (a + 1) + x^2 / (2 (a + 2)) - ...)), in which nothing cancels.
-double upper_series(double a, double x) {
+double upper_series(double a, double x, double tolerance) {
   double term = 1, sum = 0;
   for (int n = 1; n < 200; ++n) {
     term *= -x / n;
     sum += term / (a + n);
-    if (std::abs(term) <= kEpsilon * std::abs(sum)) break;
+    if (std::abs(term) <= tolerance * std::abs(sum)) break;
   }
   const double exponent = a * std::log(x) - log_gamma_of_1_plus(a);
   return -std::expm1(exponent) - std::exp(exponent) * a * sum;
@@ -116,7 +116,7 @@ double upper_of_large_order(double a, double x) {
   return 0.5 * std::erfc(eta * std::sqrt(a / 2)) + (std::abs(eta) < 0.1 ? rest : 0);
 }
 
-double regularized(double a, double x, bool upper) {
+double regularized(double a, double x, bool upper, double tolerance) {
   if (!(a >= 0) || !(x >= 0)) return kNaN;
   if (std::isinf(a)) return std::isinf(x) ? kNaN : upper ? 1 : 0;
   if (std::isinf(x)) return upper ? 0 : 1;
@@ -124,18 +124,18 @@ double regularized(double a, double x, bool upper) {
   if (x == 0) return upper ? 1 : 0;
   if (a < 1 && x <= 1.1) {
     // P is the larger part where x is not small beside a.
-    if (upper) return upper_series(a, x);
-    return x < 0.5 || x < a ? lower_series(a, x) : 1 - upper_series(a, x);
+    if (upper) return upper_series(a, x, tolerance);
+    return x < 0.5 || x < a ? lower_series(a, x, tolerance) : 1 - upper_series(a, x, tolerance);
   }
   if (a > kMaxOrder) {
     const double above = upper_of_large_order(a, x);
     return upper ? above : 1 - above;
   }
   if (x < a + 1) {
-    const double lower = lower_series(a, x);
+    const double lower = lower_series(a, x, tolerance);
     return upper ? 1 - lower : lower;
   }
-  const double rest = upper_fraction(a, x);
+  const double rest = upper_fraction(a, x, tolerance);
   return upper ? rest : 1 - rest;
 }
 
@@ -144,11 +144,12 @@ tenon_status incomplete_gamma(tenon_ctx* ctx, const tenon_tensor* a, const tenon
   if (is_low_precision(x->dtype))
     return run_as_float32(incomplete_gamma, ctx, err, a, x, upper, out);
   const auto run = [&]<class T>(T) {
+    constexpr double kTolerance = sizeof(T) == 4 ? 0x1p-32 : 0x1p-55;
     parallel(x->numel, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        data_of<T>(out)[i] =
-            static_cast<T>(regularized(static_cast<double>(data_of<T>(a)[i]),
-                                       static_cast<double>(data_of<T>(x)[i]), upper != 0));
+        data_of<T>(out)[i] = static_cast<T>(regularized(static_cast<double>(data_of<T>(a)[i]),
+                                                        static_cast<double>(data_of<T>(x)[i]),
+                                                        upper != 0, kTolerance));
     });
   };
   x->dtype == TENON_DTYPE_F32 ? run(float()) : run(double());
