@@ -60,7 +60,17 @@ _SUBMODULES = (
 )
 _namespace = _Namespace(
     "paddle",
-    " ".join(f"{__name__}.{each}" for each in ("_functions", "_arrays", "_composed", "_selection")),
+    " ".join(
+        f"{__name__}.{each}"
+        for each in (
+            "_functions",
+            "_arrays",
+            "_composed",
+            "_selection",
+            "_spelled",
+            "_written_over",
+        )
+    ),
     signatures=f"{__name__}._signatures",
     ignored=["name", "only_inputs"],  # a label, and a parameter that Paddle says is always true
     aliases={"input": "x", "other": "y", "dim": "axis"},

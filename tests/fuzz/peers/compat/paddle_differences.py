@@ -11,7 +11,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference("bucketize|searchsorted", "of edges that do not ascend", detail="at "),
     Difference(
-        "copysign|deg2rad|rad2deg|divide|mean|reduce_as",
+        "copysign|deg2rad|rad2deg|div|divide|true_divide|mean|reduce_as",
         "of bools the result is of floats, a sum of bools whether one holds",
         detail="Paddle gives (bool|int64)",
     ),

@@ -51,6 +51,24 @@ acos(P)
 acosh(U + 1)
 add(M, M)
 add_n([M, M])
+as_tensor(M)
+as_tensor([1, 2])
+as_tensor([1.5, 2], "float64")
+asarray(M)
+asarray([[1.5, 2]])
+from_numpy(np.arange(3.0))
+msort(T)
+msort(V)
+narrow(T, 1, 1, 2)
+narrow(V, 0, -3, 2)
+rand_like(M)
+randn_like(M)
+ravel(T)
+scatter_add(M, 1, _i(3, 2, 2), _t(2, 2))
+scatter_add_(_t(3, 4), 0, _i(3, 2, 4), _t(2, 4))
+true_divide(M, M + 10)
+true_divide(M, 2)
+where_(B, M, M + 1)
 addmm(W, W, W)
 all(B, 1)
 allclose(M, M)
@@ -703,11 +721,42 @@ def _record(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]
     return args, kwargs
 
 
+# Functions that are called as others are; those in place are called as what they write.
+_CALLED_AS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less_than",
+    "less": "less_than",
+    "le": "less_equal",
+    "gt": "greater_than",
+    "greater": "greater_than",
+    "ge": "greater_equal",
+    "mul": "multiply",
+    "ger": "outer",
+    "bitwise_invert": "bitwise_not",
+    "sub": "subtract",
+    "sub_": "subtract",
+    "div": "divide",
+    "div_": "divide",
+    "clamp": "clip",
+    "concatenate": "concat",
+    "take_along_dim": "take_along_axis",
+    "argwhere": "nonzero",
+    "view_as_complex": "as_complex",
+    "view_as_real": "as_real",
+    "matrix_transpose": "linalg.matrix_transpose",
+    **{
+        name: f"nn.functional.{name}"
+        for name in "conv1d conv2d conv3d group_norm layer_norm adaptive_avg_pool1d softmax".split()
+    },
+}
+
+
 def _written(function: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     found = []
     for call in CALLS:
         name, _, inside = call.partition("(")
-        if name == function:
+        if name in (function, _CALLED_AS.get(function, function.rstrip("_"))):
             found.append(eval(f"_record({inside}", {}, _Recorder()))
     return found
 
