@@ -373,7 +373,3 @@ def test_arrays_and_lists_are_taken_or_refused_by_name():
         sparse.softmax(y)
     with pytest.raises(NotImplementedError, match=r"layout strided, got csr; fill its values\(\)"):
         s.uniform_()
-    with pytest.raises(TypeError, match="unknown keyword 'generator'"):
-        tenon.sample_subgraph(
-            T([1, 0]), T([0, 1, 2]), T([0]), [1], generator=tenon.random.Generator(seed=1)
-        )
