@@ -21,7 +21,7 @@ DRAWN = frozenset(
     """bernoulli binomial empty empty_like log_normal multinomial normal poisson rand rand_like randint randint_like
     randn randn_like randperm standard_gamma standard_normal uniform nn.functional.dropout nn.functional.dropout1d
     nn.functional.dropout2d nn.functional.dropout3d nn.functional.alpha_dropout
-    nn.functional.feature_alpha_dropout nn.functional.gumbel_softmax create_parameter""".split()
+    nn.functional.feature_alpha_dropout nn.functional.gumbel_softmax nn.functional.rrelu create_parameter""".split()
 )
 # Functions of float64 that Paddle computes with constants of single precision.
 SINGLE = frozenset(

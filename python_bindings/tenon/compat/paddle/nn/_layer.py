@@ -152,8 +152,8 @@ class Identity(Layer):
         return input
 
 
-# Layers: names, constructor | function | operands of forward. The settings go to the function by name;
-# `training` is the layer's state.
+# Layers: names, constructor | function, and what it is always given | operands of forward. The settings go to the function by
+# name; `training` is the layer's state.
 _TABLE = """
 ReLU ReLU6 Sigmoid Tanh Tanhshrink Softsign Mish Swish LogSigmoid Hardswish Hardsigmoid(name=None) | | x
 Silu SiLU(inplace=False, name=None) | silu | x
@@ -192,6 +192,23 @@ Pad1D(padding, mode='constant', value=0.0, data_format='NCL', name=None) | pad |
 Pad2D(padding, mode='constant', value=0.0, data_format='NCHW', name=None) | pad | x
 Pad3D(padding, mode='constant', value=0.0, data_format='NCDHW', name=None) | pad | x
 ZeroPad2D(padding, data_format='NCHW', name=None) | zeropad2d | x
+ConstantPad1D ConstantPad1d(padding, value, data_format='NCL', name=None) | pad mode=constant | x
+ConstantPad2D ConstantPad2d(padding, value, data_format='NCHW', name=None) | pad mode=constant | x
+ConstantPad3D ConstantPad3d(padding, value, data_format='NCDHW', name=None) | pad mode=constant | x
+ReflectionPad1D ReflectionPad1d(padding, data_format='NCL', name=None) | pad mode=reflect | x
+ReflectionPad2D ReflectionPad2d(padding, data_format='NCHW', name=None) | pad mode=reflect | x
+ReflectionPad3D ReflectionPad3d(padding, data_format='NCDHW', name=None) | pad mode=reflect | x
+ReplicationPad1D ReplicationPad1d(padding, data_format='NCL', name=None) | pad mode=replicate | x
+ReplicationPad2D ReplicationPad2d(padding, data_format='NCHW', name=None) | pad mode=replicate | x
+ReplicationPad3D ReplicationPad3d(padding, data_format='NCDHW', name=None) | pad mode=replicate | x
+CircularPad1D CircularPad1d(padding, data_format='NCL', name=None) | pad mode=circular | x
+CircularPad2D CircularPad2d(padding, data_format='NCHW', name=None) | pad mode=circular | x
+CircularPad3D CircularPad3d(padding, data_format='NCDHW', name=None) | pad mode=circular | x
+ZeroPad1D(padding, data_format='NCL', name=None) | pad mode=constant | x
+ZeroPad3D(padding, data_format='NCDHW', name=None) | pad mode=constant | x
+UpsamplingNearest2D(size=None, scale_factor=None, data_format='NCHW', name=None) | interpolate mode=nearest | x
+UpsamplingBilinear2D(size=None, scale_factor=None, data_format='NCHW', name=None) | interpolate mode=bilinear align_corners=True | x
+RReLU(lower=0.125, upper=0.3333333333333333, name=None) | rrelu | x training
 PixelShuffle(upscale_factor, data_format='NCHW', name=None) | pixel_shuffle | x
 PixelUnshuffle(downscale_factor, data_format='NCHW', name=None) | pixel_unshuffle | x
 ChannelShuffle(groups, data_format='NCHW', name=None) | channel_shuffle | x
@@ -231,7 +248,9 @@ _FUNCTIONS_OF = {
 _RENAMED = {"padding": "pad"}  # of the layers that are pad()
 
 
-def _layer_of(name: str, signature: Any, function: str, operands: list[str]) -> type[Layer]:
+def _layer_of(
+    name: str, signature: Any, function: str, always: dict[str, Any], operands: list[str]
+) -> type[Layer]:
     trains = operands[-1] == "training"
     operands = operands[:-1] if trains else operands
 
@@ -248,9 +267,10 @@ def _layer_of(name: str, signature: Any, function: str, operands: list[str]) -> 
             self._settings = {
                 (_RENAMED.get(key, key) if function == "pad" else key): value
                 for key, value in settings.items()
-            }
+            } | always
             if function == "pad" and isinstance(self._settings["pad"], int):
-                self._settings["pad"] = [self._settings["pad"]] * (2 * int(name[3]))
+                axes = next(int(letter) for letter in name if letter.isdigit())
+                self._settings["pad"] = [self._settings["pad"]] * (2 * axes)
 
         def forward(self, *given: Any, **named: Any) -> Any:
             settings = {**self._settings, "training": self.training} if trains else self._settings
@@ -266,10 +286,13 @@ def _layer_of(name: str, signature: Any, function: str, operands: list[str]) -> 
 def _made() -> dict[str, type[Layer]]:
     layers = {}
     for line in filter(None, _TABLE.splitlines()):
-        head, function, operands = (part.strip() for part in line.split("|"))
+        head, called, operands = (part.strip() for part in line.split("|"))
+        function, *given = called.split() or [""]
+        pairs = (each.split("=") for each in given)
+        always = {key: True if value == "True" else value for key, value in pairs}
         for name, signature in table(head).items():
-            called = function or _FUNCTIONS_OF.get(name, name.lower())
-            layers[name] = _layer_of(name, signature, called, operands.split())
+            own = function or _FUNCTIONS_OF.get(name, name.lower())
+            layers[name] = _layer_of(name, signature, own, always, operands.split())
     return layers
 
 

@@ -14,7 +14,7 @@ from tenon.compat.paddle.nn.functional._layout import is_last as _is_last
 
 __all__ = """alpha_dropout celu dropout dropout1d dropout2d dropout3d elu elu_ feature_alpha_dropout gelu glu
 gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ log_sigmoid
-log_softmax logsigmoid maxout mish prelu relu relu6 relu_ selu sigmoid silu softmax softmax_ softplus
+log_softmax logsigmoid maxout mish prelu relu relu6 relu_ rrelu selu sigmoid silu softmax softmax_ softplus
 softshrink softsign swiglu swish tanh tanh_ tanhshrink thresholded_relu thresholded_relu_""".split()
 
 _F = tenon.nn.functional
@@ -135,6 +135,11 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
     lengths = [1] * x.ndim
     lengths[axis] = -1
     return _operator("where")(x > 0, x, x * weight.reshape(lengths))
+
+
+def rrelu(x: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = True) -> Tensor:
+    """Negative numbers times a random slope, or outside of training times the mean slope."""
+    return tenon.nn.functional.rrelu(x, lower, upper, training)
 
 
 def softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:

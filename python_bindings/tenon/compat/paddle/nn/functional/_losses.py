@@ -13,8 +13,8 @@ from tenon._core import operator as _operator
 from tenon.compat.paddle._functions import floating
 
 __all__ = """binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy ctc_loss
-dice_loss gaussian_nll_loss hinge_embedding_loss kl_div l1_loss label_smooth log_loss margin_ranking_loss
-mse_loss multi_label_margin_loss multi_label_soft_margin_loss multi_margin_loss nll_loss poisson_nll_loss
+dice_loss gaussian_nll_loss hinge_embedding_loss hsigmoid_loss kl_div l1_loss label_smooth log_loss margin_ranking_loss
+mse_loss multi_label_margin_loss multi_label_soft_margin_loss multi_margin_loss nll_loss npair_loss poisson_nll_loss
 sigmoid_focal_loss smooth_l1_loss soft_margin_loss softmax_with_cross_entropy square_error_cost
 triplet_margin_loss triplet_margin_with_distance_loss""".split()
 
@@ -451,4 +451,33 @@ def triplet_margin_with_distance_loss(
         margin=float(margin),
         swap=swap,
         reduction=reduction,
+    )
+
+
+def npair_loss(anchor: Tensor, positive: Tensor, labels: Tensor, l2_reg: float = 0.002) -> Tensor:
+    """tenon.npair_loss()."""
+    return tenon.npair_loss(anchor, positive, labels, l2_reg)
+
+
+def hsigmoid_loss(
+    input: Tensor,
+    label: Tensor,
+    num_classes: int,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    path_table: Tensor | None = None,
+    path_code: Tensor | None = None,
+    is_sparse: bool = False,
+) -> Tensor:
+    """The loss of paths through a tree of classes, [N, 1]; `bias` is [nodes, 1]."""
+    if is_sparse:
+        raise NotImplementedError("hsigmoid_loss(): expected is_sparse=False, got True")
+    return _F.hsigmoid_loss(
+        input,
+        label,
+        num_classes,
+        weight,
+        None if bias is None else bias.reshape(-1),
+        path_table,
+        path_code,
     )
