@@ -19,6 +19,7 @@ struct KnownOperators {
   const tenon_op* mean = host->op_find("tenon::mean");
   const tenon_op* concat = host->op_find("tenon::concat");
   const tenon_op* max_pool = host->op_find("tenon::max_pool2d");
+  const tenon_op* avg_pool = host->op_find("tenon::avg_pool2d");
 };
 
 inline bool is_float32(const tenon_tensor* tensor, int32_t ndim) {

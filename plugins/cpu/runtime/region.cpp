@@ -187,21 +187,11 @@ void Region::join_tails() {
   }
 }
 
-// Whether what a slot holds can be made and read among the channels of the slot around it, to which it
-// is joined by a stage.
+// Whether what a slot holds can lie among the channels of the slot around it, to which a stage joins it.
 bool Region::can_lie_in(const Slot& slot, uint32_t around, size_t joined_at) const {
   // A value that is made of the joined one takes its place: then nothing may read the parts any more.
   for (uint32_t at = around; at != kNoSlot; at = slots_[at].around)
     if (slots_[at].is_changed && slot.last > joined_at) return false;
-  const auto reads_rows = [](const Stage& stage) { return stage.kind != RegionStep::kMaximum; };
-  const Stage& maker = stages_[slot.first];
-  if (!maker.conv && maker.kind != RegionStep::kConcat) return false;
-  for (size_t i = slot.first; i <= std::min(slot.last, stages_.size() - 1); ++i) {
-    const auto is_read = [&](uint32_t value) { return &slots_[slot_of_[value]] == &slot; };
-    if (!reads_rows(stages_[i]) &&
-        std::any_of(stages_[i].inputs.begin(), stages_[i].inputs.end(), is_read))
-      return false;
-  }
   return true;
 }
 
@@ -328,10 +318,10 @@ tenon_status Region::run_stage(const Run& run, const Stage& stage, tenon_err* er
     for (int64_t n = 0; n < out.batch; ++n)
       nhwc().mean(run.at(x) + n * pixels * row(x), row(x), out.channels, pixels,
                   run.at(stage.out) + n * row(stage.out));
-  } else if (stage.kind == RegionStep::kMaximum) {
-    const tenon_status status =
-        nhwc().maximum(device, stage.pool, out.batch, row(x), run.at(x), run.at(stage.out), err);
-    if (status != TENON_OK) return status;
+  } else if (stage.kind == RegionStep::kMaximum || stage.kind == RegionStep::kAverage) {
+    const auto pool = stage.kind == RegionStep::kMaximum ? nhwc().maximum : nhwc().average;
+    pool({stage.pool, out.batch, out.channels, run.at(x), row(x), run.at(stage.out),
+          row(stage.out)});
   } else if (stage.kind == RegionStep::kConcat) {
     join(run, stage);
   }

@@ -78,7 +78,7 @@ bool RegionSteps::read(const tenon_subgraph_step& step, RegionStep& out) {
   const tenon_tensor* made = step.outs[0];
   const tenon_tensor* first = step.nargs > 0 ? tenon_arg_tensor(&step.args[0]) : nullptr;
   if (step.op == known_.mean) return read_mean(step, out);
-  if (step.op == known_.max_pool) return read_maximum(step, out);
+  if (step.op == known_.max_pool || step.op == known_.avg_pool) return read_pool(step, out);
   if (step.op == known_.concat) return read_concat(step, out);
   if (read_conv(constants_, known_, step, out.conv, out.tensors)) {
     out.kind = RegionStep::kConv;
@@ -104,13 +104,22 @@ bool RegionSteps::read_mean(const tenon_subgraph_step& step, RegionStep& out) {
   return make(step.outs[0], of.batch, of.channels, 1, 1, out);
 }
 
-bool RegionSteps::read_maximum(const tenon_subgraph_step& step, RegionStep& out) {
-  out.kind = RegionStep::kMaximum;
+// The arguments of max_pool2d and avg_pool2d differ behind the padding.
+bool RegionSteps::read_pool(const tenon_subgraph_step& step, RegionStep& out) {
+  const bool is_average = step.op == known_.avg_pool;
+  out.kind = is_average ? RegionStep::kAverage : RegionStep::kMaximum;
   const tenon_tensor *x = tenon_arg_tensor(&step.args[0]), *made = step.outs[0];
   PoolDescription& d = out.pool;
-  if (step.nargs < 5 || !is_float32(x, 4) || !read_pair(step.args[1], d.kernel) ||
-      !read_pair(step.args[3], d.padding) || !read_pair(step.args[4], d.dilation))
+  if (step.nargs < (is_average ? 6 : 5) || !is_float32(x, 4) ||
+      !read_pair(step.args[1], d.kernel) || !read_pair(step.args[3], d.padding))
     return false;
+  if (is_average) {
+    if (step.args[5].tag != TENON_VALUE_BOOL) return false;
+    d.counts_padding = step.args[5].v.i != 0;
+    d.dilation[0] = d.dilation[1] = 1;
+  } else if (!read_pair(step.args[4], d.dilation)) {
+    return false;
+  }
   if (step.args[2].tag == TENON_VALUE_NONE)
     std::copy_n(d.kernel, 2, d.stride);
   else if (!read_pair(step.args[2], d.stride))

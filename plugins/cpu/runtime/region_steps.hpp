@@ -44,7 +44,7 @@ struct RegionOperand {
 inline constexpr size_t kMaxKernelArguments = 8;
 
 struct RegionStep {
-  enum Kind : uint8_t { kConv, kNorm, kMean, kMaximum, kConcat, kKernel };
+  enum Kind : uint8_t { kConv, kNorm, kMean, kMaximum, kAverage, kConcat, kKernel };
   enum Operation : uint8_t { kAdd, kMultiply, kRelu, kOther };
   Kind kind;
   Operation operation = kOther;  // Of a kernel.
@@ -79,7 +79,7 @@ class RegionSteps {
  private:
   bool read(const tenon_subgraph_step& step, RegionStep& out);
   bool read_mean(const tenon_subgraph_step& step, RegionStep& out);
-  bool read_maximum(const tenon_subgraph_step& step, RegionStep& out);
+  bool read_pool(const tenon_subgraph_step& step, RegionStep& out);
   bool read_concat(const tenon_subgraph_step& step, RegionStep& out);
   bool read_kernel(const tenon_subgraph_step& step, RegionStep& out);
   bool read_operand(const tenon_subgraph_step& step, uint32_t index, RegionStep& out);

@@ -148,6 +148,89 @@ def test_branches_are_joined():
     check(region(fire, 24, 83), tenon.randn(1, 24, 24, 26), covers=14)
 
 
+# Kernel, stride, padding, whether the padding counts.
+AVERAGES = [(2, 2, 0, True), (3, 2, 1, True), (3, 1, 1, False), ((5, 2), (3, 1), (2, 1), False)]
+
+
+@pytest.mark.parametrize("case", AVERAGES)
+def test_averages(case):
+    kernel, stride, padding, counts = case
+
+    def middle(x):
+        return tenon.avg_pool2d(x, kernel, stride, padding, count_include_pad=counts)
+
+    check(region(middle, 20), tenon.randn(2, 20, 24, 26), covers=7)
+
+
+def test_an_average_of_windows_that_reach_beyond_the_padding():
+    middle = lambda x: tenon.avg_pool2d(x, 3, 2, 1, ceil_mode=True)
+    check(region(middle, 20), tenon.randn(1, 20, 24, 26), covers=7)
+
+
+def test_growing_layers_lie_side_by_side():
+    """As in a densenet: each layer reads all before it, and normalisation leaves them as they are."""
+    layers = []
+    for channels in (32, 48, 64):
+        by_channel = [constant(channels), tenon.rand(channels) + 0.5, constant(channels)]
+        scale, shift = constant(channels, 1, 1), constant(1, channels, 1, 1)
+        reduce, grow = pointwise(48, channels), constant(16, 48, 3, 3, scale=0.1)
+        layers.append((by_channel, scale, shift, reduce, grow))
+
+    def network(x):
+        for (mean, var, factor), scale, shift, reduce, grow in layers:
+            y = tenon.batch_norm_inference(x, mean, var, factor, mean)
+            y = tenon.relu(y * scale + shift)
+            x = tenon.concat([x, tenon.conv2d(tenon.relu(reduce(y)), grow, None, 1, 1)], 1)
+        return x, tenon.max_pool2d(x, 2)
+
+    check(region(lambda x: network(x)[1], 32, 80), tenon.randn(2, 32, 14, 15))
+    before = pointwise(32, 32)
+    check(lambda x: network(before(x)), tenon.randn(1, 32, 24, 24))
+
+
+def test_a_part_that_is_read_after_what_is_joined_changed():
+    """ReLU takes the place of what is joined, but not while its parts are read."""
+    left, right, other = pointwise(32, 32), pointwise(48, 32), pointwise(80, 32)
+
+    def middle(x):
+        y, z = left(x), right(x)
+        joined = tenon.relu(tenon.concat([y, z], 1))
+        return joined + other(y) + tenon.concat([z, y], 1)
+
+    check(region(middle, 32, 80), tenon.randn(2, 32, 24, 23))
+
+
+def test_a_value_that_is_joined_twice():
+    left = pointwise(16, 32)
+
+    def middle(x):
+        y = left(x)
+        return tenon.concat([tenon.concat([y, y], 1), y, tenon.relu(y)], 1)
+
+    check(region(middle, 32, 64), tenon.randn(2, 32, 24, 23))
+
+
+@pytest.mark.parametrize("size", [(7, 7), (6, 5), (3, 14)])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_short_rows_share_tiles(size, stride, kernel):
+    weight, bias = constant(48, 528, kernel, kernel, scale=0.05), constant(48)
+    height, width = (stride * n for n in size)
+    middle = lambda x: tenon.relu(tenon.conv2d(x, weight, bias, stride, kernel // 2))
+    check(region(middle, 528, 48), tenon.randn(2, 528, height, width), covers=8)
+
+
+def test_a_residual_that_is_read_again():
+    first, second, third = pointwise(64, 32), pointwise(64, 64), pointwise(64, 64)
+
+    def middle(x):
+        y = first(x)
+        z = tenon.relu(y + second(tenon.relu(y)))
+        return tenon.relu(third(z) + z) * y
+
+    check(region(middle, 32, 64), tenon.randn(2, 32, 14, 14))
+
+
 def test_normalisations_and_constants_by_channel():
     mean, var, factor, shift = constant(20), tenon.rand(20) + 0.5, constant(20), constant(20)
     by_channel, other = constant(20, 1, 1), constant(1, 20, 1, 1)

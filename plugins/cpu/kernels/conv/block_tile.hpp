@@ -15,6 +15,10 @@ namespace tenon::cpu::TENON_CPU_ISA {
 inline constexpr int kBlockRows = kVectorBytes == 64 ? 14 : 6;
 inline constexpr int kBlockVectors = 2;
 
+// Steps by which filters are prefetched. Those of a block and the pixels of a tile fill the L1 cache,
+// so that filters come from the L2 cache again and again.
+inline constexpr int64_t kFilterPrefetch = 16;
+
 // Segments of a sum whose left operands are at different addresses, with `length` products each.
 struct Segments {
   const int64_t* offsets;
@@ -71,7 +75,10 @@ template <class T, int Halves, int M, int V>
     for (int64_t p = tile.parts.length; p > 0; --p, b += V * width) {
       Vector filters[V];
 #pragma GCC unroll 2
-      for (int v = 0; v < V; ++v) filters[v] = *reinterpret_cast<const Vector*>(b + v * width);
+      for (int v = 0; v < V; ++v) {
+        filters[v] = *reinterpret_cast<const Vector*>(b + v * width);
+        __builtin_prefetch(b + (kFilterPrefetch * V + v) * width);
+      }
 #pragma GCC unroll 2
       for (int h = 0; h < Halves; ++h) {
 #pragma GCC unroll 16

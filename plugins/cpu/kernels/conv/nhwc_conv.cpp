@@ -4,14 +4,16 @@
 #include "conv/depthwise.hpp"
 #include "conv/direct.hpp"
 #include "conv/nchw16c.hpp"
+<<<<<<< HEAD
 #include "conv/packed_filters.hpp"
+=======
+#include "conv/nhwc_reductions.hpp"
+>>>>>>> conv
 #include "conv/pixel_tail.hpp"
 #include "conv/pointwise.hpp"
 #include "conv/shapes_of.hpp"
 #include "conv/winograd_nhwc.hpp"
 #include "gemm/sum_order.hpp"
-#include "pool/nhwc.hpp"
-#include "reduce/rows.hpp"
 #include "simd/transpose.hpp"
 #include "trace.hpp"
 
@@ -295,17 +297,17 @@ class NhwcConvOfIsa final : public NhwcConv {
   }
 
   void run_pointwise(const NhwcRun& run) const {
-    constexpr int64_t kBytes = 256 * 1024;       // Of pixels and results, which the L2 cache holds.
+    constexpr int64_t kBytes = 24 * 1024;        // Of results, which the L1 cache holds.
     constexpr int64_t kBytesOfFew = 512 * 1024;  // Of pixels that are read for many filters.
     const int64_t all = s_.batch * s_.results(), count = blocks_of<float>(s_).count();
     const int64_t threads = host->thread_count(), size = sizeof(float);
     const bool many = has_many_filters();
     const bool divides_filters = threads > 1 && count > 1 && (many || all < threads * kBlockRows);
     const int64_t fit =
-        many ? kBytesOfFew / (channels_ * size) : kBytes / ((channels_ + filters_) * size);
+        std::max<int64_t>(1, many ? kBytesOfFew / (channels_ * size) : kBytes / (filters_ * size));
     const int64_t share = divides_filters ? all : (all + threads - 1) / threads;
     // As many items as there are threads, or a multiple of that.
-    const int64_t of_share = (share + std::max<int64_t>(1, fit) - 1) / std::max<int64_t>(1, fit);
+    const int64_t of_share = (share + fit - 1) / fit;
     const int64_t some = rounded_up<kBlockRows>((share + of_share - 1) / of_share);
     const int64_t items = (all + some - 1) / some, work = s_.channels * filters_ / kLanes;
     const auto item = [&](int64_t i, int64_t begin, int64_t end) {
@@ -462,59 +464,6 @@ void finish_rows(const PixelTail& tail, const PixelRows& all, int64_t channels) 
   }
 }
 
-// The sum of n pixels of a vector of channels, in the order of reduce_row() (reduce/rows.hpp).
-template <int kAccumulators>
-Vector sum_of_pixels(const float* x, int64_t row, int64_t n) {
-  const auto value = [&](int64_t i) {
-    return Vector(*reinterpret_cast<const Unaligned*>(x + i * row));
-  };
-  const auto add = [](Vector a, Vector b) { return a + b; };
-  Vector acc[kAccumulators];
-  for (int l = 0; l < kAccumulators; ++l) acc[l] = value(l);
-  const int64_t end = run_two_streams<kAccumulators, kLongRow<kAccumulators, float>>(
-      kAccumulators, n, [&](int64_t i) {
-        for (int l = 0; l < kAccumulators; ++l) acc[l] += value(i + l);
-      });
-  reduce_tail<kAccumulators / 2>(acc, end, n, value, add);
-  return reduce_pairwise<kAccumulators>(acc, add);
-}
-
-Vector sum_of_pixels(const float* x, int64_t row, int64_t n) {
-  constexpr int wide = kRowAccumulators<float>, narrow = std::max(wide / 4, 4);
-  if (n >= 12 * wide) return sum_of_pixels<wide>(x, row, n);
-  if (n >= narrow) return sum_of_pixels<narrow>(x, row, n);
-  Vector sum = *reinterpret_cast<const Unaligned*>(x);
-  for (int64_t i = 1; i < n; ++i) sum += *reinterpret_cast<const Unaligned*>(x + i * row);
-  return sum;
-}
-
-void mean(const float* x, int64_t row, int64_t channels, int64_t pixels, float* to) {
-  constexpr int64_t kBlock = 4096;  // Of a plane that is added up in parts (reduce/reduction.cpp).
-  parallel(padded(channels) / kLanes, pixels, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin * kLanes; c < end * kLanes; c += kLanes) {
-      Vector sum = sum_of_pixels(x + c, row, std::min(kBlock, pixels));
-      for (int64_t i = kBlock; i < pixels; i += kBlock) {
-        sum += sum_of_pixels(x + i * row + c, row, std::min(kBlock, pixels - i));
-      }
-      *reinterpret_cast<Unaligned*>(to + c) = sum / static_cast<float>(pixels);
-    }
-  });
-}
-
-tenon_status maximum(tenon_device_id device, const PoolDescription& d, int64_t images,
-                     int64_t channels, const float* x, float* out, tenon_err* err) {
-  const Window w{d.image[0],
-                 d.image[1],
-                 d.result[0],
-                 d.result[1],
-                 {d.kernel[0], d.kernel[1]},
-                 {d.stride[0], d.stride[1]},
-                 {d.padding[0], d.padding[1]},
-                 {d.dilation[0], d.dilation[1]}};
-  RunMemory memory(device);
-  return NhwcWindows<float>(w, images, channels).maximum(&memory, x, out, err);
-}
-
 }  // namespace
 
 extern const NhwcFunctions kNhwcFunctions;
@@ -538,8 +487,9 @@ const NhwcFunctions kNhwcFunctions = {
     from_planes,
     to_planes,
     finish_rows,
-    mean,
-    maximum,
+    mean_of_pixels,
+    maximum_of_windows,
+    average_of_windows,
 };
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

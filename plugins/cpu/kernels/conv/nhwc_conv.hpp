@@ -72,6 +72,17 @@ enum class NhwcInput : uint8_t {
 // Windows of a pooling.
 struct PoolDescription {
   int64_t image[2], result[2], kernel[2], stride[2], padding[2], dilation[2];
+  bool counts_padding;  // Of an average: among the elements that a sum is divided by.
+};
+
+// A pooling of all images; rows are elements from one pixel to the next.
+struct NhwcPool {
+  PoolDescription description;
+  int64_t images, channels;
+  const float* x;
+  int64_t x_row;
+  float* out;
+  int64_t out_row;
 };
 
 // The functions of one instruction set, on values of one image where they take no batch.
@@ -92,9 +103,9 @@ struct NhwcFunctions {
   void (*finish)(const PixelTail&, const PixelRows&, int64_t channels);
   // The mean of all pixels of at most kMaxMeanPixels, as mean() has it of a plane.
   void (*mean)(const float* x, int64_t row, int64_t channels, int64_t pixels, float* to);
-  // The largest pixel of each window, as max_pool2d() has it; rows of `channels` elements.
-  tenon_status (*maximum)(tenon_device_id device, const PoolDescription&, int64_t images,
-                          int64_t channels, const float* x, float* out, tenon_err* err);
+  // The largest pixel of each window, as max_pool2d() has it, and the average, as avg_pool2d().
+  void (*maximum)(const NhwcPool&);
+  void (*average)(const NhwcPool&);
 };
 inline constexpr int64_t kMaxMeanPixels = 65536;
 
