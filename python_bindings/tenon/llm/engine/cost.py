@@ -49,7 +49,8 @@ class StepCost:
             ]
             return
         # The numbers may have changed since the last step. What nearly vanished changes as others of its kind do.
-        for i, number in enumerate(map(max, self._numbers, usual)):
+        for i, least in enumerate(usual):
+            number = max(self._numbers[i], least)
             if self._covariance[i][i] < (_UNKNOWN * number) ** 2:
                 self._covariance[i][i] += (_DRIFT * number) ** 2
         step = (1.0, float(rows), float(tokens))
