@@ -159,6 +159,16 @@ def test_numbers_out_of_range_are_named(place, value, message):
         model(*map(int32, numbers), model.new_pools(2))
 
 
+def test_pools_that_are_refused():
+    with pytest.raises(
+        ValueError,
+        match="expected keys and values of float32, bfloat16, float16, int8, got float8_e4m3",
+    ):
+        decoder().new_pools(2, dtype="float8_e4m3")
+    with pytest.raises(ValueError, match="of int8 need a head_dim that is a multiple of 4, got 6"):
+        decoder(head_dim=6).new_pools(2, dtype="int8")
+
+
 def test_weights_must_be_those_of_the_config():
     model = decoder()
     weights = dict(model.weights)

@@ -47,6 +47,14 @@ def test_a_step_that_waited_counts_as_two():
     assert before < cost.seconds(8, 0) < 2 * before
 
 
+@pytest.mark.parametrize("costs", [{"token": 0.0}, {"row": 0.0}, {"fixed": 0.0}])
+def test_a_number_that_was_nothing_is_found_again(costs):
+    steps = [(1, 48), (5, 16), (2, 40), (8, 8), (3, 24), (8, 0), (3, 0)]
+    cost = learnt(steps * 6, learnt(steps * 30, **costs))
+    for rows, tokens in ((8, 0), (2, 64)):
+        assert cost.seconds(rows, tokens) == pytest.approx(taken(rows, tokens), rel=0.15)
+
+
 def test_what_no_step_tells_of_is_remembered():
     cost = learnt([(1, 0)] * 1000, learnt(BURST))
     assert cost.seconds(1, 64) - cost.seconds(1, 0) == pytest.approx(64 * 0.0007, rel=0.3)

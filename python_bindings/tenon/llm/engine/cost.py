@@ -16,8 +16,9 @@ LEAST_TOKENS = 8
 
 _FIXED = 8.0  # a, in tokens, before steps of different sizes have told
 _NOISE = 0.1  # the standard deviation of the time of equal steps, by that time
-_DRIFT = 0.02  # that of what a number changes by from one step to the next, by that number
+_DRIFT = 0.05  # that of what a number changes by from one step to the next, by that number
 _UNKNOWN = 1.0  # the most that a number's standard deviation is, by that number
+_LEAST = 0.05  # the least that a number is, by what it would be if all tokens took the same
 _MOST = 2.0  # times what was expected is the most that a step counts: some wait for other programs
 
 
@@ -38,31 +39,34 @@ class StepCost:
     def learn(self, rows: int, tokens: int, seconds: float) -> None:
         """Such a step took `seconds`."""
         expected = self.seconds(rows, tokens)
+        each = max(seconds if expected is None else expected, 1e-6) / (_FIXED + rows + tokens)
+        usual = (_FIXED * each, each, each)
         if expected is None:
-            each = max(seconds, 1e-6) / (_FIXED + rows + tokens)
-            self._numbers = [_FIXED * each, each, each]
+            self._numbers = list(usual)
             self._covariance = [
                 [(_UNKNOWN * number) ** 2 if i == j else 0.0 for j in range(3)]
-                for i, number in enumerate(self._numbers)
+                for i, number in enumerate(usual)
             ]
             return
-        self._forget()
+        # The numbers may have changed since the last step. What nearly vanished changes as others of its kind do.
+        for i, least in enumerate(usual):
+            number = max(self._numbers[i], least)
+            if self._covariance[i][i] < (_UNKNOWN * number) ** 2:
+                self._covariance[i][i] += (_DRIFT * number) ** 2
         step = (1.0, float(rows), float(tokens))
         shares = [sum(c * x for c, x in zip(row, step)) for row in self._covariance]
         variance = sum(x * share for x, share in zip(step, shares)) + (_NOISE * expected) ** 2
         error = min(seconds, _MOST * expected) - expected
         gains = [share / variance for share in shares]
-        self._numbers = [max(n + g * error, 1e-9) for n, g in zip(self._numbers, gains)]
+        # No token is free, and none may seem so.
+        self._numbers = [
+            max(n + gain * error, _LEAST * least)
+            for n, gain, least in zip(self._numbers, gains, usual)
+        ]
         self._covariance = [
             [c - gain * share for c, share in zip(row, shares)]
             for row, gain in zip(self._covariance, gains)
         ]
-
-    def _forget(self) -> None:
-        """The numbers may have changed since the last step, and are known less well."""
-        for i, number in enumerate(self._numbers):
-            if self._covariance[i][i] < (_UNKNOWN * number) ** 2:
-                self._covariance[i][i] += (_DRIFT * number) ** 2
 
     def prompt_tokens(self, decoding: int, present: int, slowdown: float) -> float:
         """How many tokens of prompts a step may have in which `decoding` requests decode, so that it takes at
