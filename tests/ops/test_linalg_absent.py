@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 
 def test_without_lapack_the_error_says_what_to_install(tmp_path):
     program = "import tenon; tenon.matmul(tenon.ones([2, 2]), tenon.ones([2, 2])); tenon.inv(tenon.ones([2, 2]))"
