@@ -51,13 +51,54 @@ bool fill(Routines<T>& routines, void* file, const Decoration& decoration, char 
   return true;
 }
 
+// A function of OpenBLAS, or NULL: wheels decorate the names of these, too.
+void* find_openblas(void* file, const std::string& name) {
+  for (const char* before : {"", "scipy_"})
+    for (const char* after : {"", "64_"})
+      if (void* found = ::dlsym(file, (before + name + after).c_str())) return found;
+  return nullptr;
+}
+
+// The instructions that the library computes with, as OpenBLAS names them; "" for other libraries.
+std::string core_of(void* file) {
+  void* found = find_openblas(file, "openblas_get_corename");
+  const char* name = found ? reinterpret_cast<const char* (*)()>(found)() : nullptr;
+  return name ? name : "";
+}
+
+// The name of the kernels in OpenBLAS that suit this processor; NULL where its own choice is as good.
+const char* better_core(const std::string& chosen) {
+#if defined(__x86_64__)
+  // What an OpenBLAS computes with that is older than the processor.
+  if (chosen != "Prescott" && chosen != "Generic") return nullptr;
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw"))
+    return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return nullptr;
+}
+
+// The library by its path. An OpenBLAS that does not know the processor computes with SSE3, three times slower: it is
+// loaded once more, and told. It reads the variable while it is loaded, and not where another part of the process
+// has loaded it before.
+void* load(const std::string& path) {
+  constexpr const char* kVariable = "OPENBLAS_CORETYPE";
+  void* file = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const char* core = file && !std::getenv(kVariable) ? better_core(core_of(file)) : nullptr;
+  if (!core) return file;
+  ::dlclose(file);
+  ::setenv(kVariable, core, 0);
+  file = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ::unsetenv(kVariable);
+  return file;
+}
+
 // OpenBLAS has threads of its own, which wait for work in loops on the cores that the host's threads
 // use, and which a batch in parallel would multiply. One thread also makes results independent of the
 // number of cores. Batches run in parallel on the host's threads.
-void limit_threads(void* file, const Decoration& decoration) {
-  const std::string name = std::string(decoration.before) + "openblas_set_num_threads";
-  void* found = ::dlsym(file, name.c_str());
-  if (!found) found = ::dlsym(file, (name + "64_").c_str());
+void limit_threads(void* file) {
+  void* found = find_openblas(file, "openblas_set_num_threads");
   if (!found) return;
   const char* wanted = std::getenv("TENON_LAPACK_THREADS");
   reinterpret_cast<void (*)(int)>(found)(wanted ? std::max(1, std::atoi(wanted)) : 1);
@@ -71,14 +112,14 @@ std::vector<std::string> wheels() {
 }
 
 bool open(const std::string& path, Library& library) {
-  void* file = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* file = load(path);
   if (!file) return false;
   for (const Decoration& decoration : kDecorations) {
     if (fill(library.s, file, decoration, 's') && fill(library.d, file, decoration, 'd') &&
         fill(library.c, file, decoration, 'c') && fill(library.z, file, decoration, 'z')) {
       library.has_64_bits = decoration.has_64_bits;
       library.name = path;
-      limit_threads(file, decoration);
+      limit_threads(file);
       return true;
     }
   }

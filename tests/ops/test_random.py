@@ -152,7 +152,7 @@ def test_randperm_is_a_permutation(count, device):
 
 
 def test_numbers_of_randperm_come_everywhere_equally_often():
-    """Each of 4 numbers is in each of 4 places in a quarter of 4000 permutations, give or take five deviations."""
+    """Each of 4 numbers is at each of 4 positions in a quarter of 4000 permutations, give or take five deviations."""
     tenon.manual_seed(1)
     drawn = np.stack([array(tenon.randperm(4)) for _ in range(4000)])
     counts = np.stack([(drawn == each).sum(0) for each in range(4)])

@@ -72,13 +72,13 @@ TENON_DECOMPOSE(randperm) {
   const auto width = static_cast<int>(std::bit_width(static_cast<uint64_t>(count)));
   Tensor order;
   if (width <= kPackedWidth) {
-    const int64_t places = int64_t{1} << width;
-    Tensor keys = ops::randint(scope, 0, std::numeric_limits<int64_t>::max() / places, {count},
+    const int64_t below = int64_t{1} << width;  // as all numbers are
+    Tensor keys = ops::randint(scope, 0, std::numeric_limits<int64_t>::max() / below, {count},
                                TENON_DTYPE_I64, device);
-    Tensor place = ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, device);
+    Tensor number = ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, device);
     Tensor sorted =
-        ops::sort(scope, ops::add(scope, ops::multiply(scope, keys, places), place), -1);
-    order = ops::bitwise_and(scope, sorted, places - 1);
+        ops::sort(scope, ops::add(scope, ops::multiply(scope, keys, below), number), -1);
+    order = ops::bitwise_and(scope, sorted, below - 1);
   } else {
     order =
         ops::argsort(scope, ops::uniform(scope, {count}, 0.0, 1.0, TENON_DTYPE_F64, device), -1);

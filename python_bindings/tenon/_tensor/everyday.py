@@ -22,6 +22,8 @@ def rand(
 ) -> Tensor:
     """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`; of
     `generator`, a tenon.random.Generator, where one is given."""
+    if dtype is None and device is None and generator is None and not requires_grad:
+        return _operator("uniform")(_one_sequence(shape))  # calls without keywords are the fast ones
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _operator("uniform")(_one_sequence(shape), generator=generator, **options)
 
@@ -35,6 +37,8 @@ def randn(
 ) -> Tensor:
     """Normal random numbers of mean 0 and variance 1, of the shape `randn(2, 3)` or `randn((2,
     3))`; of `generator`, a tenon.random.Generator, where one is given."""
+    if dtype is None and device is None and generator is None and not requires_grad:
+        return _operator("normal")(_one_sequence(shape))  # calls without keywords are the fast ones
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _operator("normal")(_one_sequence(shape), generator=generator, **options)
 
