@@ -4,11 +4,8 @@
 #include "conv/depthwise.hpp"
 #include "conv/direct.hpp"
 #include "conv/nchw16c.hpp"
-<<<<<<< HEAD
-#include "conv/packed_filters.hpp"
-=======
 #include "conv/nhwc_reductions.hpp"
->>>>>>> conv
+#include "conv/packed_filters.hpp"
 #include "conv/pixel_tail.hpp"
 #include "conv/pointwise.hpp"
 #include "conv/shapes_of.hpp"
