@@ -54,8 +54,8 @@ using Key = std::tuple<const void*, uint32_t, const void*, uint32_t, std::string
 
 struct Entry {
   uint64_t bytes = 0;
-  std::weak_ptr<const PackedConstant>
-      used;  // By executables, with which an entry ends that was not given.
+  // Held by executables. An entry that was not given ends with them.
+  std::weak_ptr<const PackedConstant> used;
   std::shared_ptr<const PackedConstant> given;  // Until it is withdrawn.
 };
 
