@@ -145,8 +145,17 @@ std::shared_ptr<const Prepared> prepared(Program program, const Config& config, 
 
 std::shared_ptr<const Prepared> first_prepared(OnnxFile* onnx, const Config& config) {
   if (!onnx) return prepared(loaded(config), config, Source::kProgram);
-  return prepared(onnx->load(), config,
-                  onnx->dimensions().empty() ? Source::kOnnxOfFixedSizes : Source::kOnnx);
+  Program program = onnx->load();
+  if (onnx->dimensions().empty())
+    return prepared(std::move(program), config, Source::kOnnxOfFixedSizes);
+  if (!onnx->reason().empty()) return prepared(std::move(program), config, Source::kOnnx);
+  try {
+    return prepared(std::move(program), config, Source::kOnnx);
+  } catch (const Error& error) {
+    // Passes see a program at single sizes, and may find more to do at some.
+    if (error.code() != TENON_FAILED_PRECONDITION) throw;
+    return prepared(onnx->give_up(error.what()), config, Source::kOnnx);
+  }
 }
 
 std::unique_ptr<OnnxFile> onnx_file(const Config& config) {

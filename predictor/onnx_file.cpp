@@ -247,7 +247,11 @@ Program OnnxFile::load() {
       graph.program_unify(dimensions.data(), count, handles.data(), nullptr, rows, &program, err);
   if (status == TENON_OK) return Program(program);
   if (status != TENON_FAILED_PRECONDITION) err.check(status);
-  reason_ = host->err_text(err);
+  return give_up(host->err_text(err));
+}
+
+Program OnnxFile::give_up(std::string reason) {
+  reason_ = std::move(reason);
   std::vector<int64_t> recorded;
   for (const Dimension& each : dimensions_) recorded.push_back(each.recorded);
   return at(recorded);

@@ -29,6 +29,8 @@ class OnnxFile {
 
   // Of all sizes, or, where reason() is not empty, of the first ones. Throws Error.
   Program load();
+  // Each size gets a program of its own for this reason; that of the first sizes. Throws Error.
+  Program give_up(std::string reason);
   // Why there is no one program of all sizes; empty: there is.
   const std::string& reason() const { return reason_; }
   // Of these sizes, one for each dimension.

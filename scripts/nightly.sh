@@ -25,7 +25,8 @@
 #   aarch64     cross-built, the C++ tests run by qemu
 #   array_api   the test suite of the array API standard, at a pinned commit
 #   onnx        the suite of cases that ONNX has for backends
-#   networks    on the peers: networks of timm and transformers that PyTorch exports to ONNX, beside ONNX Runtime
+#   networks    on the peers: models of timm, transformers and scikit-learn as models of ONNX in a predictor, beside ONNX Runtime and what
+#               they were made from; what a run of the day has done is not done again
 #   soak        predictors at work for NIGHTLY_SOAK_MINUTES (10): memory that does not grow, right results
 #   llm         answers of language models bit for bit in every order, chunk and cache; a server with broken clients for
 #               NIGHTLY_SOAK_MINUTES; damaged models, tokenizers, templates and requests, each for NIGHTLY_FUZZ_MINUTES; a million
@@ -154,10 +155,9 @@ stage_networks() {
   make build
   local python
   python=$(peers_python)
-  "$python" -m pip install -q --disable-pip-version-check timm==1.0.31 onnxscript
+  "$python" -m pip install -q --disable-pip-version-check timm==1.0.31 onnxscript skl2onnx==1.20.0 scikit-learn==1.9.1
   export PYTHONPATH=$PWD/build/release/python
-  "$python" tests/onnx/network_suite.py --kind transformers --least 38
-  "$python" tests/onnx/network_suite.py --kind timm
+  "$python" tests/onnx/model_suite.py --results "build/nightly/onnx_models-$(date +%Y%m%d).jsonl"
 }
 stage_soak() {
   make build

@@ -108,10 +108,38 @@ ProgramPtr optimize(const Program& program, const char* passes) {
   return changed;
 }
 
+// The passes but for one.
+std::string without(std::string_view passes, std::string_view left_out) {
+  std::string kept;
+  while (!passes.empty()) {
+    const size_t end = std::min(passes.find(','), passes.size());
+    const std::string_view name = passes.substr(0, end);
+    passes.remove_prefix(std::min(end + 1, passes.size()));
+    if (name.substr(0, name.find('=')) == left_out) continue;
+    kept += (kept.empty() ? "" : ",") + std::string(name);
+  }
+  return kept;
+}
+
 tenon_status program_optimize(const tenon_graph_program* program, const char* passes,
                               tenon_graph_program** out, tenon_err* err) {
   return guarded(err, [&] {
-    *out = changed(*program, [&](const Program& each) { return optimize(each, passes); }).release();
+    const auto run = [&](const std::string& names) {
+      return changed(*program, [&](const Program& each) { return optimize(each, names.c_str()); });
+    };
+    // Passes see the program at single sizes. What is made of constants and sizes, as a row that is expanded to a batch, is other
+    // data at each; steps that differ by a size are equal where two sizes are.
+    std::string names = passes;
+    for (const char* left_out : {"fold", "cse"}) {
+      try {
+        *out = run(names).release();
+        return;
+      } catch (const Error& error) {
+        if (!program->dimensions || error.code() != TENON_FAILED_PRECONDITION) throw;
+        names = without(names, left_out);
+      }
+    }
+    *out = run(names).release();
   });
 }
 

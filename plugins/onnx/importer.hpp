@@ -74,6 +74,7 @@ class Importer {
   // Steps go there from now on; where they went before.
   Steps* use_steps(Steps* steps) { return std::exchange(current_, steps); }
   ModelFiles& files() { return files_; }
+  bool is_sample() const { return options_.is_sample; }
   // The number of a tensor's element type, where it is of less than a byte and carried by a wider dtype; else that of its dtype.
   int32_t element_type(const Tensor& tensor) const;
   void set_element_type(const Tensor& tensor, int32_t element_type);

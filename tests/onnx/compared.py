@@ -119,6 +119,8 @@ def compare(case: Case, row: dict[str, Any]) -> None:
     del session
     origin = [case.origin(feeds) for feeds in batches]
     row["change"] = change(want)
+    if 0 < row["change"] < ROUNDING:
+        raise ValueError(f"its results change by {row['change']:.0e} with its inputs: by rounding")
 
     row["state"] = "refused"
     began = time.perf_counter()

@@ -6,7 +6,7 @@
 Networks come by both exporters of PyTorch, models of scikit-learn by skl2onnx; each runs with two batches where it leaves sizes open
 and is compared with ONNX Runtime and with what it was made from. A line for each model is kept in FILE: what is there is not run
 again, so that a run goes on where the last one ended. What cannot be exported, or what ONNX Runtime does not run, is counted apart:
-it says nothing about us. `--page docs/onnx_models.md` writes the page of the results.
+it says nothing about us.
 
 Fails if a result is wrong, a model ends its process, or fewer than --least in a hundred of those that say something agree. Needs
 torch, timm, transformers, onnx, onnxscript, onnxruntime, scikit-learn and skl2onnx. Weights are drawn: nothing is downloaded.
@@ -138,7 +138,6 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("build/onnx_models.jsonl"))
     parser.add_argument("--again", nargs="*", default=[], help="states whose models run again")
     parser.add_argument("--least", type=float, default=95, help="in a hundred of those counted")
-    parser.add_argument("--page", type=Path, help="where the page of the results is written")
     options = parser.parse_args()
     known = {}
     if options.results.exists():
@@ -161,8 +160,6 @@ def main() -> int:
     rows = [known[each] for each in asked]
     for kind in options.kind:
         print(f"{kind}: {summary([row for row in rows if row['kind'] == kind])}")
-    if options.page:
-        importlib.import_module("model_page").write(options.page, rows)
     tried = [row for row in rows if row["state"] in COUNTED]
     agree = sum(row["state"] == "agrees" for row in tried)
     failed = any(row["state"] in ("wrong", "crashed") for row in tried)

@@ -196,3 +196,42 @@ def test_steps_of_an_optimizer_over_several_tensors():
         got = [each.item() for each in program(tenon.tensor(0.1), tenon.tensor(time), *numbers)]
         velocity = [0.5 * 2 + beta * 4, 0.5 * 6 + beta * 8]
         assert got == pytest.approx([1 - 0.1 * velocity[0], 2 - 0.1 * velocity[1], *velocity])
+
+
+def coupled(of_two, classes):
+    """Probabilities by those of pairs: the minimum of p'Qp over the simplex, which its stationary point solves as linear equations."""
+    q = np.zeros((classes, classes))
+    for i in range(classes):
+        for j in range(classes):
+            if i != j:
+                q[i, i] += of_two[j, i] ** 2
+                q[i, j] = -of_two[j, i] * of_two[i, j]
+    ones = np.ones((classes, 1))
+    system = np.block([[q, ones], [ones.T, np.zeros((1, 1))]])
+    return np.linalg.solve(system, np.r_[np.zeros(classes), 1])[:classes]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_probabilities_of_support_vector_machines(classes):
+    rng = np.random.default_rng(classes)
+    pairs = classes * (classes - 1) // 2
+    vectors, x = rng.normal(size=(classes, 2)), rng.normal(size=(5, 2)).astype(F32)
+    weights = rng.normal(size=(classes - 1, classes))
+    a, b = -1 - rng.random(pairs), rng.normal(size=pairs) / 4
+    machine = ml("SVMClassifier", ["x"], ["label", "y"], kernel_type="LINEAR", kernel_params=[1.0, 0.0, 0.0],
+                 classlabels_ints=list(range(classes)), vectors_per_class=[1] * classes,
+                 support_vectors=vectors.ravel().tolist(), coefficients=weights.ravel().tolist(), rho=[0.25] * pairs,
+                 prob_a=a.tolist(), prob_b=b.tolist(), post_transform="NONE")  # fmt: skip
+    program = load([machine], [floats()], ("label", "y"), sizes={"n": tenon.Dim("n", min=1, max=16)})
+    kernel = x @ vectors.T
+    got = program(tenon.from_numpy(x))[1].numpy()
+    for row in range(5):
+        of_two, pair = np.zeros((classes, classes)), 0
+        for i in range(classes):
+            for j in range(i + 1, classes):
+                score = weights[j - 1, i] * kernel[row, i] + weights[i, j] * kernel[row, j] + 0.25
+                of_two[i, j] = 1 / (1 + np.exp(a[pair] * score + b[pair]))
+                of_two[j, i], pair = 1 - of_two[i, j], pair + 1
+        # The rounds end 0.005 / classes from where they would rest.
+        np.testing.assert_allclose(got[row], coupled(of_two, classes), atol=0.01)
+        assert abs(got[row].sum() - 1) < 1e-5

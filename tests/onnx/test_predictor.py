@@ -105,6 +105,46 @@ def test_shapes_of_sizes_without_a_name(write):
         Predictor(path, shapes={"w": (1, 5)})
 
 
+@pytest.fixture
+def encoder(write):
+    """Ids and their places in tables, between axes that are exchanged and back: what follows from sizes is a tensor that steps read."""
+    nodes = [
+        node("Shape", ["ids"], ["s"]),
+        node("Gather", ["s", "one"], ["length"]),
+        node("Range", ["zero", "length", "one"], ["range"]),
+        node("Expand", ["range", "s"], ["places"]),
+        node("Gather", ["table", "ids"], ["words"]),
+        node("Gather", ["table", "places"], ["positions"]),
+        node("Add", ["words", "positions"], ["sum"]),
+        node("Reshape", ["sum", "heads"], ["split"]),
+        node("Transpose", ["split"], ["turned"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["turned", "joined"], ["y"]),
+    ]
+    constants = {
+        "zero": np.array(0),
+        "one": np.array(1),
+        "table": rows(16, 4),
+        "heads": np.array([0, 0, 2, 2]),
+        "joined": np.array([0, -1]),
+    }
+    return write(nodes, [value("ids", "int64", ["batch", "length"])], ["y"], constants)
+
+
+@pytest.mark.parametrize("settings", [{}, {"numerics": "fast"}])
+def test_tensors_that_follow_from_sizes_are_of_one_program(encoder, settings):
+    sizes = {"batch": tenon.Dim("b", min=1, max=8), "length": tenon.Dim("l", min=1, max=16)}
+    program = tenon.onnx.load(encoder, sizes=sizes)
+    p = Predictor(encoder, sizes=sizes, **settings)
+    assert "program of its own" not in p.explain()
+    table = rows(16, 4)
+    for batch, length in [(1, 1), (3, 5), (1, 16), (8, 1)]:
+        ids = np.arange(batch * length).reshape(batch, length) % 16
+        summed = table[ids] + table[np.arange(length)]
+        wanted = summed.reshape(batch, length, 2, 2).transpose(0, 2, 1, 3).reshape(batch, -1)
+        np.testing.assert_array_equal(p.run({"ids": ids})["y"].numpy(), wanted)
+        np.testing.assert_array_equal(program(tenon.from_numpy(ids)).numpy(), wanted)
+
+
 def test_a_program_for_each_size(forked):
     p = Predictor(forked, sizes={"rows": (1, 100)})
     assert p.inputs["z"].shape == ("rows", 2) and p.outputs["sum"].shape == (None, None)

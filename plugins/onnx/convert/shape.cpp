@@ -3,8 +3,25 @@
 #include <algorithm>
 
 #include "convert/converters.hpp"
+#include "importer.hpp"
 
 namespace tenon::onnx {
+
+namespace {
+
+// What reshape can view or has to copy at every size alike: an axis of one element makes a view of what other sizes copy, as where
+// axes were exchanged, so that samples of several sizes would be other programs.
+Tensor in_order(Conversion& c, const Tensor& data) {
+  if (!c.importer.is_sample() || is_known(data)) return data;
+  int64_t stride = 1;
+  for (int32_t axis = data->ndim - 1; axis >= 0; --axis) {
+    if (data->strides[axis] != stride) return c.call("clone", {data});
+    stride *= data->shape[axis];
+  }
+  return data;
+}
+
+}  // namespace
 
 Values convert_reshape(Conversion& c) {
   const Tensor& data = c.tensor("data");
@@ -20,7 +37,7 @@ Values convert_reshape(Conversion& c) {
                " stands for the input's size, which has " + std::to_string(from.size()) + " axes");
       shape[i] = from[i];
     }
-  return {c.call("reshape", {data, shape})};
+  return {c.call("reshape", {in_order(c, data), shape})};
 }
 
 Values convert_pad(Conversion& c) {
