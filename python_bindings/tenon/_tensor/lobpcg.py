@@ -81,10 +81,10 @@ def lobpcg(
         raise _expected(
             f"k from 1 to n and at least 3 n rows of a, with n {n}", f"k {k} and {m} rows"
         )
-    metric, start, inverse = (None if each is None else each.detach() for each in (b, x, preconditioner))
-    vectors = _search(
-        a.detach(), metric, start, inverse, k, n, iterations, tolerance, largest
+    metric, start, inverse = (
+        None if each is None else each.detach() for each in (b, x, preconditioner)
     )
+    vectors = _search(a.detach(), metric, start, inverse, k, n, iterations, tolerance, largest)
     product = _applied(a)(vectors)
     values = (vectors.conj() * product).sum(-2)
     if b is not None:

@@ -26,7 +26,7 @@ DRAWN = frozenset(
 # Functions of float64 that Paddle computes with constants of single precision.
 SINGLE = frozenset(
     """atan2 nn.functional.batch_norm nn.functional.cross_entropy nn.functional.hardsigmoid
-    nn.functional.label_smooth nn.functional.selu nn.functional.interpolate nn.functional.upsample renorm
+    nn.functional.label_smooth nn.functional.selu nn.functional.interpolate nn.functional.upsample renorm renorm_
     stanh""".split()
 )
 # Names that are not asked. Paddle 3.3.1's nll_loss breaks its own memory: later calls crash or wait for ever. Its index_put_ crashes.
