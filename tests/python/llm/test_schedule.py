@@ -90,7 +90,7 @@ def test_prompts_are_cut_while_others_decode():
     first = request(1, 10)
     scheduler.add(first)
     scheduler.add(request(2, 100))
-    assert planned(scheduler) == {1: 10, 2: 100}  # nobody waits for a next token
+    assert planned(scheduler) == {1: 10, 2: 100}  # no request waits for a next token
     first.computed, first.tokens = 10, [*first.tokens, 7]
     scheduler.running[1].computed = 40
     scheduler.add(request(3, 100))
