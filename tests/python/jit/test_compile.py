@@ -535,7 +535,9 @@ def test_an_argument_that_is_returned_is_the_callers_own():
     for _ in range(5):
         x, y = tenon.ones(2), tenon.nn.Parameter(tenon.ones(2))
         first, second = compiled(x, y)
-        assert first["x"] is x and second is y and first["sum"].detach().numpy().tolist() == [2.0, 2.0]
+        assert (
+            first["x"] is x and second is y and first["sum"].detach().numpy().tolist() == [2.0, 2.0]
+        )
         assert compiled(x, y=y)[1] is y
         assert alone(y) is y
         with tenon.no_grad():
