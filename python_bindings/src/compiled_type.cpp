@@ -10,6 +10,7 @@
 #include "guards.hpp"
 #include "host_call.hpp"
 #include "modules.hpp"
+#include "program_results.hpp"
 #include "program_type.hpp"
 #include "recording.hpp"
 
@@ -52,8 +53,8 @@ struct Structure {
   }
 
   // A new reference; the tensors from *next on are consumed. NULL: Python error set.
-  PyObject* build(tenon_tensor**& next) const {
-    if (kind == kTensor) return wrap(*next++);
+  PyObject* build(tenon_tensor**& next, std::span<PyObject* const> arguments) const {
+    if (kind == kTensor) return wrap_result(*next++, arguments);
     if (kind == kValue) return Py_NewRef(value.ptr());
     const auto count = static_cast<Py_ssize_t>(items.size());
     PyObject* all = kind == kTuple  ? PyTuple_New(count)
@@ -61,7 +62,8 @@ struct Structure {
                                     : PyDict_New();
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* item =
-          items[static_cast<size_t>(i)].build(next);  // also after a failure: they are consumed
+          // Also after a failure: they are consumed.
+          items[static_cast<size_t>(i)].build(next, arguments);
       if (!all || !item) {
         Py_XDECREF(item);
         Py_CLEAR(all);
@@ -153,7 +155,7 @@ struct Known {
         graph_service().program_run(program, ins, ninputs, outs, nresults, err);
     if (thread) PyEval_RestoreThread(thread);
     if (status != TENON_OK) return raise(status, err);
-    return returned.build(outs);
+    return returned.build(outs, {&PyTuple_GET_ITEM(args, 0), ninputs});
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "host_call.hpp"
 #include "modules.hpp"
+#include "program_results.hpp"
 #include "program_type.hpp"
 
 namespace nb = nanobind;
@@ -16,9 +17,10 @@ namespace tenon::python {
 namespace {
 
 constexpr uint32_t kFew = 16;
+using Arguments = std::span<PyObject* const>;
 
-// Runs the program on `inputs`, a tuple or a list of tensors; take(results, count) owns the
-// results.
+// Runs the program on `inputs`, a tuple or a list of tensors; take(results, count,
+// arguments) owns the results.
 template <class Take>
 nb::object run_with(const Program& program, nb::handle inputs, Take&& take) {
   const tenon_graph_service_api& service = graph_service();
@@ -44,15 +46,17 @@ nb::object run_with(const Program& program, nb::handle inputs, Take&& take) {
     status = service.program_run(program.handle(), ins, ninputs, outs, nresults, err);
   }
   check(status, err);
-  return nb::steal(take(outs, nresults));
+  // What is in a list now: another thread may have changed it meanwhile.
+  const auto length = static_cast<size_t>(PySequence_Fast_GET_SIZE(sequence));
+  return nb::steal(take(outs, nresults, Arguments(PySequence_Fast_ITEMS(sequence), length)));
 }
 
 // A list of the results.
 nb::object run(const Program& program, nb::handle inputs) {
-  return run_with(program, inputs, [](tenon_tensor** owned, uint32_t count) {
+  return run_with(program, inputs, [](tenon_tensor** owned, uint32_t count, Arguments arguments) {
     PyObject* results = PyList_New(count);
     for (uint32_t i = 0; i < count; ++i) {
-      PyObject* result = results ? wrap(owned[i]) : nullptr;
+      PyObject* result = results ? wrap_result(owned[i], arguments) : nullptr;
       if (result)
         PyList_SET_ITEM(results, i, result);
       else if (results)
@@ -67,8 +71,8 @@ nb::object run(const Program& program, nb::handle inputs) {
 
 // The only result.
 nb::object run_one(const Program& program, nb::handle inputs) {
-  return run_with(program, inputs, [](tenon_tensor** owned, uint32_t) {
-    PyObject* result = wrap(owned[0]);
+  return run_with(program, inputs, [](tenon_tensor** owned, uint32_t, Arguments arguments) {
+    PyObject* result = wrap_result(owned[0], arguments);
     if (!result) throw nb::python_error();
     return result;
   });

@@ -68,6 +68,11 @@ void Plan::build(const Graph& graph) {
     for (const Graph& region : step.regions) instruction.regions.emplace_back().build(region);
     instructions_.push_back(std::move(instruction));
   }
+  for (uint32_t i = 0; i < graph.grads.size(); ++i) {
+    const GradUpdate& update = graph.grads[i];
+    if (!update.from_none && (update.grad == kNoValueId || is_owned[update.grad]))
+      replaced_grads_.push_back(i);
+  }
   const AliasAnalysis aliases(graph);
   Constants constants;
   for (uint32_t i = 0; i < graph.leaves.size(); ++i) {
@@ -210,6 +215,7 @@ class Plan::Run {
     for (size_t i = 0; i < graph_.inputs.size(); ++i) values_[graph_.inputs[i]] = inputs[i];
     for (const Leaf& leaf : graph_.leaves) values_[leaf.value] = leaf.tensor.get();
     TENON_TRY(check_grads());
+    TENON_TRY(release_replaced_grads());
     std::vector<Tensor> copies;
     for (uint32_t index : plan_.copied_leaves_) {
       const Leaf& leaf = graph_.leaves[index];
@@ -342,6 +348,19 @@ class Plan::Run {
                            "recorded, got one; call optimizer.zero_grad() before the program, or "
                            "first in the exported function",
                            type_text(type_of(*tensor)).c_str());
+    }
+    return TENON_OK;
+  }
+
+  // What the program replaces in .grad makes room for what it makes, as where a function begins with
+  // zero_grad(). A caller may have nothing but .grad to hold an input.
+  tenon_status release_replaced_grads() const {
+    for (uint32_t index : plan_.replaced_grads_) {
+      tenon_tensor* tensor = values_[graph_.grads[index].tensor];
+      const tenon_tensor* grad = autograd()->grad(tensor);
+      const auto is_it = [&](ValueId input) { return values_[input] == grad; };
+      if (!grad || std::any_of(graph_.inputs.begin(), graph_.inputs.end(), is_it)) continue;
+      TENON_TRY(autograd()->set_grad(tensor, nullptr, err_));
     }
     return TENON_OK;
   }

@@ -89,6 +89,7 @@ class Plan {
   std::vector<bool> is_direct_;
   // Likewise: it may show memory of an input or a leaf.
   std::vector<bool> is_shared_;
+  std::vector<uint32_t> replaced_grads_;  // updates that leave nothing of the .grad of before
   std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
 };
 

@@ -526,3 +526,20 @@ def test_what_compiled_functions_hold_is_let_go():
     del function
     gc.collect()
     assert gone() is None
+
+
+def test_an_argument_that_is_returned_is_the_callers_own():
+    compiled = tenon.compile(lambda x, y: ({"x": x, "sum": x + y}, y))
+    alone = tenon.compile(lambda x: x)
+    exported = tenon.export(lambda x, y: [y, x * y], (tenon.ones(2), tenon.ones(2)))
+    for _ in range(5):
+        x, y = tenon.ones(2), tenon.nn.Parameter(tenon.ones(2))
+        first, second = compiled(x, y)
+        assert (
+            first["x"] is x and second is y and first["sum"].detach().numpy().tolist() == [2.0, 2.0]
+        )
+        assert compiled(x, y=y)[1] is y
+        assert alone(y) is y
+        with tenon.no_grad():
+            assert exported(x, y)[0] is y
+    assert compiled.programs and alone.programs

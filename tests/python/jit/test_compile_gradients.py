@@ -275,3 +275,40 @@ def test_a_function_that_defines_an_operator_in_each_call():
     for _ in range(20):
         assert compiled(tenon.ones([1])).item() == 2
     assert not compiled.programs
+
+
+def test_a_program_lets_go_of_gradients_before_it_makes_others():
+    weight = tenon.ones(1 << 21, requires_grad=True)
+    x = tenon.ones(1 << 21)
+
+    def step(x):
+        weight.grad = None
+        loss = (weight * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    program = tenon.export(step, (x,))
+    program(x)
+    gc.collect()
+    before = tenon.memory.stats("cpu")["current"]  # with weight.grad
+    tenon.memory.reset_peak("cpu")
+    program(x)
+    grown = tenon.memory.stats("cpu")["peak"] - before
+    grad, reported = 4 * x.numel(), 1 << 21  # what is in use is reported in steps
+    assert grown <= program.memory()["planned"] - grad + reported
+    assert weight.grad.numpy().tolist()[:2] == [1.0, 1.0]
+
+
+def test_a_gradient_that_is_an_input_stays_until_it_was_read():
+    weight = tenon.ones(3, requires_grad=True)
+
+    def step(x):
+        weight.grad = None
+        (weight * 2).sum().backward()
+        return x + 1
+
+    program = tenon.export(step, (X,))
+    for _ in range(3):
+        weight.grad = tenon.full([3], 7.0)
+        assert program(weight.grad).numpy().tolist() == [8.0] * 3
+        assert weight.grad.numpy().tolist() == [2.0] * 3

@@ -122,29 +122,32 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
                           epilogue.dense_from(j + done) >= some &&
                           (VecMask<Accumulator>::kMasked || last == width);
     const auto multiply = [&]<class Element>(int64_t r, Element* to, int64_t to_row, int64_t mask,
-                                             bool add) {
+                                             Addend<Element> added) {
       const auto micro = vectors == kNRVectors<Packed>
                              ? choose_micro<Format, kNRVectors<Packed>, Element>(rows - r)
                          : vectors == 2 ? choose_micro<Format, 2, Element>(rows - r)
                                         : choose_micro<Format, 1, Element>(rows - r);
-      micro.run(k, a + r * a_row, a_row, a_column, b + done, b_row, to, to_row, mask, add, prefetch,
-                Format::kStart ? starts + r : nullptr);
+      micro.run(k, a + r * a_row, a_row, a_column, b + done, b_row, to, to_row, mask, added.data,
+                added.row, prefetch, Format::kStart ? starts + r : nullptr);
       return micro.rows;
     };
     for (int64_t r = 0, count = 0; r < rows; r += count) {
       if constexpr (!converts_accumulators<Epilogue>) {
         if (in_place) {
+          auto added = addend_at(epilogue, i + r, j + done);
+          if (!accumulate) added = {};
           count = multiply(r, epilogue.at(j + done) + (i + r) * epilogue.row, epilogue.row, last,
-                           accumulate);
+                           added);
         }
       }
       if (!in_place) {
-        count = multiply(r, tile, panel, padded ? width : last, false);
+        count = multiply(r, tile, panel, padded ? width : last, Addend<Accumulator>{});
         for (int64_t q = 0; q < some;) {
           const int64_t run = std::min(some - q, epilogue.dense_from(j + done + q));
           for (int64_t s = 0; s < count; ++s) {
-            store_run(epilogue, epilogue.at(j + done + q) + (i + r + s) * epilogue.row,
-                      tile + s * panel + q, run, accumulate);
+            auto* to = epilogue.at(j + done + q) + (i + r + s) * epilogue.row;
+            if (accumulate) begin_run(epilogue, to, i + r + s, j + done + q, run);
+            store_run(epilogue, to, tile + s * panel + q, run, accumulate);
           }
           q += run;
         }
@@ -228,6 +231,7 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
   const int64_t rows_together = mc_for(m, (step + depth - 1) / depth);
   const int64_t kept = packed_columns<Packed>(m, n, rows_together);
   Packed* packed_a = packed_b + kept * kKC;
+  const Epilogue later = after_first_pass(c);
   for (int64_t jb = 0; jb < n; jb += kNC) {
     const int64_t nc = std::min(kNC, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
@@ -257,8 +261,8 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
             }
             return {};
           };
-          multiply_panel<Format>(mc, columns, kc, rows, from, c, ib, jb + j, accumulate || pb > 0,
-                                 prefetch, from_row);
+          multiply_panel<Format>(mc, columns, kc, rows, from, pb > 0 ? later : c, ib, jb + j,
+                                 accumulate || pb > 0, prefetch, from_row);
         }
       }
     }

@@ -34,12 +34,12 @@ inline constexpr bool uses_amx = requires {
   Format::kAmx;
 };
 
-// Stores a vector of accumulators to elements of C.
+// Stores a vector of accumulators to elements of C, plus what lies at `addend`.
 template <class T>
 [[gnu::always_inline]] inline void store_accumulators(const VecMask<T>& mask, T* to,
                                                       typename VectorOf<T>::type acc,
-                                                      bool accumulate) {
-  mask.store(to, accumulate ? mask.load(to) + acc : acc);
+                                                      const T* addend) {
+  mask.store(to, addend ? mask.load(addend) + acc : acc);
 }
 
 template <class T>
@@ -142,8 +142,9 @@ struct Bfloat16Pairs : Widened<BFloat16> {
 };
 
 [[gnu::always_inline]] inline void store_accumulators(const VecMask<float>& mask, BFloat16* to,
-                                                      VectorOf<float>::type acc, bool accumulate) {
-  if (accumulate) acc += Widened<BFloat16>::operand(to, mask);
+                                                      VectorOf<float>::type acc,
+                                                      const BFloat16* addend) {
+  if (addend) acc += Widened<BFloat16>::operand(addend, mask);
   __m256i rounded;
   asm("vcvtneps2bf16 %1, %0" : "=v"(rounded) : "v"(acc));
   _mm256_mask_storeu_epi16(to, mask.mask(), rounded);

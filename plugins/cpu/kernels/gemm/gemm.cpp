@@ -9,7 +9,14 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class T>
 tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
                   int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err) {
-  return multiply_parallel<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
+  return multiply_parallel<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, nullptr, batch, err);
+}
+
+template <class T>
+tenon_status gemm_with_bias(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a,
+                            Matrix<T> b, const T* bias, T* c, int64_t c_row,
+                            const BatchOffsets& batch, tenon_err* err) {
+  return multiply_parallel<Plain<T>>(ctx, m, n, k, a, b, c, c_row, true, bias, batch, err);
 }
 
 namespace {
@@ -46,27 +53,30 @@ tenon_status gemm_in_tiles(RunMemory* memory, int64_t m, int64_t n, int64_t k, M
         multiply<Format>(algorithm, tile.rows, tile.columns, k,
                          {a.data + tile.a + tile.i * a.row, a.row, a.column},
                          {b.data + tile.b + tile.j * b.column, b.row, b.column}, c + at, c_row,
-                         accumulate, own);
+                         accumulate, {}, own);
         hooks.after(hooks.user, at, tile.rows, tile.columns);
       });
 }
 
 template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
-                 int64_t b_row, T* c, int64_t c_row, bool accumulate) {
+                 int64_t b_row, T* c, int64_t c_row, Addend<T> addend) {
   for (int64_t j = 0; j < n; j += kNR<T>) {
     run_tile<Plain<T>>(m, std::min(kNR<T>, n - j), k, a, a_row, 1, b + j, b_row,
-                       MatrixEpilogue<T>{c, c_row}, 0, j, accumulate);
+                       MatrixEpilogue<T>{c, c_row, addend}, 0, j, addend.data != nullptr);
   }
 }
 template void gemm_padded<float>(int64_t, int64_t, int64_t, const float*, int64_t, const float*,
-                                 int64_t, float*, int64_t, bool);
+                                 int64_t, float*, int64_t, Addend<float>);
 template void gemm_padded<double>(int64_t, int64_t, int64_t, const double*, int64_t, const double*,
-                                  int64_t, double*, int64_t, bool);
+                                  int64_t, double*, int64_t, Addend<double>);
 
 #define TENON_GEMM(T)                                                                            \
   template tenon_status gemm<T>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<T>, Matrix<T>, T*, \
-                                int64_t, bool, const BatchOffsets&, tenon_err*);
+                                int64_t, bool, const BatchOffsets&, tenon_err*);                 \
+  template tenon_status gemm_with_bias<T>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<T>,      \
+                                          Matrix<T>, const T*, T*, int64_t, const BatchOffsets&, \
+                                          tenon_err*);
 TENON_GEMM(float)
 TENON_GEMM(double)
 TENON_GEMM(uint8_t)

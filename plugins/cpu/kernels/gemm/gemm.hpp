@@ -41,6 +41,14 @@ struct BatchOffsets {
   }
 };
 
+// What a product is added to as it is stored: dense rows, `row` elements apart. One row serves all
+// rows of C if `row` is 0.
+template <class T>
+struct Addend {
+  const T* data = nullptr;  // NULL: nothing, or C itself where a product accumulates
+  int64_t row = 0;
+};
+
 // C is m x n; its rows are dense and `c_row` elements apart. Instantiated for float, double and the
 // unsigned integers (signed integers wrap to the same bits). Runs on the thread pool and packs into
 // scratch memory of `ctx`.
@@ -48,11 +56,17 @@ template <class T>
 tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
                   int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err);
 
-// The same on the calling thread and without packing. B has dense rows with room for whole vectors
-// past their end, and A has dense rows. Instantiated for float and double.
+// C = A B + `bias`, which has an element for each column of C. C has several columns.
+template <class T>
+tenon_status gemm_with_bias(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a,
+                            Matrix<T> b, const T* bias, T* c, int64_t c_row,
+                            const BatchOffsets& batch, tenon_err* err);
+
+// C = A B plus `addend` on the calling thread and without packing. B has dense rows with room for
+// whole vectors past their end, and A has dense rows. Instantiated for float and double.
 template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
-                 int64_t b_row, T* c, int64_t c_row, bool accumulate);
+                 int64_t b_row, T* c, int64_t c_row, Addend<T> addend);
 
 // GEMM of 8-bit integers: L and R are int8_t or uint8_t. Accumulators are int32 and wrap.
 template <class L, class R>

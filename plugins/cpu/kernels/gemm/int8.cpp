@@ -12,13 +12,16 @@ tenon_status gemm_int8(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L
                        int32_t* c, int64_t c_row, const BatchOffsets& batch, tenon_err* err) {
 #ifdef __AVX512F__
   if (has_vnni() && has_tiles()) {
-    return multiply_parallel<Int8Amx<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+    return multiply_parallel<Int8Amx<L, R>>(ctx, m, n, k, a, b, c, c_row, false, nullptr, batch,
+                                            err);
   }
   if (has_vnni()) {
-    return multiply_parallel<Int8Quads<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+    return multiply_parallel<Int8Quads<L, R>>(ctx, m, n, k, a, b, c, c_row, false, nullptr, batch,
+                                              err);
   }
 #endif
-  return multiply_parallel<Int8Pairs<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+  return multiply_parallel<Int8Pairs<L, R>>(ctx, m, n, k, a, b, c, c_row, false, nullptr, batch,
+                                            err);
 }
 
 #define TENON_GEMM_INT8(L, R)                                                              \

@@ -86,7 +86,7 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T16> a,
           widen_row(to + i * c_row, 1, tile.columns, acc + i * tile.columns);
         }
         multiply<Format>(algorithm, tile.rows, tile.columns, k, left, right, acc, tile.columns,
-                         accumulate, static_cast<char*>(memory) + accumulators_bytes);
+                         accumulate, {}, static_cast<char*>(memory) + accumulators_bytes);
         for (int64_t i = 0; i < tile.rows; ++i) {
           store_run(Epilogue{to, c_row}, to + i * c_row, acc + i * tile.columns, tile.columns,
                     false);

@@ -95,6 +95,11 @@ void fill_rows(const tenon_tensor* out, const tenon_tensor* bias) {
 template <class T>
 tenon_status run(tenon_ctx* ctx, const Product& p, const tenon_tensor* x, const tenon_tensor* y,
                  const tenon_tensor* bias, const tenon_tensor* out, tenon_err* err) {
+  if (bias && p.n > 1 && bias->strides[bias->ndim - 1] == 1) {
+    return gemm_with_bias<T>(ctx, p.m, p.n, p.k, {data_of<T>(x), p.x_row, p.x_column},
+                             {data_of<T>(y), p.y_row, p.y_column}, data_of<T>(bias),
+                             data_of<T>(out), p.out_row, p.batch, err);
+  }
   if (bias) fill_rows<T>(out, bias);
   return gemm<T>(ctx, p.m, p.n, p.k, {data_of<T>(x), p.x_row, p.x_column},
                  {data_of<T>(y), p.y_row, p.y_column}, data_of<T>(out), p.out_row, bias != nullptr,

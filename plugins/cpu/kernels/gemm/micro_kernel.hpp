@@ -72,7 +72,7 @@ class RowElements {
   int64_t row_, three_, column_;
 };
 
-// Computes C[0..M) x [0..V vectors) = A B, plus C if `accumulate`. The last vector has `last`
+// Computes C[0..M) x [0..V vectors) = A B, plus the rows at `addend` if there are any. The last vector has `last`
 // columns where the instruction set has masks. If V is 1, a row of B is also read up to `last`
 // columns only; otherwise it has room for whole vectors. k and strides count packed elements, c_row
 // counts elements of C; rows of B are dense. `starts` has an entry for each row if the format has
@@ -81,7 +81,8 @@ template <class Format, int M, int V, class Element>
 [[gnu::noinline]] void micro_kernel(int64_t k, const typename Format::Packed* a, int64_t a_row,
                                     int64_t a_column, const typename Format::Packed* b,
                                     int64_t b_row, Element* c, int64_t c_row, int64_t last,
-                                    bool accumulate, const PrefetchPlan& prefetch,
+                                    const Element* addend, int64_t addend_row,
+                                    const PrefetchPlan& prefetch,
                                     [[maybe_unused]] const int32_t* starts) {
   using Packed = typename Format::Packed;
   using Accumulator = typename Format::Accumulator;
@@ -138,11 +139,11 @@ template <class Format, int M, int V, class Element>
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
         store_accumulators(v + 1 < V ? all_mask : tail_mask, c + i * c_row + v * width, acc[i][v],
-                           add);
+                           add ? addend + i * addend_row + v * width : nullptr);
       }
     }
   };
-  accumulate ? store(true) : store(false);
+  addend ? store(true) : store(false);
 }
 
 // The kernels for one number of columns, for every number of rows that a register tile can have.
@@ -150,7 +151,7 @@ template <class Format, class Element>
 struct Micro {
   using Packed = typename Format::Packed;
   void (*run)(int64_t, const Packed*, int64_t, int64_t, const Packed*, int64_t, Element*, int64_t,
-              int64_t, bool, const PrefetchPlan&, const int32_t*);
+              int64_t, const Element*, int64_t, const PrefetchPlan&, const int32_t*);
   int rows;
 };
 

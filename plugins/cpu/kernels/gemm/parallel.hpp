@@ -9,15 +9,18 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+// `bias` is what a product of several columns is added to if it accumulates, instead of C. NULL: C.
 template <class Format>
 tenon_status multiply_parallel(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
                                Matrix<typename Format::Left> a, Matrix<typename Format::Right> b,
                                typename Format::Accumulator* c, int64_t c_row, bool accumulate,
-                               const BatchOffsets& batch, tenon_err* err) {
+                               const typename Format::Accumulator* bias, const BatchOffsets& batch,
+                               tenon_err* err) {
   if (m == 0 || n == 0) return TENON_OK;
   if (is_column(m, n, c_row))
     return multiply_parallel<typename Format::Swapped>(ctx, 1, m, k, b.transposed(), a.transposed(),
-                                                       c, m, accumulate, batch.transposed(), err);
+                                                       c, m, accumulate, nullptr,
+                                                       batch.transposed(), err);
   const Tiles tiles(Type<Format>{}, m, n, k, m, n, batch);
   const Algorithm algorithm = choose_algorithm<Format>(m, n, k, a, b);
   trace("matmul", Format::kName, name_of(algorithm));
@@ -30,7 +33,8 @@ tenon_status multiply_parallel(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
         multiply<Format>(algorithm, tile.rows, tile.columns, k,
                          {a.data + tile.a + tile.i * a.row, a.row, a.column},
                          {b.data + tile.b + tile.j * b.column, b.row, b.column},
-                         c + tile.c + tile.i * c_row + tile.j, c_row, accumulate, memory);
+                         c + tile.c + tile.i * c_row + tile.j, c_row, accumulate,
+                         {bias ? bias + tile.j : nullptr, 0}, memory);
       });
 }
 

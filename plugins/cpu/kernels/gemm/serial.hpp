@@ -101,7 +101,7 @@ int64_t small_k_columns(int64_t n, int64_t k) {
 // Uses B in place, or packs it before A is read.
 template <class T>
 void multiply_unpacked(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
-                       int64_t c_row, bool accumulate, void* memory) {
+                       int64_t c_row, bool accumulate, Addend<T> addend, void* memory) {
   constexpr int64_t panel = kNR<T>;
   // True if A stays in the L2 cache.
   const bool near = m * k * static_cast<int64_t>(sizeof(T)) < kUnpackedBytes;
@@ -121,7 +121,8 @@ void multiply_unpacked(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b
     const auto tile = [&](int64_t i, int64_t rows, int64_t j, PrefetchPlan next) {
       run_tile<Plain<T>>(rows, std::min(panel, end - j), k, a.data + i * a.row, a.row, a.column,
                          packs ? packed + (j - jb) * k : b.data + j, packs ? panel : b.row,
-                         MatrixEpilogue<T>{c, c_row}, i, j, accumulate, next, nullptr, packs);
+                         MatrixEpilogue<T>{c, c_row, addend}, i, j, accumulate, next, nullptr,
+                         packs);
     };
     for (int64_t j = jb; by_panels && j < end; j += panel) tile(0, m, j, {});
     for (int64_t i = 0; !by_panels && i < m; i += kMR) {
@@ -207,14 +208,21 @@ int64_t scratch_bytes(Algorithm algorithm, int64_t m, int64_t n, int64_t k) {
   return 0;
 }
 
-// Computes C = A B or C += A B. `memory` has scratch_bytes() bytes. The algorithm is chosen for the
+// Computes C = A B, or C += A B or plus `addend` if `accumulate`. `memory` has scratch_bytes() bytes. The algorithm is chosen for the
 // whole product of which this may be a tile, so that an element has the same result in every
 // partition for threads.
 template <class Format>
 void multiply(Algorithm algorithm, int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
               Matrix<typename Format::Right> b, typename Format::Accumulator* c, int64_t c_row,
-              bool accumulate, void* memory) {
+              bool accumulate, Addend<typename Format::Accumulator> addend, void* memory) {
   using Accumulator = typename Format::Accumulator;
+  const bool stores_sums = !uses_amx<typename Format::Product> && k > 0 &&
+                           (algorithm == Algorithm::kTransposed ||
+                            algorithm == Algorithm::kDirect || algorithm == Algorithm::kBlocked);
+  if (addend.data && !stores_sums) {
+    for (int64_t i = 0; i < m; ++i) std::copy_n(addend.data + i * addend.row, n, c + i * c_row);
+    addend = {};
+  }
   if (k == 0) {
     for (int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * c_row, n, Accumulator(0));
     return;
@@ -222,7 +230,7 @@ void multiply(Algorithm algorithm, int64_t m, int64_t n, int64_t k, Matrix<typen
   switch (algorithm) {
     case Algorithm::kTransposed:
       if constexpr (transposes<Format>) {
-        multiply_transposed<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
+        multiply_transposed<Format>(m, n, k, a, b, c, c_row, accumulate, addend, memory);
       }
       return;
     case Algorithm::kDots:
@@ -236,14 +244,14 @@ void multiply(Algorithm algorithm, int64_t m, int64_t n, int64_t k, Matrix<typen
       return;
     case Algorithm::kDirect:
       if constexpr (reads_in_place<Format>)
-        multiply_unpacked(m, n, k, a, b, c, c_row, accumulate, memory);
+        multiply_unpacked(m, n, k, a, b, c, c_row, accumulate, addend, memory);
       return;
     case Algorithm::kStreamBlocks:
       return multiply_stream_blocks<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
     case Algorithm::kBlocked:
       return multiply_blocked<typename Format::Product>(
           m, n, k, MatrixRows<Format>{a}, MatrixPanels<Format>{b},
-          MatrixEpilogue<Accumulator>{c, c_row}, accumulate, memory);
+          MatrixEpilogue<Accumulator>{c, c_row, addend}, accumulate, memory);
   }
 }
 

@@ -86,11 +86,13 @@ void multiply_transposed_rows(int64_t rows, int64_t columns, int64_t steps,
   }
 }
 
-// Computes C = A B or C += A B. `memory` has transposed_bytes() bytes.
+// Computes C = A B, or C += A B or plus `addend` if `accumulate`. `memory` has transposed_bytes()
+// bytes.
 template <class Format>
 void multiply_transposed(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
                          Matrix<typename Format::Right> b, typename Format::Accumulator* c,
-                         int64_t c_row, bool accumulate, void* memory) {
+                         int64_t c_row, bool accumulate,
+                         Addend<typename Format::Accumulator> addend, void* memory) {
   using Packed = typename Format::Packed;
   using Accumulator = typename Format::Accumulator;
   using Bits = std::conditional_t<sizeof(Accumulator) == 8, uint64_t, uint32_t>;
@@ -116,8 +118,10 @@ void multiply_transposed(int64_t m, int64_t n, int64_t k, Matrix<typename Format
         transpose_block(reinterpret_cast<const Bits*>(accumulators), panel,
                         reinterpret_cast<Bits*>(transposed), side, some, count);
         for (int64_t i = 0; i < count; ++i) {
-          store_run(MatrixEpilogue<Accumulator>{c, c_row}, c + (q + i) * c_row + j,
-                    transposed + i * side, some, accumulate || p > 0);
+          const MatrixEpilogue<Accumulator> epilogue{c, c_row, addend};
+          Accumulator* to = c + (q + i) * c_row + j;
+          if (p == 0) begin_run(epilogue, to, q + i, j, some);
+          store_run(epilogue, to, transposed + i * side, some, accumulate || p > 0);
         }
       }
     }

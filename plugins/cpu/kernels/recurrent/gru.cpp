@@ -94,8 +94,7 @@ tenon_status gru_recurrence(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
         const int64_t at = t * size.batch + first;
         const T* given = data_of<T>(x) + at * wide;
         T *gate = data_of<T>(gates) + at * all, *state = data_of<T>(out) + at * n;
-        for (int64_t i = 0; i < count; ++i) std::copy_n(data_of<T>(bias), wide, sums + i * wide);
-        panels.multiply(count, before, sums, true);
+        panels.multiply(count, before, sums, {data_of<T>(bias), 0});
         for (int64_t i = 0; i < count; ++i) {
           activate(given + i * wide, sums + i * wide, before + i * n, gate + i * all, state + i * n,
                    n);
@@ -136,7 +135,7 @@ tenon_status gru_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
                                       data_of<T>(grad_out) + item, data_of<T>(grad_gates) + gate};
           step_back(step, state + i * n, data_of<T>(dx) + sum, dsums + sum, n);
         }
-        panels.multiply(count, dsums + at * wide, state, true);
+        panels.multiply(count, dsums + at * wide, state, {state, n});
       }
     });
     T* sums = data_of<T>(dbias);

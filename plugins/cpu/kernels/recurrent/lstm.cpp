@@ -80,8 +80,7 @@ tenon_status lstm_recurrence(tenon_ctx* ctx, const tenon_tensor* x, const tenon_
         const int64_t at = t * size.batch + first;
         T *gate = data_of<T>(gates) + at * wide, *cell = data_of<T>(cells) + at * n;
         T* state = data_of<T>(out) + at * n;
-        std::copy_n(data_of<T>(x) + at * wide, count * wide, gate);
-        panels.multiply(count, h_before, gate, true);
+        panels.multiply(count, h_before, gate, {data_of<T>(x) + at * wide, wide});
         for (int64_t i = 0; i < count; ++i) {
           activate(gate + i * wide, c_before + i * n, cell + i * n, state + i * n, n);
         }
@@ -127,7 +126,7 @@ tenon_status lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
                                       data_of<T>(grad_gates) + gate};
           step_back(step, state + i * n, memory + i * n, sums + i * wide, n);
         }
-        panels.multiply(count, sums, state, false);
+        panels.multiply(count, sums, state, {});
       }
     });
     // dweight: every step's dx against the state before it, `h` and then the results but the last.

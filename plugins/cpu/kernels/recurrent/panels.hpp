@@ -21,11 +21,11 @@ struct Panels {
   int64_t rows, columns;
   const T* data;
 
-  // c = a * matrix for m dense rows, or c += a * matrix.
-  void multiply(int64_t m, const T* a, T* c, bool accumulate) const {
+  // c = a * matrix, plus the rows of `addend`, for m dense rows. They may be those of c.
+  void multiply(int64_t m, const T* a, T* c, Addend<T> addend) const {
     for (int64_t j = 0; j < columns; j += kNR) {
       gemm_padded<T>(m, std::min(kNR, columns - j), rows, a, rows, data + j * rows, kNR, c + j,
-                     columns, accumulate);
+                     columns, {addend.data ? addend.data + j : nullptr, addend.row});
     }
   }
 };
