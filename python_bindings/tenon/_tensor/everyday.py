@@ -23,7 +23,9 @@ def rand(
     """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`; of
     `generator`, a tenon.random.Generator, where one is given."""
     if dtype is None and device is None and generator is None and not requires_grad:
-        return _operator("uniform")(_one_sequence(shape))  # calls without keywords are the fast ones
+        return _operator("uniform")(
+            _one_sequence(shape)
+        )  # calls without keywords are the fast ones
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _operator("uniform")(_one_sequence(shape), generator=generator, **options)
 
