@@ -57,10 +57,10 @@ def test_pages_about_python(page):
 
 
 def test_a_predictor(tmp_path):
-    # The same process may not load what it saved; the second program is another one's.
-    for program in python_blocks("inference.md", 2):
-        printed = run(program, tmp_path)
-    assert "(x: float32[batch, 8]) -> (scores: float32[batch, 3])" in printed
+    # The same process may not load what it saved; the other programs are another one's.
+    _, signature, packed = [run(each, tmp_path) for each in python_blocks("inference.md", 3)]
+    assert "(x: float32[batch, 8]) -> (scores: float32[batch, 3])" in signature
+    assert packed.startswith("packed weights: ")
 
 
 def test_an_operator_file(tmp_path):
