@@ -44,10 +44,10 @@ def distance(got: np.ndarray, want: np.ndarray) -> float:
     if want.dtype.kind != "f" or got.dtype.kind != "f":
         return float((got != want).any())
     if not np.array_equal(np.isnan(got), np.isnan(want)):
-        raise ValueError("NaN in other places")
+        raise ValueError("NaN elsewhere")
     infinite = np.isinf(want)
     if not np.array_equal(got[infinite], want[infinite]) or np.isinf(got[~infinite]).any():
-        raise ValueError("infinities in other places")
+        raise ValueError("infinities elsewhere")
     finite = np.isfinite(want)
     if not finite.any():
         return 0.0
@@ -99,11 +99,14 @@ def predict(
         results.append([each.numpy() for each in predictor.run(feeds).values()])
     each_size = "program of its own" in predictor.explain()
     has_open = any(not isinstance(size, int) for shape in shapes.values() for size in shape)
-    return results, "a program for each size" if each_size else "one program" if has_open else "one size"
+    return (
+        results,
+        "a program for each size" if each_size else "one program" if has_open else "one size",
+    )
 
 
 def compare(case: Case, row: dict[str, Any]) -> None:
-    """Fills in a row: its state, and the differences or the reason. Whoever calls it catches what it raises."""
+    """Fills in a row: its state, and the differences or the reason. The caller catches what it raises."""
     row["state"] = "not run"
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4

@@ -134,7 +134,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kind", nargs="*", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("-k", nargs="*", default=[""], help="models whose name contains one of these")
+    parser.add_argument(
+        "-k", nargs="*", default=[""], help="models whose name contains one of these"
+    )
     parser.add_argument("--results", type=Path, default=Path("build/onnx_models.jsonl"))
     parser.add_argument("--again", nargs="*", default=[], help="states whose models run again")
     parser.add_argument("--least", type=float, default=95, help="in a hundred of those counted")

@@ -142,7 +142,9 @@ def classifiers() -> Iterator[Model]:
         "pipeline_of_text", pipeline.make_pipeline(encoder, logistic), words, names, (label, scores)
     )
     several = multioutput.MultiOutputClassifier(logistic)
-    yield Model("multi_output", several, x, np.stack([y > 0, y > 1], 1).astype(int), (label, "", ""))
+    yield Model(
+        "multi_output", several, x, np.stack([y > 0, y > 1], 1).astype(int), (label, "", "")
+    )
 
 
 def regressors() -> Iterator[Model]:
@@ -261,8 +263,12 @@ def transformers() -> Iterator[Model]:
     encoder = preprocessing.OneHotEncoder(sparse_output=False, handle_unknown="ignore")
     yield Model("one_hot_text", encoder, words)
     yield Model("ordinal_text", preprocessing.OrdinalEncoder(), words)
-    yield Model("target_encoder", preprocessing.TargetEncoder(target_type="continuous"), integers, x[:, 1])
-    yield Model("label_binarizer", preprocessing.LabelBinarizer(), y.astype(np.int64).reshape(-1, 1))
+    yield Model(
+        "target_encoder", preprocessing.TargetEncoder(target_type="continuous"), integers, x[:, 1]
+    )
+    yield Model(
+        "label_binarizer", preprocessing.LabelBinarizer(), y.astype(np.int64).reshape(-1, 1)
+    )
     sentences = np.array([f"{a} {b} flower of {a}" for a, b in words], object)
     text = feature_extraction.text
     yield Model("counts_of_words", text.CountVectorizer(), sentences)
@@ -303,7 +309,11 @@ def network(kind: str, name: str) -> Callable[[Path, bool], Case]:
 
     def written(path: Path, is_open: bool) -> Case:
         assert is_open
-        options = {"zipmap": False} if "predict_proba" in model.methods or name == "multi_output" else None
+        options = (
+            {"zipmap": False}
+            if "predict_proba" in model.methods or name == "multi_output"
+            else None
+        )
         if options and name.endswith("mixture"):
             options = None
         made = to_onnx(model.made, model.x[:1], options=options, target_opset=OPSETS)
@@ -313,11 +323,17 @@ def network(kind: str, name: str) -> Callable[[Path, bool], Case]:
             given = rows(batch)
             if len(shapes) == 1:
                 (shape,) = shapes.values()
-                return dict.fromkeys(shapes, given.reshape(len(given), -1) if len(shape) == 2 else given)
+                return dict.fromkeys(
+                    shapes, given.reshape(len(given), -1) if len(shape) == 2 else given
+                )
             return {each: given[:, i : i + 1] for i, each in enumerate(shapes)}
 
         def origin(feeds: dict[str, np.ndarray]) -> list[Any]:
-            given = np.concatenate(list(feeds.values()), 1) if len(feeds) > 1 else next(iter(feeds.values()))
+            given = (
+                np.concatenate(list(feeds.values()), 1)
+                if len(feeds) > 1
+                else next(iter(feeds.values()))
+            )
             return results_of(model, given.reshape(-1) if model.x.ndim == 1 else given)
 
         origin_tolerance = 1e-2 if name in CANCELLING else ORIGIN_TOLERANCE

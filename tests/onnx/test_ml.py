@@ -222,7 +222,9 @@ def test_probabilities_of_support_vector_machines(classes):
                  classlabels_ints=list(range(classes)), vectors_per_class=[1] * classes,
                  support_vectors=vectors.ravel().tolist(), coefficients=weights.ravel().tolist(), rho=[0.25] * pairs,
                  prob_a=a.tolist(), prob_b=b.tolist(), post_transform="NONE")  # fmt: skip
-    program = load([machine], [floats()], ("label", "y"), sizes={"n": tenon.Dim("n", min=1, max=16)})
+    program = load(
+        [machine], [floats()], ("label", "y"), sizes={"n": tenon.Dim("n", min=1, max=16)}
+    )
     kernel = x @ vectors.T
     got = program(tenon.from_numpy(x))[1].numpy()
     for row in range(5):

@@ -107,14 +107,14 @@ def test_shapes_of_sizes_without_a_name(write):
 
 @pytest.fixture
 def encoder(write):
-    """Ids and their places in tables, between axes that are exchanged and back: what follows from sizes is a tensor that steps read."""
+    """Ids and their indices in tables, between axes that are exchanged and back: what follows from sizes is a tensor that steps read."""
     nodes = [
         node("Shape", ["ids"], ["s"]),
         node("Gather", ["s", "one"], ["length"]),
         node("Range", ["zero", "length", "one"], ["range"]),
-        node("Expand", ["range", "s"], ["places"]),
+        node("Expand", ["range", "s"], ["indices"]),
         node("Gather", ["table", "ids"], ["words"]),
-        node("Gather", ["table", "places"], ["positions"]),
+        node("Gather", ["table", "indices"], ["positions"]),
         node("Add", ["words", "positions"], ["sum"]),
         node("Reshape", ["sum", "heads"], ["split"]),
         node("Transpose", ["split"], ["turned"], perm=[0, 2, 1, 3]),

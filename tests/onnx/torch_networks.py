@@ -115,9 +115,7 @@ def timm_network(name: str) -> tuple[Any, dict[str, Any]]:
     else:
         sizes = (height,)
     for size in sizes:  # the smallest that it takes
-        x = torch.randn(
-            EXPORTED_ROWS, channels, size, size if len(sizes) > 1 else width
-        )
+        x = torch.randn(EXPORTED_ROWS, channels, size, size if len(sizes) > 1 else width)
         with torch.no_grad(), contextlib.suppress(Exception):
             model(x)
             return model, {"x": x}

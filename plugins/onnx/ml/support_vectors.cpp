@@ -53,22 +53,23 @@ Tensor vectors_of(Conversion& c, int64_t count, int64_t features) {
 // of this kind come: in float64, at most 100 rounds or as many as there are classes, each row until no class is more than
 // 0.005 / classes from where it would rest. `first` [rows, pairs]: of the pair's first class.
 Tensor coupled(Conversion& c, const Tensor& first, int64_t classes) {
-  constexpr double kLeast = 1e-7;
+  constexpr double kMinProbability = 1e-7;
   const int64_t rows = first->shape[0], pairs = classes * (classes - 1) / 2;
-  const Tensor bounded = c.call("clip", {first, kLeast, 1 - kLeast}),
+  const Tensor bounded = c.call("clip", {first, kMinProbability, 1 - kMinProbability}),
                other = c.call("subtract", {1.0, bounded}),
                zero = c.call("multiply", {c.call("narrow", {bounded, 1, 0, 1}), 0.0}),
                columns = c.call("concat", {Values{bounded, other, zero}, 1});
   // [rows, classes, classes]: how likely the first is of each two.
-  Ints places(static_cast<size_t>(classes * classes), 2 * pairs);
+  Ints indices(static_cast<size_t>(classes * classes), 2 * pairs);
   int64_t pair = 0;
   for (int64_t i = 0; i < classes; ++i)
     for (int64_t j = i + 1; j < classes; ++j, ++pair) {
-      places[static_cast<size_t>(i * classes + j)] = pair;
-      places[static_cast<size_t>(j * classes + i)] = pairs + pair;
+      indices[static_cast<size_t>(i * classes + j)] = pair;
+      indices[static_cast<size_t>(j * classes + i)] = pairs + pair;
     }
-  const Tensor of_two = c.call("reshape", {c.call("index_select", {columns, known_ints(places), 1}),
-                                           Ints{rows, classes, classes}});
+  const Tensor of_two = c.call(
+      "reshape",
+      {c.call("index_select", {columns, known_ints(indices), 1}), Ints{rows, classes, classes}});
   const Tensor squares = c.call("sum", {c.call("multiply", {of_two, of_two}), Ints{1}}),
                products = c.call("multiply", {of_two, c.call("permute", {of_two, Ints{0, 2, 1}})});
   const auto unit = [&](int64_t at) {
