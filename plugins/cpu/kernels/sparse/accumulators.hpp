@@ -16,9 +16,10 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // Elements behind the end of a row that may be written.
 constexpr int64_t kRowMargin = 64;
 
-// One sum for each column. A byte says whether a column has one, and another one whether any of 64 columns has: a store of
-// a byte waits for no load, as setting a bit would, and the bytes of 64 columns become the bits of a word.
-template <class T>
+// One sum for each column. A byte says whether a column has one: a store of a byte waits for no load, as setting a bit
+// would, and the bytes of 64 columns become the bits of a word. If `kMarksWords`, another byte says whether any of 64
+// columns has one, which is worth its store where many of the words are empty.
+template <class T, bool kMarksWords>
 class DenseSums {
  public:
   static int64_t bytes(int64_t columns) {
@@ -26,7 +27,9 @@ class DenseSums {
     return words * 64 * static_cast<int64_t>(sizeof(T) + 1) + (words + 63) / 64 * 64;
   }
   // Rows of fewer products are not worth to look through the bytes of all columns.
-  static bool is_worth(int64_t products, int64_t columns) { return products >= columns >> 12; }
+  static bool is_worth(int64_t products, int64_t columns) {
+    return products >= columns >> (kMarksWords ? 12 : 4);
+  }
 
   DenseSums(void* memory, int64_t columns)
       : words_((columns + 63) / 64),
@@ -38,7 +41,7 @@ class DenseSums {
 
   void touch(int64_t column) {
     is_there_[column] = true;
-    has_any_[column >> 6] = true;
+    if constexpr (kMarksWords) has_any_[column >> 6] = true;
   }
   void add(int64_t column, T x, T y) {
     touch(column);
@@ -66,16 +69,25 @@ class DenseSums {
  private:
   template <class F>
   void for_words(F&& f) {
+    if constexpr (!kMarksWords) {
+      for (int64_t word = 0; word < words_; ++word) f(word, take_bits(word));
+      return;
+    }
     for (int64_t first = 0; first < words_; first += 64) {
       uint64_t any = bits_of(has_any_ + first);
       std::memset(has_any_ + first, 0, 64);
       for (; any != 0; any &= any - 1) {
         const int64_t word = first + std::countr_zero(any);
-        const uint64_t bits = bits_of(is_there_ + word * 64);
-        std::memset(is_there_ + word * 64, 0, 64);
-        f(word, bits);
+        f(word, take_bits(word));
       }
     }
+  }
+
+  // Which of 64 columns have a sum, and from now on none.
+  uint64_t take_bits(int64_t word) {
+    const uint64_t bits = bits_of(is_there_ + word * 64);
+    std::memset(is_there_ + word * 64, 0, 64);
+    return bits;
   }
 
   static uint64_t bits_of(const bool* bytes) {

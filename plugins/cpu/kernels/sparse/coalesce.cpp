@@ -72,15 +72,23 @@ class PackedOrder {
       mask_[axis] = (int64_t{1} << bits_of(indices.shape[axis])) - 1;
       const P* along = indices.along(axis);
       const bool is_last = axis == indices.axes - 1;
-      for (int64_t k = 0; k < stored; ++k)
-        words_[k] = static_cast<int64_t>(along[k]) << shift | (is_last ? k : words_[k]);
+      const int64_t most = indices.shape[axis] - 1;
+      int64_t signs = 0;  // negative if an index is, or what lies above the largest one
+      for (int64_t k = 0; k < stored; ++k) {
+        const auto index = static_cast<int64_t>(along[k]);
+        signs |= index | (most - index);
+        words_[k] = index << shift | (is_last ? k : words_[k]);
+      }
+      is_inside_ &= signs >= 0;
       shift += bits_of(indices.shape[axis]);
     }
     bool falls = false;
     for (int64_t k = 1; k < stored; ++k) falls |= words_[k] < words_[k - 1];
-    if (falls) VectorSort<int64_t>::sort(words_, words_ + stored, stored, bits_);
+    if (falls && is_inside_) VectorSort<int64_t>::sort(words_, words_ + stored, stored, bits_);
   }
 
+  // Whether all indices were those of the shape, without which the order means nothing.
+  bool is_inside() const { return is_inside_; }
   int64_t position(int64_t i) const { return words_[i] & ((int64_t{1} << bits_) - 1); }
   bool is_new(int64_t i) const { return words_[i] >> bits_ != words_[i - 1] >> bits_; }
   int64_t index(int64_t i, int64_t axis) const { return words_[i] >> shift_[axis] & mask_[axis]; }
@@ -89,9 +97,10 @@ class PackedOrder {
   int64_t* words_;
   int bits_, shift_[kMaxAxes];
   int64_t mask_[kMaxAxes];
+  bool is_inside_ = true;
 };
 
-// The same by a sort of positions, of indices that are too large together.
+// The same by a sort of positions, of indices that are too large together and were checked.
 template <class P>
 class WideOrder {
  public:
@@ -105,6 +114,7 @@ class WideOrder {
     });
   }
 
+  bool is_inside() const { return true; }
   int64_t position(int64_t i) const { return order_[i]; }
   bool is_new(int64_t i) const {
     return first_difference(order_[i], order_[i - 1]) < indices_.axes;
@@ -132,6 +142,7 @@ tenon_status write(tenon_ctx* ctx, const Indices<P>& indices, tenon_err* err) {
       ctx, static_cast<uint64_t>(Order::words(stored)) * sizeof(int64_t), &memory, err);
   if (status != TENON_OK) return status;
   const Order order(indices, static_cast<int64_t*>(memory));
+  if (!order.is_inside()) return indices.check(err);
   int64_t count = stored > 0 ? 1 : 0;
   for (int64_t i = 1; i < stored; ++i) count += order.is_new(i);
   tenon_tensor *distinct, *group;
@@ -164,10 +175,12 @@ tenon_status coo_coalesce(tenon_ctx* ctx, const tenon_tensor* indices, const int
   tenon_status status = TENON_OK;
   with_index_type(indices, [&]<class P>(const P* from) {
     const Indices<P> all{from, indices->shape[0], indices->shape[1], shape};
+    if (PackedOrder<P>::fits(all)) {
+      status = write<PackedOrder<P>>(ctx, all, err);
+      return;
+    }
     status = all.check(err);
-    if (status != TENON_OK) return;
-    status = PackedOrder<P>::fits(all) ? write<PackedOrder<P>>(ctx, all, err)
-                                       : write<WideOrder<P>>(ctx, all, err);
+    if (status == TENON_OK) status = write<WideOrder<P>>(ctx, all, err);
   });
   return status;
 }

@@ -24,6 +24,11 @@ int64_t products_of(const Structure<X>& x, const Structure<Y>& y, int64_t row) {
   return count;
 }
 
+template <class T>
+using SomeSums = DenseSums<T, true>;  // of few elements for 64 columns
+template <class T>
+using ManySums = DenseSums<T, false>;
+
 // What the rows of a product need.
 template <class T>
 struct Needs {
@@ -37,13 +42,13 @@ struct Needs {
       const int64_t bound = products_of(x, y, row);
       elements = std::max(elements, std::min(bound, columns));
       products += bound;
-      if (DenseSums<T>::is_worth(bound, columns))
+      if (SomeSums<T>::is_worth(bound, columns))
         is_dense = true;
       else
         hashed = std::max(hashed, bound);
     }
   }
-  int64_t dense_bytes() const { return is_dense ? DenseSums<T>::bytes(columns) : 0; }
+  int64_t dense_bytes() const { return is_dense ? SomeSums<T>::bytes(columns) : 0; }
   int64_t hashed_bytes() const { return (HashedSums<T>::bytes(hashed) + 63) / 64 * 64; }
 };
 
@@ -56,14 +61,18 @@ tenon_status for_sums(tenon_ctx* ctx, const Structure<X>& x, const Structure<Y>&
   const int64_t work = 4 * (needs.products / std::max<int64_t>(rows, 1) + 1);
   return for_rows(ctx, rows, work, bytes, err, [&](int64_t first, int64_t last, void* memory) {
     char* const behind_dense = static_cast<char*>(memory) + needs.dense_bytes();
-    DenseSums<T> dense(memory, needs.is_dense ? needs.columns : 0);
+    // In the same memory, which each of them leaves empty.
+    SomeSums<T> some(memory, needs.is_dense ? needs.columns : 0);
+    ManySums<T> many(memory, needs.is_dense ? needs.columns : 0);
     HashedSums<T> hashed(behind_dense, needs.hashed);
     void* const more = behind_dense + needs.hashed_bytes();
     for (int64_t row = first; row < last; ++row) {
       const int64_t products = products_of(x, y, row);
       if (products == 0) continue;
-      if (DenseSums<T>::is_worth(products, needs.columns))
-        f(row, dense, more);
+      if (ManySums<T>::is_worth(products, needs.columns))
+        f(row, many, more);
+      else if (SomeSums<T>::is_worth(products, needs.columns))
+        f(row, some, more);
       else
         f(row, hashed, more);
     }
