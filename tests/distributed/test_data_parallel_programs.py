@@ -88,7 +88,9 @@ def test_backward_passes_that_stay_calls():
     def work(compiles, options):
         told, called = train(compiles, **options)
         if compiles:
-            assert len(called.programs) == 1 and "all_reduce" not in str(called.programs[0])
+            # The second one has gradients that the calls between have assigned as arguments.
+            assert 1 <= len(called.programs) <= 2
+            assert "all_reduce" not in "".join(map(str, called.programs))
             assert "which Python runs, because of ProcessGroup.all_reduce()" in called.explain()
         return told
 

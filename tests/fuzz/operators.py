@@ -75,6 +75,7 @@ RANDOM_COMPOSITES = {
     "normal_like",
     "multinomial",
     "sample_neighbors",
+    "shuffle_batch",
     "tdm_sampler",
     "top_p_sampling",
 }

@@ -225,6 +225,10 @@ WHOLE = {
             normal(6, 2, 4),
         )
     ],
+    "csr_softmax_grad": [
+        (lambda x: tenon.csr_softmax(tenon.tensor([0, 2, 2, 5]), x), normal(5)),
+        (lambda x: tenon.csr_softmax(tenon.tensor([0, 1, 5]), x, True), normal(5, 3)),
+    ],
     "softmax_cross_entropy_grad": [
         (cross_entropy("mean"), _rows),
         (cross_entropy("sum"), _rows),

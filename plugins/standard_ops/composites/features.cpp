@@ -38,7 +38,7 @@ tenon_status read_ends(Scope& scope, const char* op, const char* name, const cha
   return scope.status();
 }
 
-// XXH64 (Collet, 2012) in uint64 tensors, which wrap around.
+// XXH64 (Collet, 2012) in int64 tensors, which wrap around, as devices need not serve unsigned numbers.
 class RowHash {
  public:
   static constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87, kPrime2 = 0xC2B2AE3D27D4EB4F,
@@ -85,9 +85,15 @@ class RowHash {
   }
 
   Tensor number(uint64_t value) {
-    return ops::cast(
-        scope_, ops::full(scope_, IntList(), static_cast<int64_t>(value), TENON_DTYPE_I64, device_),
-        TENON_DTYPE_U64);
+    return ops::full(scope_, IntList(), static_cast<int64_t>(value), TENON_DTYPE_I64, device_);
+  }
+
+  // Of the unsigned number with these bits; `modulus` is 2^62 at most.
+  Tensor remainder(const Tensor& x, uint64_t modulus) {
+    const Tensor divisor = number(modulus);
+    const Tensor half = ops::remainder(scope_, right(x, 1), divisor);
+    const Tensor last = ops::bitwise_and(scope_, x, number(1));
+    return ops::remainder(scope_, ops::add(scope_, times(half, 2), last), divisor);
   }
 
   Tensor left(const Tensor& x, int64_t bits) {
@@ -100,8 +106,11 @@ class RowHash {
     return ops::multiply(scope_, x, number(factor));
   }
   Tensor plus(const Tensor& x, uint64_t term) { return ops::add(scope_, x, number(term)); }
+  // Zeros come in from the left, whatever the sign.
   Tensor right(const Tensor& x, int64_t bits) {
-    return ops::bitwise_right_shift(scope_, x, number(static_cast<uint64_t>(bits)));
+    return ops::bitwise_and(
+        scope_, ops::bitwise_right_shift(scope_, x, number(static_cast<uint64_t>(bits))),
+        number(~uint64_t{0} >> bits));
   }
   Tensor rotated(const Tensor& x, int64_t bits) {
     return ops::bitwise_or(scope_, left(x, bits), right(x, 64 - bits));
@@ -345,9 +354,9 @@ TENON_DECOMPOSE(hash) {
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
   const int64_t count = int_of(args[1]), modulus = int_of(args[2]);
-  if (x->ndim < 1 || count < 1 || modulus < 1)
+  if (x->ndim < 1 || count < 1 || modulus < 1 || modulus > int64_t{1} << 62)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
-                        "expected x [..., D], num_hash of at least 1 and mod_by of at least 1, got "
+                        "expected x [..., D], num_hash of at least 1 and mod_by from 1 to 2^62, got "
                         "shape %s, %lld and %lld",
                         shape_text(*x.get()).c_str(), ll(count), ll(modulus));
   Shape shape = sizes_of(x);
@@ -358,10 +367,10 @@ TENON_DECOMPOSE(hash) {
   RowHash hasher(scope, x->device);
   Tensor whole, rest;
   if (x->dtype == TENON_DTYPE_I64) {
-    whole = ops::cast(scope, flat, TENON_DTYPE_U64);
+    whole = flat;
   } else {  // two numbers of 4 bytes are a word, the first one its lower half
     Tensor half =
-        ops::bitwise_and(scope, ops::cast(scope, flat, TENON_DTYPE_U64), hasher.number(0xFFFFFFFF));
+        ops::bitwise_and(scope, ops::cast(scope, flat, TENON_DTYPE_I64), hasher.number(0xFFFFFFFF));
     Tensor pairs =
         ops::reshape(scope, ops::narrow(scope, half, 1, 0, words / 2 * 2), {rows, words / 2, 2});
     whole = ops::bitwise_or(scope, ops::select(scope, pairs, 2, 0),
@@ -371,10 +380,10 @@ TENON_DECOMPOSE(hash) {
   if (!scope.ok()) return scope.status();
   std::vector<Tensor> hashes;
   for (int64_t seed = 0; seed < count && scope.ok(); ++seed)
-    hashes.push_back(ops::remainder(scope, hasher.of(whole, rest, static_cast<uint64_t>(seed)),
-                                    hasher.number(static_cast<uint64_t>(modulus))));
+    hashes.push_back(hasher.remainder(hasher.of(whole, rest, static_cast<uint64_t>(seed)),
+                                      static_cast<uint64_t>(modulus)));
   if (!scope.ok()) return scope.status();
-  Tensor out = ops::cast(scope, ops::stack(scope, hashes, 1), TENON_DTYPE_I64);
+  Tensor out = ops::stack(scope, hashes, 1);
   shape.back() = count;
   shape.push_back(1);
   return finish(scope, outs, ops::reshape(scope, out, list_of(shape)));

@@ -179,7 +179,7 @@ class DistributedDataParallel(Module):
             if not isinstance(param, ShardedParameter):
                 whole.append((name, param))
                 continue
-            copies = 1 if param.replicas is None else param.replicas.size
+            copies = 1 if param.replicas is None else len(param.replicas.ranks)
             averaged = {
                 *param.group.ranks,
                 *(() if param.replicas is None else param.replicas.ranks),

@@ -176,7 +176,7 @@ def test_programs_of_python_read_them(files):
     with tenon.no_grad():
         got = program(tenon.from_numpy(image()))["y"].numpy()
     np.testing.assert_array_equal(got, result(Predictor(files[0])))
-    assert program.plan().count("one executable of cpu:0") == 2
+    assert "one executable of cpu:0" in program.plan()
     assert "compiled when the program runs again" not in program.plan()
 
 

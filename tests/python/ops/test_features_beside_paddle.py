@@ -306,7 +306,7 @@ REFUSED = {
     ),
     "modulus": (
         lambda: tenon.hash(T([[1]]), 1, 0),
-        "num_hash of at least 1 and mod_by of at least 1, got",
+        "num_hash of at least 1 and mod_by from 1 to 2\\^62, got",
     ),
     "sampler": (
         lambda: tenon.nn.NCELoss(2, 3, sampler="alias"),

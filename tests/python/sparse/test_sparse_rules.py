@@ -18,6 +18,7 @@ NOT_COMPARED = {
     "multinomial",
     "normal_like",
     "poisson",
+    "shuffle_batch",
     "uniform_like",
 }
 
