@@ -141,8 +141,9 @@ std::vector<PackedLeaf> packed_leaves(const Program& program) {
         const auto leaf = leaf_at(of, each->source, each->source_version);
         const auto second =
             each->second ? leaf_at(of, each->second, each->second_version) : kNoLeaf;
-        if (leaf && second)
-          list.push_back({*leaf, *second, "", each->form, each->data, each->bytes});
+        if (!leaf || !second) return;
+        const auto* data = static_cast<const char*>(each->data);
+        list.push_back({*leaf, *second, "", each->form, {data, data + each->bytes}});
       },
       &found);
   // In an order that is the same in each process.

@@ -338,3 +338,13 @@ def test_what_cannot_be_saved_says_why(files, tmp_path):
     with pytest.raises(RuntimeError, match="folder: .*directory"):
         predictor.save_optimized(tmp_path / "folder")
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_file_that_a_killed_process_has_left_is_in_nobodys_way(files, tmp_path):
+    left = tmp_path / f"x.tenon.{os.getpid()}.0.tmp"
+    left.write_bytes(b"a part")
+    Predictor(files[0]).save_optimized(tmp_path / "x.tenon")
+    np.testing.assert_array_equal(
+        result(Predictor(tmp_path / "x.tenon")), result(Predictor(files[0]))
+    )
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["x.tenon", left.name]
