@@ -202,6 +202,8 @@ void Region::place_joined() {
   for (size_t i = stages_.size(); i-- > 0;) {
     const Stage& stage = stages_[i];
     if (stage.kind != RegionStep::kConcat) continue;
+    // Steps of this stage may read the only part, of as many channels, after they changed the joined value.
+    if (stage.inputs.size() == 1) continue;
     const uint32_t around = slot_of_[stage.out];
     int64_t channel = 0;
     for (uint32_t value : stage.inputs) {

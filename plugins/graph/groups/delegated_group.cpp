@@ -107,11 +107,15 @@ bool is_row_major(const tenon_tensor& tensor) {
 }  // namespace
 
 struct DelegatedGroup::Executable {
-  Executable(tenon_device_id device, ClaimerPtr claimer) : api(device, std::move(claimer)) {}
+  Executable(tenon_device_id device, ClaimerPtr claimer)
+      : is_of_host(!claimer && device == host->device_host()), api(device, std::move(claimer)) {}
   ~Executable() {
-    // A child of a fork has no device: what its parent has made there is the parent's.
-    if (executable && ::getpid() == process) api->executable_destroy(api.handle(), executable);
+    // A child of a fork has no device: what its parent has made there is the parent's. What the host has made is the
+    // child's, too, which shares packed weights by their address as long as an executable reads them.
+    if (executable && (is_of_host || ::getpid() == process))
+      api->executable_destroy(api.handle(), executable);
   }
+  const bool is_of_host;
   Compiler api;
   tenon_executable executable = nullptr;
   uint64_t workspace_bytes = 0;

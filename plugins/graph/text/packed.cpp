@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -133,18 +134,25 @@ std::vector<PackedLeaf> packed_leaves(const Program& program) {
   struct Found {
     const Program& program;
     std::vector<PackedLeaf> list;
+    bool lacks_memory = false;
   } found{program, {}};
   if (!packed_constants()) return {};
   packed_constants()->each(
       [](void* user, const tenon_packed_constant* each) {
-        auto& [of, list] = *static_cast<Found*>(user);
+        auto& [of, list, lacks_memory] = *static_cast<Found*>(user);
         const auto leaf = leaf_at(of, each->source, each->source_version);
         const auto second =
             each->second ? leaf_at(of, each->second, each->second_version) : kNoLeaf;
-        if (leaf && second)
-          list.push_back({*leaf, *second, "", each->form, each->data, each->bytes});
+        if (!leaf || !second) return;
+        const auto* data = static_cast<const char*>(each->data);
+        try {
+          list.push_back({*leaf, *second, "", each->form, {data, data + each->bytes}});
+        } catch (const std::bad_alloc&) {  // No exception passes through a plugin.
+          lacks_memory = true;
+        }
       },
       &found);
+  if (found.lacks_memory) throw std::bad_alloc();
   // In an order that is the same in each process.
   std::sort(found.list.begin(), found.list.end(), [](const PackedLeaf& a, const PackedLeaf& b) {
     return std::tie(a.leaf, a.second, a.form) < std::tie(b.leaf, b.second, b.form);

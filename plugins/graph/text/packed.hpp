@@ -24,14 +24,12 @@ struct PackedLeaf {
   size_t second;  // kNoLeaf: none
   std::string sum;
   std::string form;
-  // When it is written.
-  const void* data = nullptr;
-  uint64_t bytes = 0;
+  std::vector<char> elements;  // When it is written.
 };
 inline constexpr size_t kNoLeaf = SIZE_MAX;
 inline constexpr const char* kPackedKey = "tenon.packed";
 
-// What executables read now of the program's leaves. `data` of a list lives as long as they do.
+// Copies of what executables read now of the program's leaves: another thread may end these at any time.
 std::vector<PackedLeaf> packed_leaves(const Program& program);
 std::string packed_text(const std::vector<PackedLeaf>& list);
 

@@ -145,9 +145,13 @@ std::string header_of(const Program& program, const std::vector<PackedLeaf>& pac
 // A file beside `path` that becomes it when it is whole.
 class NewFile {
  public:
-  explicit NewFile(std::string path)
-      : path_(std::move(path)), temporary_(path_ + "." + std::to_string(getpid()) + ".tmp") {
-    file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  // Another thread may write to the same path, and a process of this number may have left a file when it was killed.
+  explicit NewFile(std::string path) : path_(std::move(path)) {
+    for (int number = 0; file_ < 0 && number < kMaxNames; ++number) {
+      temporary_ = path_ + "." + std::to_string(getpid()) + "." + std::to_string(number) + ".tmp";
+      file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (file_ < 0 && errno != EEXIST) fail();
+    }
     if (file_ < 0) fail();
   }
   ~NewFile() {
@@ -178,14 +182,17 @@ class NewFile {
   }
 
  private:
+  static constexpr int kMaxNames = 1000;
+
   [[noreturn]] void fail() const {
     const std::string reason = std::strerror(errno);
     if (file_ < 0) throw Error(TENON_NOT_FOUND, temporary_ + ": " + reason);
     throw Error(TENON_UNAVAILABLE, reason);
   }
 
-  const std::string path_, temporary_;
-  int file_;
+  const std::string path_;
+  std::string temporary_;
+  int file_ = -1;
   bool is_done_ = false;
 };
 
@@ -212,9 +219,9 @@ void save_program(const Program& program, const std::string& path) try {
   for (size_t i = 0; i < packed.size(); ++i)
     layout.add({"packed." + std::to_string(i),
                 "F32",
-                {static_cast<int64_t>(packed[i].bytes / sizeof(float))},
-                packed[i].data,
-                packed[i].bytes});
+                {static_cast<int64_t>(packed[i].elements.size() / sizeof(float))},
+                packed[i].elements.data(),
+                packed[i].elements.size()});
   if (!packed.empty()) layout.align(kPartAlignment);
   add_leaves(true);
 

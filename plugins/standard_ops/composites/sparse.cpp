@@ -4,6 +4,8 @@
 #include "composites/compose.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 
 namespace tenon::standard_ops {
 namespace {
@@ -15,9 +17,9 @@ int64_t last_of(Scope& scope, const Tensor& x) {
   return scope.ok() ? *static_cast<const int64_t*>(here->data) : 0;
 }
 
-// Indices of an axis of `size` elements, none of which counts from the end.
-tenon_status expect_inside(Scope& scope, const Tensor& indices, int64_t axis, int64_t size,
-                           tenon_err* err) {
+// Indices of an axis of `size` elements, none of which counts from the end. `what` they are, and `where`, are said in the error.
+tenon_status expect_inside(Scope& scope, const Tensor& indices, int64_t size,
+                           const std::string& what, const std::string& where, tenon_err* err) {
   if (!scope.ok()) return scope.status();
   Tensor outside = ops::logical_or(scope, ops::less(scope, indices, 0),
                                    ops::greater_equal(scope, indices, size));
@@ -29,9 +31,39 @@ tenon_status expect_inside(Scope& scope, const Tensor& indices, int64_t axis, in
   const int64_t index = last_of(scope, ops::narrow(scope, indices, 0, at, 1));
   if (!scope.ok()) return scope.status();
   return fail(err, TENON_OUT_OF_RANGE,
-              "coo: expected indices from 0 to " + std::to_string(size - 1) + " along axis " +
-                  std::to_string(axis) + ", got " + std::to_string(index) + " at position " +
-                  std::to_string(at));
+              what + " from 0 to " + std::to_string(size - 1) + where + ", got " +
+                  std::to_string(index) + " at position " + std::to_string(at));
+}
+
+tenon_status expect_columns(Scope& scope, const char* op, const Tensor& indices, int64_t columns,
+                            tenon_err* err) {
+  return expect_inside(scope, indices, columns, "[" + std::string(op) + "] expected columns", "",
+                       err);
+}
+
+// Keys of elements are their positions in a dense tensor of `rows` times `columns` elements.
+tenon_status expect_keys(const char* op, int64_t rows, int64_t columns, tenon_err* err) {
+  if (columns < 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected a count of at least 0, got %lld",
+                        static_cast<long long>(columns));
+  if (columns == 0 || rows <= std::numeric_limits<int64_t>::max() / columns) return TENON_OK;
+  return shapes::fail(err, TENON_UNSUPPORTED, op,
+                      "expected a shape of at most 2^63 - 1 elements where no kernel computes the "
+                      "operator, got %lld times %lld; use a kernel's dtype, or divide the tensor",
+                      static_cast<long long>(rows), static_cast<long long>(columns));
+}
+
+// Two matrices (indptr and indices of each) that can be multiplied, of which the second one has `columns` columns.
+tenon_status expect_factors(Scope& scope, const char* op, const tenon_value* x,
+                            const tenon_value* y, int64_t columns, tenon_err* err) {
+  for (const tenon_value* part : {&x[0], &x[1], &y[0], &y[1]})
+    TENON_TRY(expect_ndim(op, "each part of a matrix", tensor_of(*part), 1, "[n]", err));
+  TENON_TRY(expect_keys(op, tensor_of(x[0]).numel, columns, err));
+  Tensor of_x = operand(scope, x[1]), offsets = operand(scope, y[0]), of_y = operand(scope, y[1]);
+  if (!scope.ok()) return scope.status();
+  ops::csr_rows(scope, offsets, of_y->numel);  // It checks the offsets.
+  TENON_TRY(expect_columns(scope, op, as_int64(scope, of_x), offsets->numel - 1, err));
+  return expect_columns(scope, op, as_int64(scope, of_y), columns, err);
 }
 
 // For each product of two elements where it goes, as row * columns + column, and the positions of the two.
@@ -179,9 +211,13 @@ TENON_DECOMPOSE(coo_coalesce) {
                         "indices of shape %s and %zu sizes",
                         shape_text(*indices.get()).c_str(), shape.size());
   Tensor keys;
+  int64_t elements = 1;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     Tensor along = ops::select(scope, indices, 0, static_cast<int64_t>(axis));
-    TENON_TRY(expect_inside(scope, along, static_cast<int64_t>(axis), shape[axis], err));
+    TENON_TRY(expect_keys("coo_coalesce", elements, shape[axis], err));
+    elements *= std::max<int64_t>(shape[axis], 1);
+    TENON_TRY(expect_inside(scope, along, shape[axis], "coo: expected indices",
+                            " along axis " + std::to_string(axis), err));
     keys = axis == 0 ? along : ops::add(scope, ops::multiply(scope, keys, shape[axis]), along);
   }
   const Groups groups = groups_of(scope, keys);
@@ -206,6 +242,14 @@ TENON_DECOMPOSE(csr_product) {
   Tensor columns_of_y = operand(scope, args[4]);
   const int64_t columns = int_of(args[6]);
   const tenon_value right[] = {args[3], args[4]};
+  if (!scope.ok()) return scope.status();
+  if (x->numel != tensor_of(args[1]).numel || y->numel != columns_of_y->numel)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "csr_product",
+        "expected as many values as indices, got %lld for %lld and %lld for %lld",
+        static_cast<long long>(x->numel), static_cast<long long>(tensor_of(args[1]).numel),
+        static_cast<long long>(y->numel), static_cast<long long>(columns_of_y->numel));
+  TENON_TRY(expect_factors(scope, "csr_product", args, right, columns, err));
   Products products = products_of(scope, args, right, columns);
   if (!scope.ok()) return scope.status();
   const Groups groups = groups_of(scope, products.key);
@@ -224,6 +268,8 @@ TENON_DECOMPOSE(csr_masked_product) {
   Tensor x = operand(scope, args[4]), y = operand(scope, args[7]);
   const int64_t columns = int_of(args[8]);
   const tenon_value right[] = {args[5], args[6]};
+  TENON_TRY(expect_factors(scope, "csr_masked_product", args + 2, right, columns, err));
+  TENON_TRY(expect_columns(scope, "csr_masked_product", indices, columns, err));
   Products products = products_of(scope, args + 2, right, columns);
   if (!scope.ok()) return scope.status();
   if (products.key->numel == 0 || indices->numel == 0)

@@ -290,3 +290,23 @@ def test_instruction_sets(isa):
         [sys.executable, "-c", CHILD, __file__], env=environment, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_child_of_a_fork_packs_filters_that_lie_where_others_lay():
+    with tenon.no_grad():
+        x, first = tenon.randn(1, 64, 20, 20), tenon.randn(64, 64, 3, 3)
+        program = tenon.export(lambda x: tenon.conv2d(x, first, None, 1, 1), (x,)).freeze()
+        program(x)
+        address = first.data_ptr()
+        child = os.fork()
+        if child == 0:
+            tenon.set_num_threads(1)
+            del program, first
+            others = [tenon.randn(64, 64, 3, 3)]
+            while others[-1].data_ptr() != address and len(others) < 200:
+                others.append(tenon.randn(64, 64, 3, 3))
+            second = others[-1]
+            program = tenon.export(lambda x: tenon.conv2d(x, second, None, 1, 1), (x,)).freeze()
+            same = np.array_equal(program(x), tenon.conv2d(x, second, None, 1, 1))
+            os._exit(0 if same else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

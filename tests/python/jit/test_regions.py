@@ -219,6 +219,30 @@ def test_short_rows_share_tiles(size, stride, kernel):
     check(region(middle, 528, 48), tenon.randn(2, 528, height, width), covers=8)
 
 
+@pytest.mark.parametrize(
+    "size, filters, images", [((29, 29), 128, 1), ((25, 25), 256, 1), ((9, 9), 160, 3)]
+)
+def test_a_single_pixel_is_left_of_a_strided_convolution(size, filters, images):
+    middle = pointwise(filters, 24, 2)
+    before = tenon.get_num_threads()
+    try:
+        for count in (1, 2):
+            tenon.set_num_threads(count)
+            check(region(middle, 24, filters), tenon.randn(images, 24, *size), covers=7)
+    finally:
+        tenon.set_num_threads(before)
+
+
+def test_a_single_value_is_joined_and_read_again():
+    project, factor = pointwise(32, 32), constant(1, 32, 1, 1)
+
+    def middle(x):
+        y = project(x)
+        return tenon.concat([y], 1) * factor + y
+
+    check(region(middle, 32), tenon.randn(2, 32, 9, 9), covers=10)
+
+
 def test_a_residual_that_is_read_again():
     first, second, third = pointwise(64, 32), pointwise(64, 64), pointwise(64, 64)
 

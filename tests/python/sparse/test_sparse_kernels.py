@@ -2,6 +2,8 @@
 """What kernels of sparse tensors do by size: accumulators of products, orders of indices, rows of softmax. Results are those
 of dense tensors, and with any number of threads the same bits."""
 
+import re
+
 import numpy as np
 import pytest
 import tenon
@@ -64,6 +66,40 @@ def test_products_keep_narrow_indices_and_round_small_floats_once():
         parts((small[0] @ small[1]).to(tenon.float32)),
         parts(wanted.to(tenon.bfloat16).to(tenon.float32)),
     )
+
+
+ONE = ([0, 1], [0], [1])
+
+
+@pytest.mark.parametrize(
+    "x, y, count, kind, text",
+    [
+        (([0, 1], [-1], [1]), ([0, 1, 2], [0, 1], [7, 9]), 2, IndexError, "columns from 0 to 1, got -1 at position 0"),
+        (([0, 1, 1], [0], [1]), ([0, 1, 2], [3, 1], [7, 9]), 2, IndexError, "columns from 0 to 1, got 3 at position 0"),
+        (([0, 1], [0], [1]), ([0, 5, 2], [0, 1], [7, 9]), 2, ValueError, "ascends from 0 to the 2 stored elements, got 5"),
+        (([0, 1], [0], [1, 2]), ONE, 1, ValueError, "as many values as indices, got 2 for 1 and 1 for 1"),
+        (ONE, ONE, -1, ValueError, "count of at least 0, got -1"),
+        (([0, 1, 1, 1, 1], [0], [1]), ONE, 2**62, NotImplementedError, "at most 2^63 - 1 elements"),
+    ],
+)  # fmt: skip
+def test_products_without_a_kernel_refuse_what_is_no_matrix(x, y, count, kind, text):
+    """Those of integers are computed by other operators, of which some read negative indices from the end."""
+    with pytest.raises(kind, match=re.escape(text)):
+        tenon.csr_product(*map(tenon.tensor, x), *map(tenon.tensor, y), count)
+
+
+def test_indices_of_every_integer_dtype():
+    for dtype in (np.uint8, np.uint32, np.uint64, np.int8, np.int64):
+        indices = tenon.tensor(np.array([1, 0, 1], dtype))
+        np.testing.assert_array_equal(tenon.csr_order(indices, 2).numpy(), [1, 0, 2])
+    far = tenon.tensor(np.array([0, 2**63 + 1], np.uint64))
+    with pytest.raises(IndexError, match=r"from 0 to 1, got 9223372036854775807 at position 1"):
+        tenon.csr_order(far, 2)
+
+
+def test_coalescing_refuses_negative_sizes():
+    with pytest.raises(ValueError, match=r"expected sizes of at least 0, got -1"):
+        tenon.coo_coalesce(tenon.tensor([[5, 3]]), [-1])
 
 
 def test_products_refuse_columns_that_are_not_there():

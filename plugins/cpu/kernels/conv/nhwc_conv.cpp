@@ -230,7 +230,7 @@ class NhwcConvOfIsa final : public NhwcConv {
     for (int64_t block = begin; block < end; ++block) {
       constexpr int kTogether = 4;
       const bool whole = block + kTogether <= end && blocks.vectors(block + kTogether - 1) == 2;
-      if (count == 1 && whole) {
+      if (count == 1 && whole && !strided) {
         multiply_pixel<kTogether>(run, first, block);
         block += kTogether - 1;
         continue;

@@ -172,6 +172,10 @@ tenon_status coo_coalesce(tenon_ctx* ctx, const tenon_tensor* indices, const int
                        "[%s] expected indices [axes, stored elements] and a size for each of 1 to "
                        "%d axes, got indices of %d axes and %llu sizes",
                        kOp, kMaxAxes, indices->ndim, static_cast<unsigned long long>(shape_count));
+  if (const int64_t* end = shape + shape_count;
+      std::any_of(shape, end, [](int64_t n) { return n < 0; }))
+    return fail_format(err, TENON_INVALID_ARGUMENT, "[%s] expected sizes of at least 0, got %lld",
+                       kOp, static_cast<long long>(*std::min_element(shape, end)));
   tenon_status status = TENON_OK;
   with_index_type(indices, [&]<class P>(const P* from) {
     const Indices<P> all{from, indices->shape[0], indices->shape[1], shape};

@@ -60,8 +60,9 @@ tenon_status check_columns(const char* op, const P* from, int64_t count, int64_t
                            tenon_err* err) {
   // Negative ones are larger than all others as unsigned numbers of their own size, which vector units compare.
   using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_same_v<P, bool>, uint8_t, P>>;
-  const uint64_t bound = std::min(static_cast<uint64_t>(columns),
-                                  static_cast<uint64_t>(std::numeric_limits<P>::max()) + 1);
+  constexpr auto largest = static_cast<uint64_t>(std::numeric_limits<P>::max());
+  const auto wanted = static_cast<uint64_t>(columns);
+  const uint64_t bound = wanted > largest ? largest + 1 : wanted;
   std::atomic<bool> outside = false;
   parallel(count, 1, [&](int64_t begin, int64_t end) {
     Unsigned most = 0;
@@ -70,13 +71,11 @@ tenon_status check_columns(const char* op, const P* from, int64_t count, int64_t
   });
   if (!outside) return TENON_OK;
   int64_t at = 0;
-  while (at < count - 1 &&
-         static_cast<uint64_t>(static_cast<int64_t>(from[at])) < static_cast<uint64_t>(columns))
-    ++at;
+  while (at < count - 1 && static_cast<uint64_t>(signed_index(from[at])) < wanted) ++at;
   return fail_format(err, TENON_OUT_OF_RANGE,
                      "[%s] expected columns from 0 to %lld, got %lld at position %lld", op,
-                     static_cast<long long>(columns - 1), static_cast<long long>(from[at]),
-                     static_cast<long long>(at));
+                     static_cast<long long>(columns - 1),
+                     static_cast<long long>(signed_index(from[at])), static_cast<long long>(at));
 }
 
 // f(const P* columns) of checked columns: of int32 and int64 in their own memory, of other dtypes as int64.
