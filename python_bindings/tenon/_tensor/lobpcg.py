@@ -108,6 +108,11 @@ def _search(
     if start is None:
         start = random_start(a, n)
     x = start @ _orthonormal(start, metric(start))
+    if bool((_length(x, [-2]) == 0).any().item()):
+        raise _expected(
+            "n vectors to start from that are independent in the metric",
+            "some that depend on others",
+        )
     sizes = [_length(multiply(x), [-2, -1]), _length(metric(x), [-2, -1])]
     direction: Tensor | None = None
     limit = 1000 if iterations is None else iterations

@@ -174,7 +174,7 @@ class GATConv(MessagePassing):
             and kind.message is GATConv.message
             and kind.aggregate is MessagePassing.aggregate
         ):
-            out = self._product(edge_index, features, scores)
+            out = self.update(self._product(edge_index, features, scores))
         else:
             if is_csr(edge_index):
                 edge_index = edges_of(edge_index)

@@ -284,6 +284,20 @@ def _record(
         recording.abandon()
 
 
+_Recorded = tuple[_core.Program, list[Any]]  # what a call did, and the structure of its results
+
+
+def _settle(first: _Recorded, second: _Recorded) -> _core.Program:
+    """The program of two calls; RuntimeError where they did different things, or returned different ones beside tensors."""
+    settled = first[0].settle(second[0])
+    if not structures.same(first[1], second[1]):
+        raise RuntimeError(
+            f"the function returns something else when it is called again: {structures.describe(first[1])}, and then "
+            f"{structures.describe(second[1])}"
+        )
+    return settled
+
+
 class Recorder:
     """Records a function in calls that are made anyway, where `export` would make two for the recording alone.
 
@@ -296,7 +310,8 @@ class Recorder:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.program: Program | None = None
         self._function = function
-        self._recordings: list[_core.Program] = []
+        self._before: _Recorded | None = None
+        self._has_differed = False
 
     def __call__(self, *inputs: Any) -> Any:
         if self.program is not None:
@@ -304,17 +319,18 @@ class Recorder:
         tensors: list[Tensor] = []
         structure = structures.flatten(inputs, tensors)
         recording, outputs, results = _record(self._function, inputs, tensors)
-        self._recordings.append(recording)
-        if len(self._recordings) > 1:
-            try:
-                settled = self._recordings[-2].settle(recording)
-            except RuntimeError:
-                if len(self._recordings) > 2:  # the first call may set things up
-                    raise
-                return results
-            optimized = settled.optimize(pass_list(PASSES, "exact", ()))
-            self.program = Program(optimized, structure, outputs)
-            self._recordings.clear()
+        before, self._before = self._before, (recording, outputs)
+        if before is None:
+            return results
+        try:
+            settled = _settle(before, self._before)
+        except RuntimeError:
+            if self._has_differed:
+                raise
+            self._has_differed = True  # the first call may set things up
+            return results
+        optimized = settled.optimize(pass_list(PASSES, "exact", ()))
+        self.program, self._before = Program(optimized, structure, outputs), None
         return results
 
 
@@ -338,11 +354,11 @@ def _agreed(
     inputs: tuple[Any, ...],
     tensors: list[Tensor],
 ) -> tuple[_core.Program, list[Any]]:
-    first, _, _ = _record(function, inputs, tensors)
+    first: _Recorded = _record(function, inputs, tensors)[:2]
     for attempt in range(2):
-        second, outputs, _ = _record(function, inputs, tensors)
+        second: _Recorded = _record(function, inputs, tensors)[:2]
         try:
-            return name_leaves(first.settle(second), named), outputs
+            return name_leaves(_settle(first, second), named), second[1]
         except RuntimeError:
             if attempt == 1:  # the first call may set things up, as optimizers do
                 raise

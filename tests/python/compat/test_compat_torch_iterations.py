@@ -85,6 +85,8 @@ def test_what_lobpcg_refuses():
         ({"method": "basic"}, "expected method None or 'ortho', got 'basic'"),
         ({"tracker": print}, "expected no tracker"),
         ({"X": tenon.ones([11, 2])}, r"expected x of shape \(12, 'n'\), got \(11, 2\)"),
+        ({"k": 1, "X": tenon.ones([12, 2])}, "that are independent in the metric, got some"),
+        ({"k": 1, "X": tenon.zeros([12, 1])}, "that are independent in the metric, got some"),
     ):
         with pytest.raises((ValueError, NotImplementedError), match=text):
             torch.lobpcg(a, **options)

@@ -54,3 +54,18 @@ def test_what_is_not_initialised_is_an_error():
         layer = paddle.nn.Linear(2, 2)
     with pytest.raises((ValueError, RuntimeError, NotImplementedError), match="meta"):
         layer(tenon.ones([1, 2])).tolist()
+
+
+def test_values_that_are_loaded_stay():
+    with paddle.LazyGuard():
+        layer = paddle.nn.Sequential(paddle.nn.Linear(2, 3))
+    layer.set_state_dict({"0.weight": tenon.full([2, 3], 5.0), "0.bias": tenon.ones([3])})
+    assert layer(tenon.ones([1, 2])).tolist() == [[11.0] * 3]
+
+
+def test_parameters_are_initialised_in_the_dtype_of_their_layer():
+    with paddle.LazyGuard():
+        layer = paddle.nn.Linear(2, 3)
+    layer.to(dtype=tenon.float64)
+    layer.weight.initialize()
+    assert layer.weight.dtype == tenon.float64

@@ -73,6 +73,9 @@ def test_random_slopes():
     assert 0.1 <= drawn.min().item() < 0.12 and 0.28 < drawn.max().item() <= 0.3
     layer.eval()
     assert layer(tenon.tensor([-1.0, 2.0])).tolist() == pytest.approx([-0.2, 2.0])
+    for bounds in ((-0.5, 0.2), (0.3, 0.2), (0.1, 1.5)):
+        with pytest.raises(ValueError, match="expected 0 <= lower <= upper <= 1, got"):
+            paddle.nn.functional.rrelu(x, *bounds, training=False)
     with pytest.raises(NotImplementedError, match="expected is_sparse=False, got True"):
         paddle.nn.functional.hsigmoid_loss(
             tenon.ones([1, 2]), tenon.tensor([[0]]), 2, tenon.ones([1, 2]), is_sparse=True

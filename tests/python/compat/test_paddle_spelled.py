@@ -26,6 +26,9 @@ M = [[3.0, 1.0, 2.0], [0.0, -1.0, 5.0]]
         (lambda x: paddle.matrix_transpose(x), [[3.0, 0.0], [1.0, -1.0], [2.0, 5.0]]),
         (lambda x: paddle.softmax(x * 0), [[1 / 3] * 3] * 2),
         (lambda x: paddle.softmax(x * 0, 0, "float64"), [[0.5] * 3] * 2),
+        (lambda x: paddle.softmax(paddle.unsqueeze(x, 0))[0], [[1.0] * 3] * 2),
+        (lambda x: paddle.softmax(paddle.reshape(x, [1, 1, 2, 3]))[0, 0], [[1.0] * 3] * 2),
+        (lambda x: paddle.softmax(x[0, 0]), 1.0),
         (
             lambda x: paddle.scatter_add(x, 1, tenon.tensor([[0], [2]]), x + 10),
             [[16.0, 1.0, 2.0], [0.0, -1.0, 15.0]],
@@ -48,6 +51,11 @@ def test_constants_and_dtypes():
 def test_what_tensors_are_made_of():
     x = tenon.tensor([1.0, 2.0])
     assert paddle.as_tensor(x) is x and paddle.asarray(x) is x
+    assert (
+        paddle.as_tensor(x, "float32") is x and paddle.asarray(x, dtype="float32", copy=False) is x
+    )
+    trained = tenon.tensor([1.0]).requires_grad_()
+    assert paddle.as_tensor(trained * 2, "float64").requires_grad
     copied = paddle.asarray(x, copy=True)
     copied.fill_(0.0)
     assert x.tolist() == [1.0, 2.0]

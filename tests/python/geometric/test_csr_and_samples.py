@@ -183,3 +183,15 @@ def test_layers_have_no_more_nodes_than_they_may():
         G.LayerSampler(graph(), [0])
     with pytest.raises(TypeError, match="LayerSampler: expected a list of sizes, .* got 5"):
         G.LayerSampler(graph(), 5)
+
+
+@pytest.mark.parametrize("edges", [graph(), T(EDGES)], ids=["csr", "edges"])
+def test_a_layer_of_attention_has_its_own_update(edges):
+    class Doubled(G.GATConv):
+        def update(self, aggregated):
+            return 2 * aggregated
+
+    plain, doubled = G.GATConv(6, 4, heads=2, bias=False), Doubled(6, 4, heads=2, bias=False)
+    doubled.load_state_dict(plain.state_dict())
+    wanted = 2 * plain(T(X), edges).detach().numpy()
+    np.testing.assert_allclose(doubled(T(X), edges).detach().numpy(), wanted, rtol=1e-5)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tenon.jit.program.Recorder: programs of calls that are made anyway."""
 
+import itertools
+
 import numpy
 import pytest
 import tenon
@@ -63,3 +65,17 @@ def test_an_error_leaves_no_recording_behind():
     with pytest.raises(ValueError):
         recorder(tenon.tensor([1.0, 2.0]))
     assert recorder(tenon.tensor([1.0, 2.0, 3.0])).tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("is_export", [False, True], ids=["recorder", "export"])
+def test_other_results_beside_tensors_are_refused(is_export):
+    numbers = itertools.count()
+
+    def function(x):
+        return x * 2, next(numbers)
+
+    x = tenon.tensor([1.0])
+    recorder = Recorder(function)
+    with pytest.raises(RuntimeError, match="the function returns something else when it is called"):
+        for _ in range(3):
+            tenon.export(function, (x,)) if is_export else recorder(x)

@@ -69,7 +69,8 @@ def test_tokens_of_prompts_fit_the_time_that_is_left():
         assert taken(decoding, tokens) <= 1.05 * most
         assert taken(decoding, tokens + 2 * LEAST_TOKENS) > 0.95 * most
     assert cost.prompt_tokens(8, 8, 1.0) == LEAST_TOKENS  # a prompt goes on in every step
-    assert cost.prompt_tokens(8, 8, math.inf) == math.inf
+    for slowdown in (math.inf, 1e308):  # the second one is beyond floats in tokens
+        assert cost.prompt_tokens(8, 8, slowdown) == math.inf
     assert StepCost().prompt_tokens(1, 1, 2.0) == math.inf  # nothing is known yet
 
 

@@ -8,6 +8,7 @@ from tenon.vision.models import detection
 from tenon.vision.models.detection import boxes as steps
 from tenon.vision.models.detection.images import ImageTransform
 from tenon.vision.models.detection.regions import MultiScaleRoIAlign, pasted
+from tenon.vision.models.detection.ssd import DefaultBoxGenerator
 
 # Parameters that torchvision's models with as many classes as COCO have.
 MODELS = {
@@ -130,6 +131,12 @@ def test_anchors():
     assert anchors.tolist()[3] == [27.0, -5.0, 37.0, 5.0]  # one place to the right
     with pytest.raises(ValueError, match="expected 1 levels of features"):
         generator((32, 64), [])
+
+
+def test_sizes_of_default_boxes():
+    for count, want in ((1, [0.2, 0.9]), (2, [0.2, 0.9, 1.0]), (3, [0.2, 0.55, 0.9, 1.0])):
+        boxes = DefaultBoxGenerator([[2]] * count, min_ratio=0.2, max_ratio=0.9)
+        assert boxes.scales == pytest.approx(want)
 
 
 def test_matching():

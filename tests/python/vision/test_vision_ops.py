@@ -426,3 +426,11 @@ def test_a_map_without_boxes_learns_that_there_are_none():
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_frozen_norms_compute_as_the_norms_did(dtype):
+    norm = tenon.nn.BatchNorm2d(2).to(dtype=getattr(tenon, dtype)).eval()
+    frozen = ops.FrozenBatchNorm2d.convert(norm)
+    assert frozen(tenon.ones([1, 2, 3, 3], dtype=dtype)).dtype == norm.running_mean.dtype
+    assert not frozen.training

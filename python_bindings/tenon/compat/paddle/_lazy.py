@@ -29,20 +29,20 @@ class LazyGuard:
         _IS_LAZY.reset(self._tokens.pop())
 
 
-class _LazyParameter(tenon.nn.Parameter):
+class LazyParameter(tenon.nn.Parameter):
     """A parameter without memory. An optimizer may hold it already: it is the same object once it has been initialised."""
 
     _make: Callable[[], Tensor]
 
     def initialize(self) -> None:
-        """From now on an ordinary parameter, filled as its layer says."""
-        self.data = self._make()
+        """From now on an ordinary parameter, filled as its layer says, of the dtype that it has by now."""
+        self.data = self._make().to(dtype=self.dtype)
         self.__class__ = tenon.nn.Parameter  # type: ignore[assignment]
 
 
 def then(parameter: tenon.nn.Parameter | None, change: Callable[[Tensor], Any]) -> None:
     """Changes the values of a parameter, or those that it is going to have."""
-    if isinstance(parameter, _LazyParameter):
+    if isinstance(parameter, LazyParameter):
         make = parameter._make
 
         def value() -> Tensor:
@@ -69,6 +69,6 @@ def made(
 
     if not _IS_LAZY.get():
         return tenon.nn.Parameter(value(), trained)
-    parameter = _LazyParameter(_core.operator("zeros")(shape, dtype=dtype, device="meta"), trained)
+    parameter = LazyParameter(_core.operator("zeros")(shape, dtype=dtype, device="meta"), trained)
     parameter._make = value
     return parameter

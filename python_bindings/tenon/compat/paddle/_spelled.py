@@ -35,8 +35,9 @@ def as_tensor(
     data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """`data` itself where it is a tensor of that dtype and device, else a copy."""
-    made = data
-    if not isinstance(data, Tensor) or dtype is not None:
+    if isinstance(data, Tensor):
+        made = data if dtype is None else data.to(dtype=dtype)
+    else:
         made = _functions.to_tensor(data, dtype)
     made = made if device is None else made.to(device)
     return made.requires_grad_() if requires_grad else made
@@ -115,8 +116,10 @@ def cut(src: Tensor, index: Tensor) -> Tensor:
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """nn.functional.softmax(), along the last axis unless one is named."""
-    return F.softmax(input, -1 if dim is None else dim, dtype)
+    """nn.functional.softmax(). If no axis is named, it is the first of tensors with none, one or three, and else the second."""
+    if dim is None:
+        dim = 0 if input.ndim in (0, 1, 3) else 1
+    return F.softmax(input, dim, dtype)
 
 
 def view_as_complex(input: Tensor) -> Tensor:

@@ -72,7 +72,9 @@ class StepCost:
         """How many tokens of prompts a step may have in which `decoding` requests decode, so that it takes at
         most `slowdown` times as long as one in which all that are `present` do."""
         least, most = self.seconds(decoding, 0), self.seconds(present, 0)
-        if least is None or most is None or math.isinf(slowdown):
+        if least is None or most is None:
             return math.inf
-        tokens = int((slowdown * most - least) / self._numbers[2])
-        return max(LEAST_TOKENS, tokens // LEAST_TOKENS * LEAST_TOKENS)
+        tokens = (slowdown * most - least) / self._numbers[2]
+        if math.isinf(tokens):
+            return math.inf
+        return max(LEAST_TOKENS, int(tokens) // LEAST_TOKENS * LEAST_TOKENS)

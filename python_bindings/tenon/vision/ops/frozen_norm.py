@@ -30,7 +30,7 @@ class FrozenBatchNorm2d(nn.Module):
 
     @classmethod
     def convert(cls, module: nn.Module, eps: float | None = None) -> nn.Module:
-        """`module` with this norm in the place of every nn.BatchNorm2d, of the same statistics, factors and, if none is given, `eps`; a norm itself
+        """`module` with this norm in the place of every nn.BatchNorm2d, of the same statistics, factors, dtype and, if none is given, `eps`; a norm itself
         gives the one for it. torchvision's first weights for COCO were trained with an `eps` of 0."""
         if isinstance(module, nn.BatchNorm2d):
             return cls._of(module, module.eps if eps is None else eps)
@@ -44,7 +44,8 @@ class FrozenBatchNorm2d(nn.Module):
             raise ValueError(
                 "FrozenBatchNorm2d.convert(): expected norms with track_running_stats=True, got one without statistics"
             )
-        frozen = cls(norm.num_features, eps)
+        like = {"dtype": norm.running_mean.dtype, "device": norm.running_mean.device}
+        frozen = cls(norm.num_features, eps).to(**like).train(norm.training)
         with tenon.no_grad():
             frozen.running_mean.copy_(norm.running_mean)
             frozen.running_var.copy_(norm.running_var)
@@ -52,4 +53,4 @@ class FrozenBatchNorm2d(nn.Module):
                 frozen.weight.copy_(norm.weight)
             if norm.bias is not None:
                 frozen.bias.copy_(norm.bias)
-        return frozen.to(norm.running_mean.device)
+        return frozen

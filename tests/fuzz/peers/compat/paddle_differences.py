@@ -26,6 +26,11 @@ DIFFERENCES: tuple[Difference, ...] = (
         parameter="dtype",
         detail="arguments",
     ),
+    Difference(
+        "nn.functional.hsigmoid_loss",
+        "Paddle adds log(2) for each node that a short path lacks",
+        detail="at ",
+    ),
     Difference("mean", "of whole numbers the mean has fractions", detail="Paddle gives int(32|64)"),
     Difference("multigammaln", "outside of its domain the result is NaN", detail="nan"),
     Difference("create_parameter", "names are labels", parameter="name", form="nonsense"),

@@ -12,7 +12,7 @@ from tenon._core import Tensor
 from tenon.compat._signature import table
 from tenon.compat._signed import bound
 from tenon.compat.paddle._attributes import ParamAttr
-from tenon.compat.paddle._lazy import made
+from tenon.compat.paddle._lazy import LazyParameter, made
 from tenon.compat.paddle.nn import functional, initializer
 
 Parameter = tenon.nn.Parameter
@@ -63,6 +63,13 @@ class Layer(tenon.nn.Module):
             if isinstance(module, Layer):
                 module._take_names_of_paddle(state, f"{path}." if path else "")
         return self.load_state_dict(state)
+
+    def load_state_dict(self, state: Mapping[str, Tensor], *args: Any, **settings: Any) -> Any:
+        """tenon.nn.Module.load_state_dict(), for which parameters made under LazyGuard get their memory."""
+        for name, parameter in self.named_parameters():
+            if name in state and isinstance(parameter, LazyParameter):
+                parameter.initialize()
+        return super().load_state_dict(state, *args, **settings)
 
     def _take_names_of_paddle(self, state: dict[str, Any], prefix: str) -> None:
         """Puts what Paddle calls otherwise under the names that it has here."""

@@ -47,11 +47,8 @@ class DefaultBoxGenerator(nn.Module):
             )
         if scales is None:
             span = max_ratio - min_ratio
-            scales = [
-                min_ratio + span * k / (count - 1.0) if count > 1 else min_ratio
-                for k in range(count)
-            ]
-            scales = [*scales, 1.0]
+            scales = [min_ratio + span * k / (count - 1.0) for k in range(count) if count > 1]
+            scales = [*scales, 1.0] if count > 1 else [min_ratio, max_ratio]
         if len(scales) != count + 1:
             raise ValueError(
                 f"DefaultBoxGenerator: expected {count + 1} scales, one more than rows of aspect_ratios, got {len(scales)}"

@@ -139,6 +139,8 @@ def prelu(x: Tensor, weight: Tensor, data_format: str = "NCHW") -> Tensor:
 
 def rrelu(x: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = True) -> Tensor:
     """Negative numbers times a random slope, or outside of training times the mean slope."""
+    if not 0 <= lower <= upper <= 1:
+        raise ValueError(f"rrelu(): expected 0 <= lower <= upper <= 1, got {lower} and {upper}")
     return tenon.nn.functional.rrelu(x, lower, upper, training)
 
 

@@ -469,7 +469,8 @@ def hsigmoid_loss(
     path_code: Tensor | None = None,
     is_sparse: bool = False,
 ) -> Tensor:
-    """The loss of paths through a tree of classes, [N, 1]; `bias` is [nodes, 1]."""
+    """The loss of paths through a tree of classes, [N, 1]; `bias` is [nodes, 1]. Paddle adds log(2) for each node that a path has less than the
+    longest one of the tree, which changes no gradient and is not added here."""
     if is_sparse:
         raise NotImplementedError("hsigmoid_loss(): expected is_sparse=False, got True")
     return _F.hsigmoid_loss(
