@@ -12,7 +12,11 @@ from typing import NamedTuple
 from tenon._core import Tensor
 from tenon._core import operator as _operator
 from tenon._tensor.array_api import matrix_transpose
+from tenon._tensor.checked_factors import cholesky_ex as cholesky_ex
+from tenon._tensor.checked_factors import inv_ex as inv_ex
 from tenon._tensor.lobpcg import lobpcg as lobpcg
+from tenon._tensor.low_rank import pca_lowrank as pca_lowrank
+from tenon._tensor.low_rank import svd_lowrank as svd_lowrank
 
 
 class EighResult(NamedTuple):

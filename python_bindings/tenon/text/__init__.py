@@ -11,6 +11,7 @@ from .tokenizers import (
     WhitespaceTokenizer,
     WordTokenizer,
 )
+from .viterbi import ViterbiDecoder
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "CharacterTokenizer",
     "LibraryTokenizer",
     "StringTensor",
+    "ViterbiDecoder",
     "Vocabulary",
     "WhitespaceTokenizer",
     "WordTokenizer",

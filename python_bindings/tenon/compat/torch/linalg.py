@@ -10,10 +10,11 @@ import tenon
 from tenon import _core
 from tenon import linalg as _linalg
 from tenon._core import Tensor
+from tenon._tensor import checked_factors as _checked
+from tenon._tensor.checked_factors import cholesky_ex as cholesky_ex
+from tenon._tensor.checked_factors import inv_ex as inv_ex
 from tenon.compat._adapt import at, functions_of, operators_of
-from tenon.compat.torch import _checked, _signatures
-from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
-from tenon.compat.torch._checked import inv_ex as inv_ex
+from tenon.compat.torch import _signatures
 from tenon.compat.torch._options import kind
 
 _OPERATORS = operators_of("torch", "linalg.")

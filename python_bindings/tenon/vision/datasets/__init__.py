@@ -2,6 +2,8 @@
 """Image data sets that lie in local files or come with installed packages. Nothing is
 downloaded."""
 
+from tenon.data import ImageFolder
+
 from .arrays import ImageArrays
 from .cifar import CIFAR10, CIFAR100
 from .digits import Digits
@@ -15,6 +17,7 @@ __all__ = [
     "FakeData",
     "FashionMNIST",
     "ImageArrays",
+    "ImageFolder",
     "MNIST",
     "read_idx",
 ]

@@ -7,6 +7,7 @@ Boxes are rows x0, y0, x1, y1. Where a result's length depends on values, the de
 
 from tenon._tensor.tensors_expected import expect_tensors as _expect_tensors
 
+from .coder import box_coder
 from .files import decode_jpeg, read_file
 from .frozen_norm import FrozenBatchNorm2d
 from .priors import bipartite_match, prior_box
@@ -18,6 +19,7 @@ from .yolo import yolo_box, yolo_box_head, yolo_box_post, yolo_loss
 __all__ = [
     "FrozenBatchNorm2d",
     "bipartite_match",
+    "box_coder",
     "collect_fpn_proposals",
     "decode_jpeg",
     "distribute_fpn_proposals",

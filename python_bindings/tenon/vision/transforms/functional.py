@@ -372,25 +372,74 @@ def _sampled(
 ) -> Tensor:
     """The image at `matrix @ (point - offset)` for every pixel, in pixels from the middle, x
     first."""
-    if interpolation not in ("nearest", "bilinear"):
-        raise ValueError(f"expected interpolation 'nearest' or 'bilinear', got {interpolation!r}")
+    y, x = _points(image, offset)
+    return _at(
+        image,
+        matrix[0][0] * x + matrix[0][1] * y,
+        matrix[1][0] * x + matrix[1][1] * y,
+        interpolation,
+        fill,
+    )
+
+
+def _points(image: Tensor, offset: Sequence[float]) -> Sequence[Tensor]:
+    """y and x of every pixel from the middle, less the offset, whose x is first."""
     rows, columns = size_of(image)
     from_middle = [
         tenon.arange(count, dtype=tenon.float32, device=image.device) - ((count - 1) / 2 + moved)
         for count, moved in ((rows, offset[1]), (columns, offset[0]))
     ]
-    y, x = tenon.meshgrid(from_middle)
-    grid = tenon.stack(
-        [
-            (matrix[0][0] * x + matrix[0][1] * y) * (2 / columns),
-            (matrix[1][0] * x + matrix[1][1] * y) * (2 / rows),
-        ],
-        -1,
-    )
+    return tenon.meshgrid(from_middle)
+
+
+def _at(image: Tensor, x: Tensor, y: Tensor, interpolation: str, fill: float) -> Tensor:
+    """The image at the points x and y, in pixels from its middle."""
+    if interpolation not in ("nearest", "bilinear"):
+        raise ValueError(f"expected interpolation 'nearest' or 'bilinear', got {interpolation!r}")
+    rows, columns = size_of(image)
+    grid = tenon.stack([x * (2 / columns), y * (2 / rows)], -1)
     value = _as_float(image)
     flat = value.reshape([1, -1, rows, columns]) - fill
     result = F.grid_sample(flat, grid.unsqueeze(0).to(flat.dtype), interpolation)
     return _as_before((result + fill).reshape(image.shape), image)
+
+
+@takes_pictures
+def perspective(
+    image: Tensor,
+    startpoints: Sequence[Sequence[float]],
+    endpoints: Sequence[Sequence[float]],
+    interpolation: str = "bilinear",
+    fill: float = 0,
+) -> Tensor:
+    """The image seen from elsewhere: four points (x, y) of it, `startpoints`, move to `endpoints`, and lines
+    stay lines; what was outside is `fill`."""
+    for name, points in (("startpoints", startpoints), ("endpoints", endpoints)):
+        if [len(point) for point in points] != [2] * 4:
+            raise ValueError(f"perspective: expected {name} of four (x, y), got {points}")
+        for left_out in range(4):
+            (a, b), (c, d), (e, f) = (points[i] for i in range(4) if i != left_out)
+            if (c - a) * (f - b) == (e - a) * (d - b):
+                raise ValueError(
+                    f"perspective: expected {name} of which no three are on a line, got {points}"
+                )
+    # The projective map from ends to starts, whose last coefficient is 1, has eight others.
+    equations, values = [], []
+    for (x, y), (u, v) in zip(endpoints, startpoints):
+        equations += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        values += [[u], [v]]
+    solved = tenon.linalg.solve(
+        tenon.tensor(equations, dtype=tenon.float64), tenon.tensor(values, dtype=tenon.float64)
+    )
+    a, b, c, d, e, f, g, h = solved.reshape([-1]).tolist()
+    rows, columns = size_of(image)
+    row, column = _points(
+        image, (-columns / 2, -rows / 2)
+    )  # the middles of pixels, from the corner
+    depth = g * column + h * row + 1
+    x = (a * column + b * row + c) / depth - columns / 2
+    y = (d * column + e * row + f) / depth - rows / 2
+    return _at(image, x, y, interpolation, fill)
 
 
 # -- colours ---------------------------------------------------------------------------------------

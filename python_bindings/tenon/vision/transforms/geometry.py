@@ -214,3 +214,39 @@ class RandomAffine:
             self.interpolation,
             self.fill,
         )
+
+
+class RandomPerspective:
+    """Moves the corners of images inwards with probability `p`, by up to a share `distortion_scale` of half the
+    width and half the height."""
+
+    def __init__(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: str = "bilinear",
+        fill: float = 0,
+    ) -> None:
+        if not 0 <= distortion_scale < 1:
+            raise ValueError(
+                f"RandomPerspective: expected distortion_scale from 0 to below 1, got {distortion_scale}"
+            )
+        self.distortion_scale, self.p = distortion_scale, p
+        self.interpolation, self.fill = interpolation, fill
+
+    def points(self, rows: int, columns: int) -> tuple[list[list[int]], list[list[int]]]:
+        """The corners of an image, clockwise from the upper left, and where they are moved."""
+        right, bottom = columns - 1, rows - 1
+        reach = [int(self.distortion_scale * (extent // 2)) + 1 for extent in (columns, rows)]
+        starts = [[0, 0], [right, 0], [right, bottom], [0, bottom]]
+        ends = [
+            [abs(corner - draw_integer(0, limit)) for corner, limit in zip(start, reach)]
+            for start in starts
+        ]
+        return starts, ends
+
+    @takes_pictures
+    def __call__(self, image: Tensor) -> Tensor:
+        if not draw(0, 1) < self.p:
+            return image
+        return F.perspective(image, *self.points(*F.size_of(image)), self.interpolation, self.fill)

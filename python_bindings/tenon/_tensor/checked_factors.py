@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.linalg's functions that report what went wrong in `info`, a number for each matrix, and do not
+"""Functions of matrices that report what went wrong in `info`, a number for each matrix, and do not
 raise: cholesky_ex, inv_ex, lu_factor_ex and solve_ex. The results of matrices whose info is not 0 are
 NaN; the others of a batch are right, and so are their gradients."""
 
@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 import tenon
-from tenon import linalg as _linalg
 from tenon._core import Tensor
+from tenon._core import operator as _operator
 
 __all__ = "cholesky_ex inv_ex lu_factor_ex solve_ex".split()
 
@@ -62,7 +62,7 @@ def _first_zero_pivot(A: Tensor) -> Tensor:
     """Which pivot of the factorisation is the first to be 0, counted from 1; 0 if none is."""
     if A.numel() == 0:
         return tenon.zeros(list(A.shape[:-2]), dtype=tenon.int32, device=A.device)
-    factors = _linalg.lu_factor(A.detach())[0]
+    factors = _operator("lu_factor")(A.detach())[0]
     zero = tenon.diagonal(factors, 0, -2, -1) == 0
     first = tenon.argmax(zero.to(tenon.int32), -1) + 1
     return tenon.where(tenon.any(zero, -1), first, tenon.zeros_like(first)).to(tenon.int32)
@@ -84,7 +84,7 @@ def _marked(result: Tensor, info: Tensor) -> Tensor:
 def _first_bad_minor(A: Tensor, upper: bool) -> int:
     for order in range(1, A.shape[-1] + 1):
         try:
-            _linalg.cholesky(A[:order, :order], upper=upper)
+            _operator("cholesky")(A[:order, :order], upper=upper)
         except ValueError:
             return order
     return 0
@@ -95,7 +95,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     _square("cholesky_ex", A)
     info = tenon.zeros(list(A.shape[:-2]), dtype=tenon.int32, device=A.device)
     try:
-        return CholeskyEx(_linalg.cholesky(A, upper=upper), info)
+        return CholeskyEx(_operator("cholesky")(A, upper=upper), info)
     except ValueError:
         # The operator names the first matrix that fails at most, so each is tried by itself.
         given = A.detach().reshape([-1, *A.shape[-2:]])
@@ -104,7 +104,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
         if not any(orders):
             raise
     _raise_if(check_errors, "cholesky_ex", info, "positive definite matrices")
-    return CholeskyEx(_marked(_linalg.cholesky(_safe(A, info), upper=upper), info), info)
+    return CholeskyEx(_marked(_operator("cholesky")(_safe(A, info), upper=upper), info), info)
 
 
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
@@ -112,4 +112,4 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     _square("inv_ex", A)
     info = _first_zero_pivot(A)
     _raise_if(check_errors, "inv_ex", info, "invertible matrices")
-    return InvEx(_marked(_linalg.inv(_safe(A, info)), info), info)
+    return InvEx(_marked(_operator("inv")(_safe(A, info)), info), info)
