@@ -47,12 +47,16 @@ def get_lib():
 
 
 _SUBMODULES = (
+    "amp",
     "distributed",
     "fft",
     "geometric",
     "incubate",
+    "io",
     "linalg",
+    "metric",
     "nn",
+    "optimizer",
     "regularizer",
     "signal",
     "sparse",

@@ -8,6 +8,7 @@ from typing import Any
 
 import tenon
 from tenon.compat.paddle.nn import (
+    _clip,
     _decoding,
     _layer,
     _parametrised,
@@ -24,7 +25,7 @@ _OWN = {
     **_layer.LAYERS,
     **{
         name: getattr(module, name)
-        for module in (_decoding, _parametrised, _recurrent)
+        for module in (_clip, _decoding, _parametrised, _recurrent)
         for name in module.__all__
     },
     "functional": functional,
