@@ -9,7 +9,7 @@ namespace {
 
 // Stands for log(0). It is finite, so that gradients of logsumexp are zero rather than NaN.
 constexpr double kImpossible = -1e30;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnreachable = std::numeric_limits<double>::infinity();
 
 // `x` moved along its last axis by `shift` elements, which are impossible.
 Tensor shifted(Scope& scope, const Tensor& x, int64_t shift) {
@@ -146,7 +146,7 @@ TENON_DECOMPOSE(ctc_loss) {
   Tensor total = log_likelihood(scope, states, forward(scope, states));
   Tensor is_possible = ops::greater(scope, total, kImpossible / 2);
   Tensor loss = ops::where(scope, is_possible, ops::negative(scope, total),
-                           bool_of(args[5]) ? 0.0 : kInfinity);
+                           bool_of(args[5]) ? 0.0 : kUnreachable);
   return finish(scope, outs, ops::where(scope, ops::isnan(scope, total), total, loss));
 }
 

@@ -35,11 +35,11 @@ Tensor real_nan_to_num(Scope& scope, const Tensor& x, double nan, const tenon_va
 }
 
 // What rounding to nearest must know of a binary floating format.
-struct Format {
+struct FloatFormat {
   int mantissa_bits, least_exponent;  // of normal numbers
 };
 
-Format format_of(int32_t dtype) {
+FloatFormat format_of(int32_t dtype) {
   switch (dtype) {
     case TENON_DTYPE_F8E4M3:
       return {3, -6};
@@ -56,7 +56,7 @@ Format format_of(int32_t dtype) {
 // step that is just above half the distance to the next number, and rounds to it (Rump, Zimmermann,
 // Boldo and Melquiond, 2009, "Computing predecessor and successor in rounding to nearest").
 Tensor narrow_nextafter(Scope& scope, Tensor x, Tensor y, int32_t dtype) {
-  const Format format = format_of(dtype);
+  const FloatFormat format = format_of(dtype);
   const double unit = std::ldexp(1.0, -format.mantissa_bits - 1);
   const double least = std::ldexp(1.0, format.least_exponent - format.mantissa_bits);
   x = ops::cast(scope, x, TENON_DTYPE_F32);

@@ -158,8 +158,9 @@ TENON_DECOMPOSE(data_norm) {
   if (slot > 0) {
     const Shape slots = {rows, columns / slot, slot};
     Tensor shows = ops::narrow(scope, ops::reshape(scope, x, slots), 2, 0, 1);
-    Tensor seen = ops::greater_equal(scope, ops::abs(scope, shows), 1e-7);
-    out = ops::where(scope, seen, ops::reshape(scope, out, slots), zero_of(scope, x));
+    // NaN shows are no zeros.
+    Tensor unseen = ops::less(scope, ops::abs(scope, shows), 1e-7);
+    out = ops::where(scope, unseen, zero_of(scope, x), ops::reshape(scope, out, slots));
     out = ops::reshape(scope, out, {rows, columns});
   }
   return finish(scope, outs, std::move(out), std::move(mean), std::move(scale));
@@ -243,8 +244,9 @@ TENON_DECOMPOSE(nce) {
   else
     noise = full_with(scope, logits, Shape{rows, all},
                       static_cast<double>(count) / static_cast<double>(classes));
-  // log(s / (s + b)) and log(b / (s + b)) by logarithms of both parts, so that neither underflows.
-  Tensor both = ops::log(scope, ops::add(scope, ops::sigmoid(scope, logits), noise));
+  // log(s / (s + b)) and log(b / (s + b)) by logarithms of both parts, so that neither underflows: also s + b is
+  // s alone where the noise is 0.
+  Tensor both = ops::logaddexp(scope, ops::log_sigmoid(scope, logits), ops::log(scope, noise));
   Tensor part = ops::concat(scope,
                             {ops::log_sigmoid(scope, ops::narrow(scope, logits, 1, 0, targets)),
                              ops::log(scope, ops::narrow(scope, noise, 1, targets, count))},

@@ -133,6 +133,7 @@ TENON_DECOMPOSE(smooth_l1_loss) {
                         "expected beta of at least 0, got %g", beta);
   Tensor loss = beta > 0 ? ops::smooth_absolute(scope, args[0], args[1], beta)
                          : ops::abs(scope, ops::subtract(scope, args[0], args[1]));
+  if (beta > 0 && beta != 1) loss = ops::divide(scope, loss, beta);
   return finish(scope, outs, ops::reduce_loss(scope, loss, text_of(args[2])));
 }
 
@@ -143,7 +144,6 @@ TENON_DECOMPOSE(huber_loss) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "huber_loss", "expected delta above 0, got %g",
                         delta);
   Tensor loss = ops::smooth_absolute(scope, args[0], args[1], delta);
-  if (delta != 1) loss = ops::multiply(scope, loss, delta);
   return finish(scope, outs, ops::reduce_loss(scope, loss, text_of(args[2])));
 }
 

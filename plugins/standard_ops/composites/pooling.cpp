@@ -134,7 +134,7 @@ tenon_status read_output_size(const char* op, const Tensor& x, Ints size, int64_
 
 // The host enumerates the indices of a result one by one. This allocates a result that is larger
 // than its input first, so that a result too large for memory fails before that loop.
-bool fits(Scope& scope, const Tensor& x, const int64_t size[2]) {
+bool windows_fit(Scope& scope, const Tensor& x, const int64_t size[2]) {
   if (size[0] > x->shape[2] || size[1] > x->shape[3])
     ops::empty(scope, {x->shape[0], x->shape[1], size[0], size[1]}, x->dtype, x->device);
   return scope.ok();
@@ -158,7 +158,7 @@ TENON_DECOMPOSE(adaptive_avg_pool2d) {
   if (!scope.ok()) return scope.status();
   int64_t size[2];
   TENON_TRY(read_output_size("adaptive_avg_pool2d", x, ints_of(args[1]), size, err));
-  if (!fits(scope, x, size)) return scope.status();
+  if (!windows_fit(scope, x, size)) return scope.status();
   if (size[0] == 1 && size[1] == 1) return finish(scope, outs, ops::mean(scope, x, {2, 3}, true));
   if (divides(x, size))
     return finish(scope, outs,
@@ -182,7 +182,7 @@ TENON_DECOMPOSE(adaptive_max_pool2d) {
   if (!scope.ok()) return scope.status();
   int64_t size[2];
   TENON_TRY(read_output_size("adaptive_max_pool2d", x, ints_of(args[1]), size, err));
-  if (!fits(scope, x, size)) return scope.status();
+  if (!windows_fit(scope, x, size)) return scope.status();
   if (divides(x, size))
     return finish(scope, outs,
                   ops::max_pool2d(scope, x, {x->shape[2] / size[0], x->shape[3] / size[1]}));

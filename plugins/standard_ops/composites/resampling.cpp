@@ -152,8 +152,8 @@ Tensor resize_axis(Scope& scope, const Tensor& x, int axis, const Grid& grid, st
                                   : linear_table(grid));
 }
 
-tenon_status expect_floating(const char* op, const Tensor& x, std::string_view mode,
-                             tenon_err* err) {
+tenon_status expect_dtype_of_mode(const char* op, const Tensor& x, std::string_view mode,
+                                  tenon_err* err) {
   if (mode.starts_with("nearest") || x->dtype > TENON_DTYPE_I64) return TENON_OK;
   return shapes::fail(err, TENON_TYPE_MISMATCH, op,
                       "expected a floating x for mode '%.*s', got %s; convert it with "
@@ -172,7 +172,7 @@ tenon_status expect_elements(const char* op, const Tensor& x, tenon_err* err) {
 
 // The host makes tables of the length of the result. A result that is larger than its input is
 // allocated first, so that one too large for memory fails before that.
-bool fits(Scope& scope, const Tensor& x, const Shape& size) {
+bool image_fits(Scope& scope, const Tensor& x, const Shape& size) {
   Shape shape = {x->shape[0], x->shape[1]};
   shape.insert(shape.end(), size.begin(), size.end());
   bool grows = false;
@@ -262,7 +262,7 @@ TENON_DECOMPOSE(interpolate) {
                         "expected one of size and scale_factor, got %s",
                         is_none(args[1]) ? "neither" : "both");
   TENON_TRY(expect_elements(op, x, err));
-  TENON_TRY(expect_floating(op, x, mode, err));
+  TENON_TRY(expect_dtype_of_mode(op, x, mode, err));
   Shape size;
   std::vector<double> factors;
   if (is_none(args[1])) {
@@ -271,7 +271,7 @@ TENON_DECOMPOSE(interpolate) {
     TENON_TRY(read_size(x, ints_of(args[1]), &size, err));
     factors.assign(size.size(), 0);
   }
-  if (!fits(scope, x, size)) return scope.status();
+  if (!image_fits(scope, x, size)) return scope.status();
   // The windows of 'area' follow from the extents alone.
   for (size_t i = 0; i < size.size() && scope.ok(); ++i) {
     const int axis = 2 + static_cast<int>(i);
@@ -291,12 +291,12 @@ TENON_DECOMPOSE(interpolate2d) {
   TENON_TRY(expect_ndim(op, "x", *x.get(), 4, "[batch, channels, height, width]", err));
   TENON_TRY(read_pair(op, "output_size", ints_of(args[1]), 1, size, err));
   TENON_TRY(expect_elements(op, x, err));
-  if (!fits(scope, x, {size[0], size[1]})) return scope.status();
+  if (!image_fits(scope, x, {size[0], size[1]})) return scope.status();
   if (mode != "nearest" && mode != "bilinear")
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected mode 'nearest' or 'bilinear', got '%.*s'",
                         static_cast<int>(mode.size()), mode.data());
-  TENON_TRY(expect_floating(op, x, mode, err));
+  TENON_TRY(expect_dtype_of_mode(op, x, mode, err));
   for (int side = 0; side < 2 && scope.ok(); ++side) {
     const Grid grid = {x->shape[2 + side], size[side], 0, bool_of(args[3])};
     x = resize_axis(scope, x, 2 + side, grid, mode, false);

@@ -31,7 +31,7 @@ tenon_status expect_sequences(const char* op, const Tensor& x, Tensor& lengths, 
 }
 
 // The numbers of the elements of a mask that are true.
-Tensor true_indices(Scope& scope, const Tensor& mask) {
+Tensor flat_true_indices(Scope& scope, const Tensor& mask) {
   return ops::select(scope, ops::nonzero(scope, ops::reshape(scope, mask, {-1})), 1, 0);
 }
 
@@ -331,7 +331,7 @@ TENON_DECOMPOSE(sequence_unpad) {
   TENON_TRY(expect_sequences("sequence_unpad", x, lengths, err));
   Shape shape = {x->shape[0] * x->shape[1]};
   shape.insert(shape.end(), x->shape + 2, x->shape + x->ndim);
-  Tensor rows = true_indices(scope, before_end(scope, lengths, x->shape[1]));
+  Tensor rows = flat_true_indices(scope, before_end(scope, lengths, x->shape[1]));
   return finish(scope, outs, ops::index_select(scope, ops::reshape(scope, x, shape), rows, 0));
 }
 

@@ -135,7 +135,7 @@ Tensor sums_of(Scope& scope, const Products& products, const Groups& groups, con
 }
 
 // The row of each stored element, whose values are [stored, ...], and these as a matrix.
-Tensor as_matrix(Scope& scope, const Tensor& values) {
+Tensor stored_matrix(Scope& scope, const Tensor& values) {
   if (!scope.ok()) return {};
   const int64_t stored = values->shape[0];
   const int64_t shape[] = {stored, stored > 0 ? values->numel / stored : 1};
@@ -171,7 +171,7 @@ TENON_DECOMPOSE(csr_softmax) {
   if (!scope.ok()) return scope.status();
   const int64_t count = indptr->numel - 1;
   Tensor rows = ops::csr_rows(scope, indptr, values->shape[0]);
-  Tensor x = as_matrix(scope, values);
+  Tensor x = stored_matrix(scope, values);
   Tensor largest = ops::segment_extreme(scope, x, rows, count);
   Tensor moved = ops::subtract(scope, x, ops::index_select(scope, largest, rows, 0));
   Tensor powers = ops::exp(scope, moved);
@@ -184,7 +184,7 @@ TENON_DECOMPOSE(csr_softmax) {
 TENON_DECOMPOSE(csr_softmax_grad) {
   Scope scope(err);
   Tensor indptr = operand(scope, args[0]), y = operand(scope, args[2]);
-  Tensor grad = as_matrix(scope, operand(scope, args[1])), from = as_matrix(scope, y);
+  Tensor grad = stored_matrix(scope, operand(scope, args[1])), from = stored_matrix(scope, y);
   if (!scope.ok()) return scope.status();
   const int64_t count = indptr->numel - 1;
   Tensor rows = ops::csr_rows(scope, indptr, y->shape[0]);

@@ -6,7 +6,7 @@ namespace tenon::standard_ops {
 namespace {
 
 // The sizes of the arguments of a conditional random field, after they have been checked.
-struct Field {
+struct TagField {
   int64_t batch = 0, steps = 0, tags = 0;
 };
 
@@ -22,7 +22,7 @@ tenon_status expect_lengths(const char* op, Tensor& lengths, int64_t batch, int6
 }
 
 tenon_status expect_field(const char* op, const Tensor& emission, const Tensor& transition,
-                          Tensor& lengths, Field* field, tenon_err* err) {
+                          Tensor& lengths, TagField* field, tenon_err* err) {
   if (emission->ndim != 3 || transition->ndim != 2 || emission->shape[1] < 1 ||
       emission->shape[2] < 1 || transition->shape[1] != emission->shape[2] ||
       transition->shape[0] != emission->shape[2] + 2)
@@ -34,7 +34,8 @@ tenon_status expect_field(const char* op, const Tensor& emission, const Tensor& 
   return expect_lengths(op, lengths, field->batch, 1, field->steps, err);
 }
 
-tenon_status expect_tags(const char* op, const Tensor& target, const Field& field, tenon_err* err) {
+tenon_status expect_tags(const char* op, const Tensor& target, const TagField& field,
+                         tenon_err* err) {
   if (target->dtype != TENON_DTYPE_BOOL && target->dtype <= TENON_DTYPE_I64 && target->ndim == 2 &&
       target->shape[0] == field.batch && target->shape[1] == field.steps)
     return TENON_OK;
@@ -72,7 +73,7 @@ TENON_DECOMPOSE(linear_chain_crf) {
   Tensor emission = operand(scope, args[0]), transition = operand(scope, args[1]),
          target = operand(scope, args[2]), lengths = operand(scope, args[3]);
   if (!scope.ok()) return scope.status();
-  Field field;
+  TagField field;
   TENON_TRY(expect_field(op, emission, transition, lengths, &field, err));
   TENON_TRY(expect_tags(op, target, field, err));
   lengths = as_int64(scope, lengths);
@@ -122,7 +123,7 @@ TENON_DECOMPOSE(crf_decoding) {
   Tensor emission = operand(scope, args[0]), transition = operand(scope, args[1]),
          lengths = operand(scope, args[2]), target = operand(scope, args[3]);
   if (!scope.ok()) return scope.status();
-  Field field;
+  TagField field;
   TENON_TRY(expect_field(op, emission, transition, lengths, &field, err));
   if (target) TENON_TRY(expect_tags(op, target, field, err));
   lengths = as_int64(scope, lengths);
@@ -196,6 +197,12 @@ TENON_DECOMPOSE(beam_search) {
         shape_text(*words.get()).c_str(), shape_text(*scores.get()).c_str(),
         candidates ? shape_text(*candidates.get()).c_str() : "none",
         shape_text(*offered.get()).c_str());
+  if (!is_real_floating(scores->dtype) || !is_real_floating(offered->dtype))
+    return shapes::fail(
+        err, TENON_TYPE_MISMATCH, op,
+        "expected floating scores and candidate_scores, got %s and %s; convert them "
+        "with .to(float32)",
+        host->dtype_name(scores->dtype), host->dtype_name(offered->dtype));
   const int64_t batch = offered->shape[0], before = offered->shape[1], size = offered->shape[2];
   if (beams < 1 || beams > before * size)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected beams from 1 to %lld, got %lld",

@@ -9,13 +9,13 @@ namespace {
 
 // Of strings that are laid out one after the other: where each ends, how many bytes they are, and the string of each byte and
 // its place in it.
-struct Layout {
+struct TextLayout {
   Tensor ends, owner, within;
   int64_t total = 0;
 };
 
-Layout lay_out(Scope& scope, const char* op, const Tensor& lengths) {
-  Layout layout;
+TextLayout lay_out(Scope& scope, const char* op, const Tensor& lengths) {
+  TextLayout layout;
   if (!scope.ok()) return layout;
   if (lengths->device == TENON_DEVICE_META) {
     scope.fail(TENON_UNSUPPORTED,
@@ -65,7 +65,7 @@ TENON_DECOMPOSE(text_take) {
   Tensor text = operand(scope, args[0]), offsets = as_int64(scope, operand(scope, args[1])),
          indices = operand(scope, args[2]);
   if (!scope.ok()) return scope.status();
-  const Layout layout = lay_out(scope, "text_take", lengths_at(scope, offsets, indices));
+  const TextLayout layout = lay_out(scope, "text_take", lengths_at(scope, offsets, indices));
   Tensor begin = begins_of(scope, offsets, indices);
   Tensor from = ops::add(scope, ops::index_select(scope, begin, layout.owner, 0), layout.within);
   Tensor zero = ops::full(scope, {1}, int64_t{0}, TENON_DTYPE_I64, text->device);
@@ -88,7 +88,7 @@ TENON_DECOMPOSE(text_equal) {
   Tensor lengths = lengths_at(scope, offsets, mine);
   Tensor same = ops::equal(scope, lengths, lengths_at(scope, other_offsets, theirs));
   lengths = ops::where(scope, same, lengths, int64_t{0});
-  const Layout layout = lay_out(scope, "text_equal", lengths);
+  const TextLayout layout = lay_out(scope, "text_equal", lengths);
   const auto bytes_of = [&](const Tensor& bytes, const Tensor& of, const Tensor& indices) {
     Tensor begin = ops::index_select(scope, begins_of(scope, of, indices), layout.owner, 0);
     return ops::index_select(scope, bytes, ops::add(scope, begin, layout.within), 0);

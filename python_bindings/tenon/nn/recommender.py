@@ -72,6 +72,7 @@ class DataNorm(Module):
         return out
 
     def _add(self, x: Tensor, mean: Tensor) -> None:
+        x = x.to(self.batch_size.dtype)  # sums over a batch exceed what float16 holds
         seen = tenon.ones_like(x)
         if self.slot_dim > 0:
             slots = x.reshape([x.shape[0], -1, self.slot_dim])
@@ -94,7 +95,8 @@ class NCELoss(Module):
     """tenon.nce with the parameters of `num_total_classes` classes: the loss [N, 1] of each row's targets against `num_neg_samples` classes that are drawn.
 
     `sampler` says how these are drawn: 'uniform'; 'log_uniform', class c with the probability log((c + 2) / (c + 1)) / log(classes + 1), for classes
-    that are sorted by how frequent they are; or 'custom_dist', by the probabilities `custom_dist`.
+    that are sorted by how frequent they are; or 'custom_dist', by the probabilities `custom_dist`. They are drawn from `generator`, a
+    tenon.random.Generator, where one is given.
     """
 
     def __init__(
@@ -107,6 +109,8 @@ class NCELoss(Module):
         bias: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        generator: Any = None,
     ) -> None:
         if sampler not in ("uniform", "log_uniform", "custom_dist"):
             raise ValueError(
@@ -123,6 +127,7 @@ class NCELoss(Module):
         options = {"device": device, "dtype": dtype or tenon.float32}
         self.feature_size, self.num_total_classes = feature_size, num_total_classes
         self.num_neg_samples, self.sampler = num_neg_samples, sampler
+        self.generator = generator
         self.probabilities = None
         if sampler != "uniform":
             values = custom_dist
@@ -153,6 +158,7 @@ class NCELoss(Module):
             self.probabilities,
             sample_weight,
             count=self.num_neg_samples,
+            generator=self.generator,
         )
 
     def extra_repr(self) -> str:

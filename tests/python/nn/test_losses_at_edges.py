@@ -65,3 +65,13 @@ def test_a_certain_node_of_a_tree_costs_what_it_misses(code):
     np.testing.assert_allclose(loss.item(), np.log1p(np.exp(-20.0)), rtol=1e-5)
     loss.sum().backward()
     assert abs(x.grad.item()) == pytest.approx(np.exp(-20.0), rel=1e-4)
+
+
+@pytest.mark.parametrize("delta", [1e25, float("inf")])
+def test_huber_losses_without_a_bend_are_squares(delta):
+    """Squares over `delta`, multiplied by it again, were NaN or zero."""
+    x = tenon.tensor([1e-10, -2.0, 3.0]).requires_grad_()
+    loss = F.huber_loss(x, tenon.zeros(3), reduction="none", delta=delta)
+    np.testing.assert_allclose(loss.detach().numpy(), [5e-21, 2.0, 4.5], rtol=1e-6)
+    loss.sum().backward()
+    assert x.grad.tolist() == x.tolist()

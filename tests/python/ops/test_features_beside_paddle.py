@@ -221,6 +221,36 @@ def test_norms_by_sums_over_all_data():
     assert tenon.nn.DataNorm(3, enable_scale_and_shift=True).weight.tolist() == [1.0] * 3
 
 
+def test_sums_of_float16_features_are_those_of_the_statistics():
+    layer = tenon.nn.DataNorm(1, batch_size=1.0, batch_square_sum=1.0, summary_decay_rate=1.0)
+    layer(tenon.ones(70000, 1, dtype="float16"))
+    assert layer.batch_size.tolist() == [70001.0] and layer.batch_sum.tolist() == [70000.0]
+
+
+def test_shows_that_are_nan_do_not_become_zeros():
+    ones = tenon.ones(2)
+    out = tenon.data_norm(
+        tenon.tensor([[float("nan"), 1.0]]), ones, ones, ones, None, None, slot_dim=2
+    )[0]
+    assert out.isnan().tolist() == [[True, False]]
+
+
+def test_a_class_without_noise_is_certain():
+    """The sigmoid of -200 is 0 in float32, and so was its sum with a noise of 0."""
+    x, target = tenon.tensor([[-200.0]]), tenon.tensor([[0]])
+    assert tenon.nce(x, target, tenon.ones(2, 1), count=0).tolist() == [[0.0]]
+
+
+def test_negative_classes_of_a_generator():
+    x, target = tenon.ones(3, 2), tenon.zeros(3, 1, dtype="int64")
+    layer = tenon.nn.NCELoss(2, 1000, generator=tenon.Generator(seed=5))
+    outside = tenon.random.get_state("cpu")
+    first = layer(x, target).tolist()
+    assert tenon.random.get_state("cpu") == outside
+    layer.generator.manual_seed(5)
+    assert layer(x, target).tolist() == first
+
+
 def test_a_mixed_batch_of_features():
     x = T([[1, 2], [3, 4], [5, 6]])
     tags, lengths = T([3, 1, 2, 2]), T([1, 1, 2])
@@ -307,6 +337,10 @@ REFUSED = {
     "modulus": (
         lambda: tenon.hash(T([[1]]), 1, 0),
         "num_hash of at least 1 and mod_by from 1 to 2\\^62, got",
+    ),
+    "scores that are integers": (
+        lambda: tenon.beam_search(T([[5, 1]]), T([[-1, -3]]), None, T([[[-4], [-5]]]), 2, 1),
+        "expected floating scores and candidate_scores, got int64 and int64",
     ),
     "sampler": (
         lambda: tenon.nn.NCELoss(2, 3, sampler="alias"),

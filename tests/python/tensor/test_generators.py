@@ -29,6 +29,9 @@ OPERATORS = {
     "dropout": lambda **k: X.dropout(0.5, **k),
     "dropout_add": lambda **k: tenon.dropout_add(X, X, 0.5, **k),
     "attention": lambda **k: tenon.scaled_dot_product_attention(HEADS, HEADS, HEADS, dropout=0.5, **k),
+    "nce": lambda **k: tenon.nce(X, tenon.zeros(4, 1, dtype="int64"), tenon.randn(50, 6, generator=tenon.Generator(seed=1)), **k),
+    "nce of probabilities": lambda **k: tenon.nce(X, tenon.zeros(4, 1, dtype="int64"), X[:, :1] * X[:1], None, P[0, :4] / 2, **k),
+    "shuffle_batch": lambda **k: tenon.shuffle_batch(X.reshape(12, 2), **k)[1],
     "tdm_sampler": lambda **k: tenon.tdm_sampler(tenon.tensor([0, 1, 2, 3]), *TREE, [1, 2], [0, 2, 6], **k)[0],
     "sample_neighbors": lambda **k: tenon.sample_neighbors(*GRAPH, tenon.tensor([0, 1]), 1, **k)[0],
 }  # fmt: skip
