@@ -34,7 +34,7 @@ def leaves_of(
     leaves = []
     seen: set[int] = set()
     for name, module in part.named_modules():
-        # A parameter that stands in several places is cut where it stands first.
+        # A parameter that several modules have is cut where it stands first.
         own = [
             (key, p)
             for key, p in vars(module).items()
