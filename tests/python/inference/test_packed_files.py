@@ -118,8 +118,8 @@ def test_pages_are_the_files(files):
             rss[current, len(parts)][words[0]] = words[1]
     assert parts == ["rw-p", "r--p", "rw-p"], parts
     assert all(each["Private_Dirty:"] == "0" for each in rss.values())
-    # The last page of the packed ones may be no whole one, and the system maps 64 KiB around it.
-    assert rss["r--p", 2]["Rss:"] != "0" and int(rss["rw-p", 3]["Rss:"]) <= 64
+    # The last page of the packed ones may be no whole one, and the system maps 64 KiB around it and around what it reads next.
+    assert rss["r--p", 2]["Rss:"] != "0" and int(rss["rw-p", 3]["Rss:"]) <= 128
     assert int(rss["rw-p", 3]["Size:"]) > 350
     header, _ = header_of(files[1])
     begin = min(each["data_offsets"][0] for name, each in header.items() if name.startswith("packed."))  # fmt: skip

@@ -186,7 +186,7 @@ def ranks_like(
 @contextlib.contextmanager
 def replaced(module: Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
     """Modules see other tensors in the place of their parameters, and of their buffers ones without data. `tensors` has the
-    parameters by their names; one that stands in several places has one name, and is replaced in all of them."""
+    parameters by their names; one that several modules have has one name, and is replaced in all of them."""
     before: list[tuple[Module, str, Tensor]] = []
     made = {id(parameter): tensors[name] for name, parameter in module.named_parameters()}
     for _, each in module.named_modules():

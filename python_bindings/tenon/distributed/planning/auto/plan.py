@@ -61,7 +61,7 @@ class Plan:
             raise ValueError(
                 f"Plan.apply: expected the model of the plan, got one that differs in {', '.join(other[:4])}"
             )
-        # A parameter that stands in several places stays one.
+        # A parameter that several modules have stays one.
         made = {
             id(parameter): sharded_parameter(parameter, mesh, self.parameters[name])
             for name, parameter in model.named_parameters()
