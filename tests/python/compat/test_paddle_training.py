@@ -88,8 +88,8 @@ def test_what_is_not_there_is_refused():
         paddle.optimizer.SGD(0.1, params, weight_decay="much")
     with pytest.raises(NotImplementedError, match="expected verbose=False"):
         paddle.optimizer.lr.StepDecay(0.1, 2, verbose=True)
-    with pytest.raises(NotImplementedError, match="expected places=None"):
-        paddle.io.DataLoader([1, 2], places="cpu")
+    with pytest.raises(NotImplementedError, match="expected feed_list=None"):
+        paddle.io.DataLoader([1, 2], feed_list=[])
     with pytest.raises(NotImplementedError, match="expected use_promote=True"):
         paddle.amp.auto_cast(use_promote=False)
     with pytest.raises(NotImplementedError, match="expected curve='ROC', got 'PR'"):

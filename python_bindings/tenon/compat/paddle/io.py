@@ -197,7 +197,7 @@ class DataLoader:
             reader_buffer_size=(reader_buffer_size, 2),
             use_shared_memory=(use_shared_memory, True),
         )
-        workers = {"prefetch_factor": prefetch_factor} if num_workers else {}
+        workers: dict[str, Any] = {"prefetch_factor": prefetch_factor} if num_workers else {}
         if not num_workers:
             _refuse("DataLoader without workers", prefetch_factor=(prefetch_factor, 2))
         self.loader: data.DataLoader[Any] = data.DataLoader(

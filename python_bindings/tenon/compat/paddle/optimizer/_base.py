@@ -169,7 +169,7 @@ class Optimizer(tenon.optim.Optimizer):
             self._learning_rate.set_state_dict(state_dict["LR_Scheduler"])
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "LR_Scheduler"})
 
-    load_state_dict = set_dict = set_state_dict
+    load_state_dict = set_dict = set_state_dict  # type: ignore[assignment]
 
 
 def decay_of(name: str, weight_decay: Any) -> float:
