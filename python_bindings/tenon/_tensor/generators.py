@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenon import _core
@@ -78,6 +79,25 @@ class Generator:
         return f"Generator(device={str(self.device)!r}, seed={self.initial_seed()})"
 
 
+# Calls of several threads that each have a generator follow one another: one that ended inside of another's block would give its
+# generator, and then the device, the other's stream. A process that forks meanwhile begins with a lock of its own.
+_lock = threading.RLock()
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_new_lock)
+
+
+@contextlib.contextmanager
+def _alone(generator: Generator) -> Iterator[Generator]:
+    with _lock, generator:
+        yield generator
+
+
 def _expect_generator(generator: Any, caller: str) -> None:
     if not isinstance(generator, Generator):
         raise TypeError(
@@ -96,7 +116,7 @@ def stream_of(generator: Generator | None, device: Any, caller: str) -> Any:
             f"{caller}: expected a generator of the device {device} that draws, got one of "
             f"{generator.device}"
         )
-    return generator
+    return _alone(generator)
 
 
 def draw_from(

@@ -2,9 +2,13 @@
 """The keyword `generator` of everything that draws: the numbers are the generator's, and the device's own stream stays
 where it is."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 import tenon
 from tenon import distributions, nn, random
+from tenon._tensor.generators import draw_from
 from tenon.nn import functional as F
 from tenon.nn import init
 
@@ -201,3 +205,32 @@ def test_programs_draw_from_the_stream_of_the_device(name):
         assert random.get_state("cpu") == state
         with tenon.Generator(seed=3):
             assert program(tenon.zeros(2)).tolist() == eager[0]
+
+
+def test_calls_of_two_threads_follow_one_another():
+    """If the second one began inside of the first and ended behind it, generators would swap their streams."""
+    first_began, second_began, first_ended = Event(), Event(), Event()
+
+    def first(device):
+        first_began.set()
+        second_began.wait(0.2)  # in vain: the second one waits
+        return tenon.randn(4, device=device)
+
+    def second(device):
+        second_began.set()
+        first_ended.wait(5)
+        return tenon.randn(4, device=device)
+
+    outside = random.get_state("cpu")
+    generators = [tenon.Generator(seed=seed) for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(draw_from, generators[0], first)
+        first_began.wait(5)
+        other = threads.submit(draw_from, generators[1], second)
+        results = [one.result().tolist()]
+        first_ended.set()
+        results.append(other.result().tolist())
+    assert random.get_state("cpu") == outside
+    assert [each.initial_seed() for each in generators] == [1, 2]
+    again = [tenon.Generator(seed=seed) for seed in (1, 2)]
+    assert results == [tenon.randn(4, generator=each).tolist() for each in again]
