@@ -200,7 +200,10 @@ def test_gradients_are_those_of_the_whole():
 # Of these the sample that is taken of all may have none.
 @pytest.mark.parametrize(
     "names",
-    ["masked_select nonzero csr_product coo_coalesce", "one_hot quantile softmax_with_cross_entropy"],
+    [
+        "masked_select nonzero csr_product coo_coalesce",
+        "one_hot quantile softmax_with_cross_entropy",
+    ],
 )
 def test_what_depends_on_data_is_served(names):
     """Shapes that elements decide, and elements that a composite checks."""

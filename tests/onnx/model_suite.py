@@ -75,7 +75,8 @@ def work(connection: Any) -> None:
     importlib.import_module("tenon").set_num_threads(1)
     while (asked := connection.recv()) is not None:
         with tempfile.TemporaryDirectory() as folder:
-            connection.send(result_of(*asked, Path(folder)))
+            kind, name = asked
+            connection.send(result_of(kind, name, Path(folder)))
 
 
 class Worker:

@@ -357,10 +357,11 @@ TENON_DECOMPOSE(hash) {
   if (!scope.ok()) return scope.status();
   const int64_t count = int_of(args[1]), modulus = int_of(args[2]);
   if (x->ndim < 1 || count < 1 || modulus < 1 || modulus > int64_t{1} << 62)
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
-                        "expected x [..., D], num_hash of at least 1 and mod_by from 1 to 2^62, got "
-                        "shape %s, %lld and %lld",
-                        shape_text(*x.get()).c_str(), ll(count), ll(modulus));
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, op,
+        "expected x [..., D], num_hash of at least 1 and mod_by from 1 to 2^62, got "
+        "shape %s, %lld and %lld",
+        shape_text(*x.get()).c_str(), ll(count), ll(modulus));
   Shape shape = sizes_of(x);
   const int64_t words = shape.back();
   int64_t rows = 1;

@@ -226,6 +226,7 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from .viterbi import ViterbiDecoder
 
 check_flags({each for each in globals().values() if isinstance(each, type)})
 del check_flags
@@ -294,6 +295,7 @@ __all__ = [
     "Unfold",
     "Upsample",
     "UpsamplingBilinear2d",
+    "ViterbiDecoder",
     "UpsamplingNearest2d",
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",

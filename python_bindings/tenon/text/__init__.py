@@ -11,7 +11,6 @@ from .tokenizers import (
     WhitespaceTokenizer,
     WordTokenizer,
 )
-from .viterbi import ViterbiDecoder
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "CharacterTokenizer",
     "LibraryTokenizer",
     "StringTensor",
-    "ViterbiDecoder",
     "Vocabulary",
     "WhitespaceTokenizer",
     "WordTokenizer",

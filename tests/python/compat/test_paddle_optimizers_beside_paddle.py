@@ -19,7 +19,7 @@ START = [
 ]
 X = np.random.default_rng(3).standard_normal((5, 4)).astype("float32")
 
-CASES = [
+CASES: list[tuple[str, dict]] = [
     ("SGD", {}),
     ("SGD", {"weight_decay": 0.1}),
     ("Momentum", {}),

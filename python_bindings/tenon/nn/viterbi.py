@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import tenon
-from tenon import Tensor, nn
+from tenon import Tensor
+
+from .module import Module
+from .parameter import Buffer, Parameter
 
 
-class ViterbiDecoder(nn.Module):
+class ViterbiDecoder(Module):
     """The likeliest sequences of tags by `tenon.viterbi_decode`, with `transitions` [tags, tags] between tags.
 
     decoder(potentials [N, T, tags], lengths [N]) gives scores [N] and tags [N, longest length]. With
@@ -20,7 +23,7 @@ class ViterbiDecoder(nn.Module):
                 f"ViterbiDecoder: expected transitions [tags, tags], got shape {tuple(transitions.shape)}"
             )
         self.transitions = (
-            transitions if isinstance(transitions, nn.Parameter) else nn.Buffer(transitions)
+            transitions if isinstance(transitions, Parameter) else Buffer(transitions)
         )
         self.include_bos_eos_tag = include_bos_eos_tag
 
