@@ -22,7 +22,8 @@ namespace {
 
 tenon_status open(const char* options, tenon_device* out, tenon_err* err) {
   return guarded(err, [&] {
-    auto made = std::make_unique<tenon_device_s>(Options::parse(options));
+    // Braces, as clang 14 makes no aggregate of arguments in parentheses.
+    std::unique_ptr<tenon_device_s> made(new tenon_device_s{Options::parse(options)});
     check_providers(made->options);
     *out = made.release();
   });
