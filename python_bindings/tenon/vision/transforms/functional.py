@@ -433,9 +433,8 @@ def perspective(
     )
     a, b, c, d, e, f, g, h = solved.reshape([-1]).tolist()
     rows, columns = size_of(image)
-    row, column = _points(
-        image, (-columns / 2, -rows / 2)
-    )  # the middles of pixels, from the corner
+    # The middles of pixels, counted from the corner.
+    row, column = _points(image, (-columns / 2, -rows / 2))
     depth = g * column + h * row + 1
     x = (a * column + b * row + c) / depth - columns / 2
     y = (d * column + e * row + f) / depth - rows / 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points of objects: where they lie in maps over boxes, the loss of such maps, and what maps say."""
+"""Points of objects: their positions in heat maps over boxes, the loss of such maps, and how positions are read from them."""
 
 from __future__ import annotations
 
